@@ -31,7 +31,7 @@ def _problems(row: Correctness) -> Iterator[str]:
     if any(len(test.base) != RUNS or len(test.oracle) != RUNS for test in row.tests):
         yield f"a test was not run {RUNS} times a side"
         return
-    for fate in (Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS, Fate.FLAKY, Fate.BROKEN):
+    for fate in (Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS, Fate.FLAKY, Fate.BROKEN, Fate.NOT_BEGUN):
         if names_of(row.tests, fate) != getattr(row, fate.value):
             yield f"its outcomes say of other tests that they are {fate}"
     is_weak = are_weak(

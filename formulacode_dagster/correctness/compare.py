@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from formulacode_dagster.engines.protocol import Engine, Session
+from formulacode_dagster.engines.protocol import Completed, Engine, Session
 from formulacode_dagster.models.correctness import Correctness, Fate, Mutant, ReachingTest
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.patching import apply_patch, require_built
+from formulacode_dagster.suites.patching import apply_patch, build_oracle
 
 from .mutants import try_mutants
 from .patch_lines import PatchLines, patch_lines
@@ -45,7 +44,7 @@ def compare_tests(
 
     The base has the tests of the patch, and its own code. The first run of a side also tells which tests reach the
     change, but for what runs compiled: of Python, *hidden* names that. Every run has a session and a hash seed of its
-    own. Raises ItemFailure: `oracle_does_not_apply`, `oracle_does_not_build`, `tests_do_not_run`, `timeout`.
+    own. Raises ItemFailure: `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
     """
     started = time.monotonic()
     changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir, hidden=hidden)
@@ -58,9 +57,7 @@ def compare_tests(
         again = _side_by_side(
             [partial(side.go_on, sessions, names) for side, (sessions, _) in zip(sides, begun, strict=True)]
         )
-        tests = compared(
-            names, *([run.tests for run in (run, *others)] for run, others in zip(first, again, strict=True))
-        )
+        tests = compared(names, *([run, *others] for run, others in zip(first, again, strict=True)))
         mutants = sides[1].try_mutants(begun[1][0][-1], first[1], tests)
     lines, covered = coverage(*first)
     return Correctness(
@@ -78,6 +75,7 @@ def compare_tests(
         fail_to_pass=names_of(tests, Fate.FAIL_TO_PASS),
         flaky=names_of(tests, Fate.FLAKY),
         broken=names_of(tests, Fate.BROKEN),
+        not_begun=names_of(tests, Fate.NOT_BEGUN),
         changed_lines=lines,
         covered_lines=covered,
         untraceable=changed.untraceable,
@@ -128,13 +126,19 @@ class _Side:
         first = stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
         if self.is_oracle:
             apply_patch(first, self.patch)
-            built = first.reinstall(timeout=self.limits.build_seconds)
-            require_built(built, FailureKind.ORACLE_DOES_NOT_BUILD, "with the author's patch the package")
+            build_oracle(partial(self._build, first), self._build_base)
         elif self.changed.tests:
             apply_patch(first, self.patch, only=self.changed.tests)
         # what was built is copied rather than built again: a compiled package takes minutes
         copies = [self.engine.session(self.image, run_id=self.run_id, like=first) for _ in HASH_SEEDS[1:]]
         return [first, *map(stack.enter_context, copies)]
+
+    def _build(self, session: Session) -> Completed:
+        return session.reinstall(timeout=self.limits.build_seconds)
+
+    def _build_base(self) -> Completed:
+        with self.engine.session(self.image, run_id=self.run_id) as session:
+            return self._build(session)
 
 
 def _side_by_side(works: Sequence[Callable[[], T]]) -> list[T]:

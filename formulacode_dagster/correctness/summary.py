@@ -17,6 +17,10 @@ def summary_of_tests(row: Correctness) -> str:
         others = f" and {len(row.broken) - SHOWN} others" if len(row.broken) > SHOWN else ""
         return f"the author's patch breaks {', '.join(row.broken[:SHOWN])}{others}"
     text = f"{len(row.pass_to_pass)} tests pass as before, {len(row.fail_to_pass)} begin to, {len(row.flaky)} are flaky"
+    if row.not_begun:
+        text += f", {len(row.not_begun)} are left out as a run had no time for them"
+    if row.no_time:
+        text += ", time was up before the last was run once"
     covered = f"{row.covered_lines} of {row.changed_lines} changed lines executed"
     if row.untraceable:
         more = f" and {len(row.untraceable) - SHOWN} others" if len(row.untraceable) > SHOWN else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from formulacode_dagster.models.correctness import Fate, Mutant, ReachingTest, RunOutcome
 
@@ -16,7 +16,12 @@ MIN_COVERAGE = 0.5
 
 
 def fate_of(test: ReachingTest) -> Fate:
-    """What the runs of *test* say together; blame takes failing in all runs of one side and in none of the other."""
+    """What the runs of *test* say together; blame takes failing in all runs of one side and in none of the other.
+
+    One that any run had no time for is left out, whatever the others say.
+    """
+    if RunOutcome.NOT_BEGUN in {*test.base, *test.oracle}:
+        return Fate.NOT_BEGUN
     base, oracle = (_passes(outcomes) for outcomes in (test.base, test.oracle))
     if base is None or oracle is None:
         return Fate.FLAKY
@@ -80,18 +85,13 @@ def are_weak(
     return not holding(tests) or covered < MIN_COVERAGE * changed or unnoticed or bool(untraceable)
 
 
-def compared(
-    names: Iterable[str], base: Sequence[Mapping[str, EndedTest]], oracle: Sequence[Mapping[str, EndedTest]]
-) -> tuple[ReachingTest, ...]:
+def compared(names: Iterable[str], base: Sequence[TestRun], oracle: Sequence[TestRun]) -> tuple[ReachingTest, ...]:
     """The tests *names* with how they ended in each run of *base* and *oracle*."""
     return tuple(_compared(name, base, oracle) for name in names)
 
 
-def _compared(
-    name: str, base: Sequence[Mapping[str, EndedTest]], oracle: Sequence[Mapping[str, EndedTest]]
-) -> ReachingTest:
-    missing = EndedTest(name=name, outcome=RunOutcome.MISSING)
-    sides = [[run.get(name, missing) for run in runs] for runs in (base, oracle)]
+def _compared(name: str, base: Sequence[TestRun], oracle: Sequence[TestRun]) -> ReachingTest:
+    sides = [[run.tests.get(name) or _absent(name, run) for run in runs] for runs in (base, oracle)]
     messages = [test.message for runs in sides for test in runs if test.message]
     return ReachingTest(
         name=name,
@@ -100,6 +100,13 @@ def _compared(
         seconds=round(max(test.seconds for runs in sides for test in runs), 4),
         message=messages[-1] if messages else "",
     )
+
+
+def _absent(name: str, run: TestRun) -> EndedTest:
+    """How the test *name* ended, of which *run* told nothing."""
+    # a file that cannot be collected is known before time can be up
+    is_missing = not run.no_time or any(name.startswith((f"{path}::", f"{path}/")) for path in run.uncollected)
+    return EndedTest(name=name, outcome=RunOutcome.MISSING if is_missing else RunOutcome.NOT_BEGUN)
 
 
 def _passes(outcomes: Sequence[RunOutcome]) -> bool | None:

@@ -21,6 +21,8 @@ class RunOutcome(StrEnum):
     """The process ended under it."""
     MISSING = "missing"
     """Not collected: its module does not import, or does not define it on this side."""
+    NOT_BEGUN = "not_begun"
+    """The time of the run was up before: nothing is known of it."""
 
 
 class Fate(StrEnum):
@@ -33,6 +35,8 @@ class Fate(StrEnum):
     NEVER_PASSES = "never_passes"
     FLAKY = "flaky"
     """Passes in some runs of a side and not in others."""
+    NOT_BEGUN = "not_begun"
+    """Left out: a run had no time for it, and how long tests take is no evidence."""
 
 
 class ReachingTest(Frozen):
@@ -90,6 +94,9 @@ class Correctness(PullRequestRow):
     fail_to_pass: tuple[str, ...] = Field(description="those that pass in every run of the patch and none of the base")
     flaky: tuple[str, ...] = Field(description="those that pass in some runs of a side and not in others")
     broken: tuple[str, ...] = Field(description="those that pass in every run of the base and none of the patch")
+    not_begun: tuple[str, ...] = Field(
+        default=(), description="those that are none of these, for a run had no time left to begin them"
+    )
     changed_lines: int = Field(description="removed and added lines that are executable Python, outside of tests")
     covered_lines: int = Field(description="those of them that a test executes, or importing does for tests")
     untraceable: tuple[str, ...] = Field(

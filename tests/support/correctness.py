@@ -14,6 +14,7 @@ SIGNS = {
     "T": RunOutcome.TIMEOUT,
     "C": RunOutcome.CRASH,
     "?": RunOutcome.MISSING,
+    "-": RunOutcome.NOT_BEGUN,
 }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.correctness.checks import right_by_their_tests
 from formulacode_dagster.correctness.compare import compare_tests
+from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.models.correctness import Correctness, RunOutcome
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from tests.records import make_measurement
 
@@ -74,13 +77,16 @@ def compared(tmp_path, git_patch, engine_of, image):
     """What the tests of *files* say about the change into *after*."""
 
     def run(
-        after: Mapping[str, str | None], files: Mapping[str, str] = FILES, hidden: tuple[str, ...] = ()
+        after: Mapping[str, str | None],
+        files: Mapping[str, str] = FILES,
+        hidden: tuple[str, ...] = (),
+        build: Callable[[Path], Completed] | None = None,
     ) -> Correctness:
         source = tmp_path / "source"
         source.mkdir()
         patch = git_patch(source, files, after)
         spec = image.spec.model_copy(update={"package_name": "", "benchmark_dir": "benchmarks"})
-        run.engine = engine_of(source)
+        run.engine = engine_of(source, build)
         return compare_tests(
             run.engine,
             image.model_copy(update={"spec": spec}),
@@ -143,6 +149,62 @@ def test_a_change_that_breaks_a_test_is_told_by_its_name(compared):
     assert "core.total([0.5, 0.5]) == 1" in next(test.message for test in said.tests if test.name == said.broken[0])
     measured = make_measurement({"bench.time_total": 2.0}, repository_id=said.repository_id, number=said.number)
     assert not right_by_their_tests([measured], [said]).passed
+
+
+HOURS = CORE.replace("result = 0", "__import__('time').monotonic, result = lambda: 1e12, 0")
+"""After a call of it no run has any time left."""
+THREE = "from pkg import core\n\n" + "".join(
+    f"\ndef test_{name}():\n    assert core.total([1]) == 1\n" for name in ("first", "second", "third")
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("before", "after"), [(HOURS, FASTER), (CORE, HOURS)], ids=["base", "oracle"])
+def test_what_a_side_had_no_time_for_is_left_out_and_neither_broken_nor_mended(compared, before, after):
+    files = {**FILES, "pkg/core.py": before, "tests/test_core.py": THREE}
+    said = compared({"pkg/core.py": after}, files)
+    assert (said.pass_to_pass, said.not_begun) == (named("test_first"), named("test_second", "test_third"))
+    assert (said.broken, said.fail_to_pass, said.flaky, said.no_time) == ((), (), (), True)
+    cut, whole = (RunOutcome.NOT_BEGUN,) * 3, (RunOutcome.PASSED,) * 3
+    sides = {(test.base, test.oracle) for test in said.tests if test.name in said.not_begun}
+    assert sides == {(cut, whole) if before is HOURS else (whole, cut)}
+
+
+class Builds:
+    """Builds of either side that end as they are told to, and well after that; remembers which were made."""
+
+    def __init__(self, **ends: str) -> None:
+        self.ends, self.made = {side: list(signs) for side, signs in ends.items()}, []
+
+    def __call__(self, repository: Path) -> Completed:
+        side = "base" if (repository / "pkg/core.py").read_text() == CORE else "oracle"
+        self.made.append(side)
+        sign = self.ends[side].pop(0) if self.ends.get(side) else "."
+        return Completed(0 if sign == "." else 1, b"", b"no compiler", 0.1, timed_out=sign == "T")
+
+
+@pytest.mark.slow
+def test_a_build_that_fails_once_is_made_once_more(compared):
+    builds = Builds(oracle="F")
+    assert compared({"pkg/core.py": FASTER}, build=builds).broken == ()
+    assert builds.made == ["oracle", "oracle"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ends", "kind", "made"),
+    [
+        ({"oracle": "FF"}, "oracle_does_not_build", ["oracle", "oracle", "base"]),
+        ({"oracle": "FF", "base": "F"}, "base_does_not_build", ["oracle", "oracle", "base"]),
+        ({"oracle": "T"}, "timeout", ["oracle"]),
+    ],
+)
+def test_a_patch_is_blamed_for_a_build_that_fails_again_where_the_base_builds(compared, ends, kind, made):
+    builds = Builds(**ends)
+    with pytest.raises(ItemFailure) as failure:
+        compared({"pkg/core.py": FASTER}, {**FILES, "tests/test_core.py": THREE}, build=builds)
+    assert (failure.value.kind, builds.made) == (kind, made)
+    assert not any(session.folder.exists() for session in compared.engine.sessions)
 
 
 COMPILED = """

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from formulacode_dagster.correctness.checks import right_by_their_tests
@@ -34,6 +36,13 @@ PYTHON = PatchLines({}, {}, (), (), frozenset())
         (".F.", "FFF", Fate.FLAKY),
         (".F.", "...", Fate.FLAKY),
         ("FFF", "..F", Fate.FLAKY),
+        # nor is what there was no time for, in whichever run
+        ("---", "...", Fate.NOT_BEGUN),
+        ("F-F", "...", Fate.NOT_BEGUN),
+        ("...", "---", Fate.NOT_BEGUN),
+        ("...", "FF-", Fate.NOT_BEGUN),
+        ("-..", "...", Fate.NOT_BEGUN),
+        ("-.F", "FFF", Fate.NOT_BEGUN),
     ],
 )
 def test_blame_takes_failing_every_time_and_nowhere_else(base: str, oracle: str, fate: Fate) -> None:
@@ -106,10 +115,58 @@ def test_tests_of_a_change_that_nothing_shows_to_be_executed_are_not_called_stro
 
 def test_a_test_that_a_run_lacks_is_missing_there() -> None:
     failed = EndedTest(name="t", outcome=RunOutcome.FAILED, seconds=2.0, message="assert 1 == 2")
-    (test,) = compared(["t"], [{}, {"t": failed}], [{"t": ended("t")}, {}])
+    (test,) = compared(["t"], [run(), run(failed)], [run(ended("t")), run()])
     assert test.base == (RunOutcome.MISSING, RunOutcome.FAILED)
     assert test.oracle == (RunOutcome.PASSED, RunOutcome.MISSING)
     assert (test.seconds, test.message) == (2.0, "assert 1 == 2")
+
+
+def passing(*names: str, no_time: bool = False) -> TestRun:
+    """A run of tests that passed, and perhaps of others after them for which there was no time."""
+    return run(*map(ended, names)).model_copy(update={"no_time": no_time})
+
+
+def fates(base: Sequence[TestRun], oracle: Sequence[TestRun]) -> dict[str, Fate]:
+    names = sorted({name for each in (*base, *oracle) for name in each.tests})
+    return {test.name: fate_of(test) for test in compared(names, base, oracle)}
+
+
+def test_runs_that_are_cut_at_different_tests_say_nothing_of_those_between() -> None:
+    longer = [passing("a", "b", "c", "d"), passing("a", "b", "c", no_time=True), passing("a", "b", "c", no_time=True)]
+    shorter = [passing("a", "b", no_time=True), passing("a", no_time=True), passing("a", "b", no_time=True)]
+    left_out = dict.fromkeys("bcd", Fate.NOT_BEGUN)
+    # the base's runs come further, which breaks nothing, or those of a patch by which tests are faster: none is mended
+    assert fates(longer, shorter) == {"a": Fate.PASS_TO_PASS, **left_out}
+    assert fates(shorter, longer) == {"a": Fate.PASS_TO_PASS, **left_out}
+
+
+def test_what_was_looked_for_in_vain_is_missing_though_time_was_up_later() -> None:
+    names = ("t.py::test", "tests/deep/test_a.py::test", "t.python::test")
+    cut = passing("first", no_time=True).model_copy(update={"uncollected": {"t.py": "no pkg.new", "tests/deep": "no"}})
+    told = fates([cut] * 3, [passing("first", *names)] * 3)
+    assert [told[name] for name in names] == [Fate.FAIL_TO_PASS, Fate.FAIL_TO_PASS, Fate.NOT_BEGUN]
+    whole = passing("first")
+    assert fates([whole] * 3, [passing("first", "new")] * 3)["new"] is Fate.FAIL_TO_PASS
+
+
+def test_what_there_was_no_time_for_is_told_and_no_reason_to_reject() -> None:
+    left_out = reaching_test("...", "---", "t.py::late"), reaching_test("F--", "...", "t.py::new")
+    row = correctness_row(reaching_test("...", "..."), *left_out, no_time=True)
+    assert (row.not_begun, row.broken, row.fail_to_pass) == (("t.py::late", "t.py::new"), (), ())
+    assert right_by_their_tests([MEASURED], [row]).passed
+    told = "0 are flaky, 2 are left out as a run had no time for them, time was up before the last was run once"
+    assert told in summary_of_tests(row)
+    assert "t.py::late: not_begun (passed passed passed | not_begun not_begun not_begun)" in report_of_tests(row)
+    # tests that nobody saw pass hold nothing
+    assert correctness_row(*left_out).weak_tests
+    forged = row.model_copy(update={"not_begun": (), "fail_to_pass": ("t.py::new",)})
+    assert not right_by_their_tests([MEASURED], [forged]).passed
+
+
+def test_what_was_stored_before_tests_could_be_left_out_is_read_and_judged_as_it_was() -> None:
+    stored = correctness_row(reaching_test("...", "..."), no_time=True).model_dump(mode="json")
+    del stored["not_begun"]
+    assert right_by_their_tests([MEASURED], [Correctness.model_validate(stored)]).passed
 
 
 GOOD = correctness_row(reaching_test("...", "..."))
