@@ -23,6 +23,13 @@ from .tables import load_tables, save_table, snapshot, tables_of
 
 _KEPT_BY_MIGRATIONS = "schema_migrations"
 _OF_ALEMBIC = "alembic_version"
+_OF_OPENING = frozenset(
+    {
+        *(_KEPT_BY_MIGRATIONS, _OF_ALEMBIC, "secondary_indexes", "instance_info"),
+        *("concurrency_limits", "concurrency_slots", "daemon_heartbeats", "kvs"),
+    }
+)
+"""Tables that have rows as soon as a database is migrated, or Dagster's opened with its pools: no loss."""
 
 CUT_AFTER_SECONDS = 86_400.0
 
@@ -101,8 +108,10 @@ def restore(
         )
     if isinstance(dagster, Path) and (there := sorted(dagster.rglob("*.db"))):
         raise ConfigurationError(f"{there[0]} is there already", remedy="Restore into an empty FC_HOME")
+    _require_empty(database.engine, "FC_DATABASE_URL, or another FC_HOME")
+    if not isinstance(dagster, Path):
+        _require_empty(dagster, "FC_DAGSTER_DATABASE_URL")
     migrate(database.engine, tuple(known[name] for name in manifest.migrations))
-    _require_empty(database.engine)
     platform = [table for table in manifest.tables if table.origin is Origin.PLATFORM]
     load_tables(database.engine, platform, folder, identity, progress)
     # what this version of the platform adds to that of the backup
@@ -152,12 +161,13 @@ def _save(
     return saved
 
 
-def _require_empty(engine: Engine) -> None:
+def _require_empty(engine: Engine, setting: str) -> None:
     with engine.connect() as connection:
-        tables = [table for table in tables_of(connection) if table.name != _KEPT_BY_MIGRATIONS]
+        tables = [table for table in tables_of(connection) if table.name not in _OF_OPENING]
         filled = [table.name for table in tables if connection.execute(select(exists(select(table)))).scalar()]
     if filled:
         raise ConfigurationError(
             f"{engine.url.render_as_string(hide_password=True)} is not empty: {', '.join(filled[:3])} have rows",
-            remedy="Restore into an empty database: set FC_DATABASE_URL, or another FC_HOME",
+            why="a restore would write over them",
+            remedy=f"Restore into an empty database: set {setting}",
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Column, Connection, MetaData, Table, Text, func, select, text
 
 from formulacode_dagster.backups import backup as backups
 from formulacode_dagster.backups.backup import back_up, prune, restore
@@ -205,6 +205,24 @@ def test_dagster_s_tables_of_a_postgres_come_back_too(filled: Database, empty: D
     restore(folder, empty, empty.engine, progress=loaded.append)
     assert rows_of(empty) == rows_of(filled)
     assert {f"{origin} ledger" for origin in Origin} <= set(loaded)
+
+
+def test_no_run_of_a_dagster_that_was_used_is_written_over(filled: Database, empty: Database, tmp_path: Path) -> None:
+    folder, _ = back_up(filled, filled.engine, tmp_path / "backups")
+    used = MetaData()
+    for name in ("secondary_indexes", "runs"):
+        Table(name, used, Column("name", Text))
+    used.create_all(filled.engine)
+    restored: list[str] = []
+    with filled.transaction() as connection:
+        connection.execute(used.tables["secondary_indexes"].insert().values(name="filled when it is opened"))
+        connection.execute(used.tables["runs"].insert().values(name="somebody's"))
+        connection.execute(text("TRUNCATE ledger, logs, blobs, spending CASCADE"))
+    with pytest.raises(ConfigurationError, match=r"is not empty: runs have rows: .*set FC_DAGSTER_DATABASE_URL"):
+        restore(folder, empty, filled.engine, progress=restored.append)
+    assert (restored, rows_of(empty)) == ([], {})
+    with filled.transaction() as connection:
+        assert connection.execute(select(func.count()).select_from(used.tables["runs"])).scalar_one() == 1
 
 
 def test_the_newest_stay(tmp_path: Path) -> None:
