@@ -14,7 +14,8 @@ from sqlalchemy import Engine, exists, select
 from formulacode_dagster.files.atomic import PARTIAL, disk_errors, write_atomically
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.migrations import migrate, read_migrations
+from formulacode_dagster.store.migrations import migrate, read_migrations, rewind
+from formulacode_dagster.store.views import VIEWS
 
 from .dagster_files import load_file, save_files
 from .manifest import MANIFEST, Manifest, Origin, TableBackup, read_manifest
@@ -84,7 +85,7 @@ def back_up(
 def restore(
     folder: Path, database: Database, dagster: Engine | Path, *, identity: str = "", progress: Progress = lambda _: None
 ) -> Manifest:
-    """Put what is in the backup *folder* into an empty *database* and an empty storage of Dagster.
+    """Put what is in the backup *folder* into an empty *database*, migrated or not, and an empty storage of Dagster.
 
     *dagster* is of the same kind as the backup's. *identity* is the private key where the backup is encrypted. Every
     file is looked at before anything is written, and a database has all of its rows or none.
@@ -111,7 +112,9 @@ def restore(
     _require_empty(database.engine, "FC_DATABASE_URL, or another FC_HOME")
     if not isinstance(dagster, Path):
         _require_empty(dagster, "FC_DAGSTER_DATABASE_URL")
-    migrate(database.engine, tuple(known[name] for name in manifest.migrations))
+    then = tuple(known[name] for name in manifest.migrations)
+    rewind(database.engine, then, VIEWS)
+    migrate(database.engine, then)
     platform = [table for table in manifest.tables if table.origin is Origin.PLATFORM]
     load_tables(database.engine, platform, folder, identity, progress)
     # what this version of the platform adds to that of the backup

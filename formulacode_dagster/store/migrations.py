@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ LOCK_SECONDS = 10
 """How long a migration waits for a table; whoever asks for the table meanwhile waits behind it."""
 _VIEWS = "views"
 """Under which name the checksum of the views is kept beside those of the migrations."""
+_TABLE = re.compile(r"\b(?:CREATE TABLE(?: IF NOT EXISTS)?|RENAME TO) (\w+)", re.IGNORECASE)
+"""What migrations make, under every name that it ever had."""
 _BOOKKEEPING = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     name       text        PRIMARY KEY,
@@ -110,6 +113,31 @@ def _locked(engine: Engine) -> Iterator[None]:
         yield
 
 
+def rewind(engine: Engine, wanted: tuple[Migration, ...], views: Views) -> bool:
+    """Take tables and *views* away where the database, which has no rows, has more than *wanted*; tells whether it had.
+
+    What later migrations do to rows, they then do to those that come in first. Raises ConfigurationError as `migrate`.
+    """
+    known = read_migrations()
+    with _locked(engine), engine.begin() as connection:
+        applied = _applied_if_any(connection)
+        _verify(applied, known)
+        if applied.keys() <= {migration.name for migration in wanted}:
+            return False
+        _drop(connection, views)
+        made = {name for migration in known for name in _TABLE.findall(migration.sql)} | {"schema_migrations"}
+        there = connection.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"))
+        connection.exec_driver_sql(f"DROP TABLE {', '.join(sorted(made & set(there.scalars())))}")
+    return True
+
+
+def _applied_if_any(connection: Connection) -> dict[str, str]:
+    has_any = connection.execute(text("SELECT to_regclass('schema_migrations') IS NOT NULL")).scalar_one()
+    applied = _applied(connection) if has_any else {}
+    applied.pop(_VIEWS, None)
+    return applied
+
+
 def _applied(connection: Connection) -> dict[str, str]:
     rows = connection.execute(text("SELECT name, checksum FROM schema_migrations"))
     return {row.name: row.checksum for row in rows}
@@ -135,9 +163,7 @@ def pending_migrations(engine: Engine) -> tuple[str, ...]:
     """Names of what `migrate` would apply; nothing is written. Raises ConfigurationError as `migrate`."""
     wanted = read_migrations()
     with engine.connect() as connection:
-        has_any = connection.execute(text("SELECT to_regclass('schema_migrations') IS NOT NULL")).scalar_one()
-        applied = _applied(connection) if has_any else {}
-    applied.pop(_VIEWS, None)
+        applied = _applied_if_any(connection)
     _verify(applied, wanted)
     return tuple(migration.name for migration in wanted if migration.name not in applied)
 

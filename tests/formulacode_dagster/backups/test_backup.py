@@ -20,6 +20,7 @@ from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import get_log, put_log
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.migrations import migrate, read_migrations
 from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 
 MONTH = "2026-02"
@@ -176,6 +177,29 @@ def test_a_backup_of_a_later_platform_is_refused(
     (folder / MANIFEST).write_text(later.model_dump_json())
     with pytest.raises(ConfigurationError, match="made by a later platform"):
         restore(folder, empty, tmp_path / "again")
+
+
+def test_a_backup_of_an_earlier_platform_goes_into_an_empty_database_that_this_one_has_migrated(
+    empty_database_url: str, database: Database, dagster_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = Database(empty_database_url)
+    names = [migration.name for migration in read_migrations()]
+    before = tuple(read_migrations()[: names.index("0032_correctness_ever.sql")])
+    migrate(earlier.engine, before)
+    tested = {"month": MONTH, "repository_id": 7, "number": 1, "document": '{"untraceable": ["f"]}'}
+    with earlier.transaction() as connection:
+        connection.execute(
+            text("INSERT INTO correctness_documents VALUES (:month, :repository_id, :number, :document)"), tested
+        )
+    with monkeypatch.context() as patched:
+        patched.setattr(backups, "read_migrations", lambda: before)
+        folder, _ = back_up(earlier, dagster_home, tmp_path / "backups")
+    earlier.close()
+    restore(folder, database, tmp_path / "again")
+    assert database.pending_migrations() == ()
+    with database.transaction() as connection:
+        weak = connection.execute(text("SELECT document->>'weak_tests' FROM correctness_documents")).scalar_one()
+    assert weak == "true", "a later migration has changed the rows that came in"
 
 
 def test_an_encrypted_backup_opens_with_its_own_key_alone(

@@ -12,9 +12,10 @@ from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.measurements import measurements_of
-from formulacode_dagster.store.migrations import Migration, Views, migrate, read_migrations
+from formulacode_dagster.store.migrations import Migration, Views, migrate, read_migrations, rewind
 from formulacode_dagster.store.series.tables import SITE_TABLES
 from formulacode_dagster.store.tables import METADATA
+from formulacode_dagster.store.views import VIEWS
 from tests.records import KEY, make_image, make_measurement
 
 
@@ -111,6 +112,21 @@ def test_a_database_ahead_of_the_checkout_is_refused(database: Database) -> None
         connection.execute(text("INSERT INTO schema_migrations VALUES ('9999_future.sql', 'x')"))
     with pytest.raises(ConfigurationError, match="ahead of this checkout"):
         database.migrate()
+
+
+def test_an_empty_database_that_has_more_is_rewound_and_another_s_tables_stay(database: Database) -> None:
+    wanted = read_migrations()[:3]
+    with database.transaction() as connection:
+        connection.execute(text("CREATE TABLE theirs (x integer)"))
+    assert not rewind(database.engine, read_migrations(), VIEWS)
+    assert rewind(database.engine, wanted, VIEWS)
+    assert not rewind(database.engine, wanted, VIEWS)
+    found = MetaData()
+    with database.transaction() as connection:
+        found.reflect(connection, views=True)
+    assert list(found.tables) == ["theirs"]
+    migrate(database.engine, wanted)
+    assert database.migrate()
 
 
 def test_a_dead_server_is_named_without_its_password() -> None:
