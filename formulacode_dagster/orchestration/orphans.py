@@ -1,4 +1,4 @@
-"""Runs whose process was killed: of the command line, and below a `fc-data dev`.
+"""Runs whose process was killed, or never was here: of the command line, below a `fc-data dev`, or out of a backup.
 
 Dagster would show them as running, and keep their slots in the pools, for ever: the next run would wait for a slot.
 """
@@ -25,6 +25,7 @@ _UNFINISHED = [
     dg.DagsterRunStatus.CANCELING,
 ]
 _UI_STOPPED = "The UI was stopped; launch it again, it goes on where it was"
+_RESTORED = "It was under way when the backup was made; launch it again, it goes on where it was"
 
 
 def process_tag() -> dict[str, str]:
@@ -65,6 +66,21 @@ def end_served(instance: dg.DagsterInstance, server: str) -> None:
     for run in instance.get_runs(dg.RunsFilter(tags={CODE_SERVER: server}, statuses=_UNFINISHED)):
         instance.report_run_canceled(run, _UI_STOPPED)
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+
+
+def end_restored(instance: dg.DagsterInstance) -> tuple[str, ...]:
+    """End the runs that were under way in the backup just restored, and return their ids; every slot is free then.
+
+    Those that still waited in the queue wait on.
+    """
+    runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
+    for run in runs:
+        # not as failed: those may be launched anew before anybody has looked
+        instance.report_run_canceled(run, _RESTORED)
+    # where each file of the storage is as of a moment of its own, a run that is over may hold some, too
+    for run_id in instance.event_log_storage.get_concurrency_run_ids():
+        instance.event_log_storage.free_concurrency_slots_for_run(run_id)
+    return tuple(run.run_id for run in runs)
 
 
 def _is_gone(told: str) -> bool:

@@ -42,11 +42,13 @@ def backup(into: Into = None) -> None:
 def restore(backup: Backup, identity: Identity = None) -> None:
     """Take a backup back, into an empty FC_HOME or an empty FC_DATABASE_URL; months then go on where they were.
 
-    Every file is looked at before anything is written. Nothing else of ours may run meanwhile.
+    Runs that were under way are ended, as canceled. Every file is looked at before anything is written. Nothing else of
+    ours may run meanwhile.
     """
     from formulacode_dagster.backups.backup import restore as take_back
     from formulacode_dagster.cli.operate import database
     from formulacode_dagster.orchestration.backups import dagster_storage, folder_of
+    from formulacode_dagster.orchestration.orphans import end_restored
     from formulacode_dagster.orchestration.runs import dagster_instance
     from resources.settings import read_settings
 
@@ -64,8 +66,11 @@ def restore(backup: Backup, identity: Identity = None) -> None:
         manifest = take_back(
             folder, store, dagster, identity=key, progress=lambda name: status.update(f"restoring {name}")
         )
+    with dagster_instance() as instance:
+        ended = end_restored(instance)
     console.print(
-        f"restored {manifest.rows} rows of {manifest.made_at:%Y-%m-%d %H:%M} UTC; "
+        f"restored {manifest.rows} rows of {manifest.made_at:%Y-%m-%d %H:%M} UTC, "
+        f"and ended {len(ended)} runs that were under way; "
         "mirrors, builds and images are made again when they are needed",
         highlight=False,
     )
