@@ -63,22 +63,29 @@ sleep 0.2
 echo '# nothing' >>shapes/__init__.py"""
 
 
-# what decides on each of these is tried in test_grading.py, without a container
+# What decides on clocks, caches and tests is tried in test_grading.py, without a container.
 TIMED = pytest.mark.variant("attack that is timed", most=1)
 TESTED = pytest.mark.variant("attack that tests end", most=1)
+# the one on the grader is run in a harness, too
+IGNORED = pytest.mark.variant("attack on what it is graded by", most=1)
 
 
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
         pytest.param(PATCHED_CLOCKS, "clocks_changed", id="timers-patched", marks=TIMED),
-        pytest.param("echo 'def time_squares(): pass' >benchmarks/bench.py", "no_change", id="benchmarks-changed"),
+        pytest.param(
+            "echo 'def time_squares(): pass' >benchmarks/bench.py",
+            "no_change",
+            id="benchmarks-changed",
+            marks=IGNORED,
+        ),
         pytest.param(CACHED_ON_DISK, "only_called_again", id="cached-on-disk", marks=TIMED),
         pytest.param(CACHED_IN_MEMORY, "only_called_again", id="cached-in-memory", marks=TIMED),
         pytest.param(CACHED_AT_IMPORT, "work_moved", id="cached-at-import", marks=TIMED),
         pytest.param(WITHOUT_TESTS, "tests_fail", id="tests-removed", marks=TESTED),
         pytest.param(PLUGGED_IN_TESTS, "tests_fail", id="tests-made-to-pass", marks=TESTED),
-        pytest.param(TOUCHED_GRADER, "no_change", id="grader-touched"),
+        pytest.param(TOUCHED_GRADER, "no_change", id="grader-touched", marks=IGNORED),
     ],
 )
 def test_who_only_looks_faster_gets_nothing(attack, script, reason):
@@ -86,6 +93,7 @@ def test_who_only_looks_faster_gets_nothing(attack, script, reason):
     assert (report["metrics"]["reward"], report["reason"]) == (0.0, reason), report
 
 
+@TIMED
 def test_nothing_that_an_agent_left_running_is_there_while_it_is_timed(attack):
     report = attack(IN_BACKGROUND)
     assert report["ended_processes"]
@@ -93,6 +101,7 @@ def test_nothing_that_an_agent_left_running_is_there_while_it_is_timed(attack):
     assert report["reason"] != "faster"
 
 
+@TESTED
 def test_the_command_grades_a_patch_and_prints_the_report(exported, rows, tmp_path, call_fc_data):
     (tmp_path / "my.patch").write_text(rows["python"]["patch"].replace("[i * i for i in range(n)]", "list(range(n))"))
     done = call_fc_data("evaluate", str(exported("python", Format.HARBOR)), "--agent", "my.patch")
@@ -100,5 +109,3 @@ def test_the_command_grades_a_patch_and_prints_the_report(exported, rows, tmp_pa
     report = json.loads(done.stdout)
     assert (report["reason"], report["changed"]) == ("tests_fail", ["shapes/__init__.py"])
     assert report["metrics"]["reward"] == 0.0
-    done = call_fc_data("evaluate", str(exported("python", Format.HARBOR)), "--agent", "nobody")
-    assert (done.returncode, "there is no agent nobody" in done.stderr) == (1, True)
