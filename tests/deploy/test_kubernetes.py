@@ -24,13 +24,14 @@ from formulacode_dagster.orchestration.orphans import process_tag
 from formulacode_dagster.orchestration.placement import run_tags
 from resources.documentation import SETTINGS
 from tests.support.deployments import DEPLOY, dagster_yaml, most_connections
+from tests.support.sampling import sampled
 
 pytestmark = pytest.mark.slow
 
 FOLDER = DEPLOY / "kubernetes"
 KUSTOMIZATION = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
 IMAGE = "registry.example/formulacode/platform:1"
-VERSIONS = ("1.30", "1.33", "1.37")
+VERSIONS = sampled(("1.30", "1.33", "1.37"), most=1, of=__name__)
 MANIFESTS: list[Any] = [
     document for name in KUSTOMIZATION["resources"] for document in yaml.safe_load_all((FOLDER / name).read_text())
 ]

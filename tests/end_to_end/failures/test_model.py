@@ -18,6 +18,7 @@ def seeded_platform(seeded):
     return seeded(Stage.REPOSITORIES, Stage.PULL_REQUESTS)
 
 
+@pytest.mark.variant("useless answer of a model", most=1)
 @pytest.mark.parametrize("fault", [Fault.GARBAGE, Fault.REFUSAL])
 def test_a_useless_answer_fails_its_item_alone_and_the_next_run_asks_it_alone(seeded, fault) -> None:
     platform = seeded_platform(seeded)

@@ -43,6 +43,7 @@ def test_months_and_items_that_cannot_be_are_refused_before_anything_is_started(
 
 
 @pytest.mark.slow
+@pytest.mark.variant("setting that is no value", most=1)
 @pytest.mark.parametrize(
     ("name", "value"), [("FC_ENGINE", "podman"), ("FC_BUILD_SECONDS", "soon"), ("LLM_SECONDS", "0")]
 )

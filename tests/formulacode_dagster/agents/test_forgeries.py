@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Iterable
 
 import pytest
 
@@ -23,6 +24,21 @@ from tests.support.images import Sample, build_sample, make_spec
 
 def _named(*forgeries: Forgery) -> object:
     return pytest.mark.parametrize("forgery", forgeries, ids=[forgery.what for forgery in forgeries])
+
+
+def _drawn(forgeries: Iterable[Forgery]) -> object:
+    """Of those that one gate stops, each a container or a build, a run takes one."""
+    return pytest.mark.parametrize(
+        "forgery",
+        [
+            pytest.param(
+                forgery,
+                id=forgery.what,
+                marks=pytest.mark.variant(f"{forgery.tried_by}, stopped by {forgery.gate}", most=1),
+            )
+            for forgery in forgeries
+        ],
+    )
 
 
 def test_the_page_shows_this_table() -> None:
@@ -47,7 +63,7 @@ def test_in_the_workspace(forgery: Forgery) -> None:
 
 
 @pytest.mark.docker
-@_named(*(forgery for forgery in FORGERIES if forgery.script))
+@_drawn(forgery for forgery in FORGERIES if forgery.script)
 def test_in_the_container(make_agent: MakeAgent, forgery: Forgery) -> None:
     task = make_task(
         attempts=(PastAttempt(attempt=1, stage="task", detail="no", log=INJECTED_LOG),),
@@ -59,15 +75,7 @@ def test_in_the_container(make_agent: MakeAgent, forgery: Forgery) -> None:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize(
-    "forgery",
-    [
-        # of those that one gate stops, each a build, a run takes one
-        pytest.param(forgery, id=forgery.what, marks=pytest.mark.variant(f"stopped by {forgery.gate}", most=1))
-        for forgery in FORGERIES
-        if forgery.built
-    ],
-)
+@_drawn(forgery for forgery in FORGERIES if forgery.built)
 def test_in_the_build(engine: ProcessEngine, pure: Sample, lock: str, forgery: Forgery) -> None:
     edit = SpecEdit(pre_build=(PreBuildCommand.model_construct(argv=("bash", "-c", forgery.built), folder="."),))
     spec = with_fixes(make_spec(pure, lock), [edit.as_fix("dishonest")])

@@ -84,6 +84,7 @@ def failures_of(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.variant("who times commits", most=1)
 @pytest.mark.timeout(900)
 def test_a_killed_run_is_finished_by_the_next_and_a_commit_that_fails_stops_no_other(world, shas):
     killed = subprocess.run([sys.executable, "-m", commit_benchmarks.__name__, str(world)], capture_output=True)
@@ -121,6 +122,7 @@ def test_a_killed_run_is_finished_by_the_next_and_a_commit_that_fails_stops_no_o
 
 
 @pytest.mark.slow
+@pytest.mark.variant("who times commits", most=1)
 @pytest.mark.timeout(900)
 def test_plain_asv_benchmarks_in_the_same_images(world, shas):
     import uv

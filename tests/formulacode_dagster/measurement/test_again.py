@@ -64,6 +64,7 @@ def test_what_is_as_fast_as_before_is_not_faster_by_being_in_the_dataset(again):
 
 
 @pytest.mark.slow
+@pytest.mark.variant("benchmarks that are not those of the row", most=1)
 @pytest.mark.parametrize(
     ("code", "benchmarks", "kind", "why"),
     [

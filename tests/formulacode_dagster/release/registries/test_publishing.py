@@ -197,6 +197,7 @@ def test_a_push_that_is_cut_leaves_no_tag_and_is_taken_up_where_it_was(build: Ma
 
 
 @pytest.mark.docker
+@pytest.mark.variant("rate limit of a registry", most=1)
 @pytest.mark.parametrize(("header", "waited"), [({"Retry_After": "17"}, 17), ({}, 44)])
 def test_a_rate_limit_is_waited_for_by_reader_and_daemon(
     build: MakeImage, tmp_path: Path, header: dict[str, str], waited: int
@@ -214,6 +215,7 @@ def test_a_rate_limit_is_waited_for_by_reader_and_daemon(
 
 
 @pytest.mark.docker
+@pytest.mark.variant("registry that gives tokens", most=1)
 @pytest.mark.parametrize("is_public", [True, False])
 def test_what_a_stranger_gets_is_pulled_where_strangers_may(build: MakeImage, tmp_path: Path, is_public: bool) -> None:
     with serving(with_tokens(app(tmp_path), is_public=is_public)) as url:
@@ -225,6 +227,7 @@ def test_what_a_stranger_gets_is_pulled_where_strangers_may(build: MakeImage, tm
 
 
 @pytest.mark.docker
+@pytest.mark.variant("mode of the real registry", most=1)
 @pytest.mark.parametrize("mode", ["single", "mirror"])
 def test_the_real_registry_with_a_password_and_tls(
     mode: Any, build: MakeImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
