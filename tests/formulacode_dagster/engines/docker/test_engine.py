@@ -191,9 +191,12 @@ def test_a_build_that_hangs_is_killed_in_the_daemon_too(
     mark = f"7{os.getpid()}6"
     files = {**PURE, "setup.py": f"import subprocess\nsubprocess.run(['setsid', 'sleep', '{mark}'])\n"}
     sample = make_sample(tmp_path / "hanging", "hanging", files, {"README.md": "x"})
-    short = make_docker_engine(LIMITS.model_copy(update={"build_seconds": 30}))
-    with pytest.raises(BuildFailure, match="was killed after 30 s") as caught:
-        short.build(make_spec(sample, lock, os_image=OS_IMAGE), Origins(sample.mirror))
+    spec = make_spec(sample, lock, os_image=OS_IMAGE)
+    # on a busy machine all tiers may take longer than there is patience for the last one
+    docker.build_repo(spec, Origins(sample.mirror))
+    short = make_docker_engine(LIMITS.model_copy(update={"build_seconds": 15}))
+    with pytest.raises(BuildFailure, match="was killed after 15 s") as caught:
+        short.build(spec, Origins(sample.mirror))
     assert caught.value.kind == "timeout"
     assert "install-package" in caught.value.log
     for _ in range(100):
