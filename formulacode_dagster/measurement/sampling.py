@@ -171,8 +171,9 @@ class Sampler:
 
     def _round(self, processes: Sequence[_Process]) -> None:
         """One sample of every benchmark in every process, under one setting; a disturbed round is taken again."""
-        start = self._budget.spent
         while True:
+            # one that is taken again does not make the next one longer
+            start = self._budget.spent
             # what hash seed, stack and heap move, they move alike for all arms of a round, and otherwise in the next
             setting = ProcessSetting(
                 hash_seed=self._generator.randrange(1, 2**32),

@@ -228,6 +228,13 @@ def test_a_disturbed_round_is_taken_again_a_few_times_whatever_its_timings(take)
     assert len(samples_of(taken)) == 24
 
 
+def test_a_round_that_was_taken_three_times_is_not_what_a_round_takes(take):
+    plan = SamplingPlan(max_repeats=2, max_seconds=36)
+    taken = take(["a"], twice_as_fast, plan, conditions=lambda count: {"steal": 0.3 if count < 10 else 0})
+    assert [condition.disturbed for condition in taken.conditions[:3]] == [True, True, False]
+    assert (taken.rounds, taken.judged.verdict) == (8, Verdict.FASTER)
+
+
 def test_a_hiccup_is_nobodys_fault(take):
     """One failure, on whatever arm, is tried again on all of them, and the round's samples come from there."""
     for arm in Arm:
