@@ -58,6 +58,31 @@ class Candidate:
         return any(surveyed.isolate for surveyed in self.by_arm.values())
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """How many benchmarks of a suite are not timed although they execute the change, or may do."""
+
+    unsurveyed: int = 0
+    """There was no time to run them once."""
+    undrawn: int = 0
+    """They execute it, and are more than are timed."""
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate], selected: Sequence[Candidate]) -> LeftOut:
+        """What of *candidates* is left out where *selected* are timed."""
+        relevant = sum(candidate.executes_change is True for candidate in candidates)
+        return cls(sum(candidate.unknown == NO_TIME for candidate in candidates), relevant - len(selected))
+
+    def __str__(self) -> str:
+        """What is told of them; nothing where there are none."""
+        told = [f"{self.unsurveyed} that there was no time to run once"] if self.unsurveyed else []
+        told += [f"{self.undrawn} relevant ones that were not drawn"] if self.undrawn else []
+        return f"left out: {', '.join(told)}" if told else ""
+
+
+NOTHING_LEFT_OUT = LeftOut()
+
+
 def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list[Candidate], list[BenchmarkFailure]]:
     """Pair the benchmarks of base and oracle, and list those that fail.
 

@@ -48,6 +48,7 @@ from .keeping import Measured, keep, save, untested
 from .measure import TimedTask, measure_task
 from .plan import SamplingPlan
 from .procedure import harness_sha256
+from .relevance import LeftOut
 from .surveyed import Surveyed
 
 REJECTIONS = {
@@ -304,4 +305,5 @@ def summary_of(measured: Measurement) -> str:
     """One line for the ledger: what it is, by how much, and how sure that is."""
     text = f"{measured.speedup_text} (95 % {measured.low:.2f} to {measured.high:.2f})"
     text += f" over {len(measured.results)} benchmarks, {len(measured.faster)} faster, {len(measured.slower)} slower"
-    return f"{text}; {measured.needs}" if measured.needs else text
+    left_out = LeftOut(measured.unsurveyed, measured.undrawn)
+    return "; ".join(filter(None, [text, str(left_out), measured.needs]))

@@ -329,6 +329,12 @@ class Measurement(PullRequestRow):
         default=(), description="benchmarks that could not be timed, and why"
     )
     untimed: tuple[str, ...] = Field(default=(), description="relevant benchmarks that the time did not suffice for")
+    unsurveyed: int = Field(
+        default=0, ge=0, description="benchmarks that there was no time to run once: whether they matter is not known"
+    )
+    undrawn: int = Field(
+        default=0, ge=0, description="relevant benchmarks that were not drawn, beyond the most that are timed"
+    )
     conditions: tuple[RoundConditions, ...] = Field(default=(), description="what else the machine did, by round")
     seconds: float = Field(default=0.0, description="wall time of surveys, warm-up and rounds")
     machine: str = Field(description="CPU model and cores the samples were taken on")

@@ -3,6 +3,7 @@ import pytest
 from formulacode_dagster.measurement.changed_code import ChangedCode
 from formulacode_dagster.measurement.relevance import (
     Candidate,
+    LeftOut,
     comparable,
     completed,
     disagreeing,
@@ -88,6 +89,19 @@ def test_a_survey_without_time_for_all_of_them_says_so():
         select(candidates, limit=10, seed=0)
     assert failure.value.kind == "survey_unfinished"
     assert "no time to run 1 of 2 benchmarks" in str(failure.value)
+
+
+def test_what_was_neither_run_once_nor_drawn_is_counted_beside_what_is_timed():
+    both = survey(
+        *(surveyed("time_hit", n, lines=HIT) for n in range(5)),
+        surveyed("time_miss"),
+        surveyed("time_late", outcome="untraced", traceable=False),
+    )
+    candidates, _ = comparable(both, both, CHANGED)
+    left_out = LeftOut.of(candidates, select(candidates, limit=2, seed=0))
+    assert left_out == LeftOut(unsurveyed=1, undrawn=3)
+    assert str(left_out) == "left out: 1 that there was no time to run once, 3 relevant ones that were not drawn"
+    assert not str(LeftOut.of(candidates[:5], select(candidates[:5], limit=5, seed=0)))
 
 
 def test_beside_those_known_to_execute_the_change_no_other_is_timed():

@@ -175,6 +175,12 @@ def test_the_ledger_tells_how_sure_it_is_and_what_it_would_take():
     )
 
 
+def test_the_ledger_tells_what_was_left_out():
+    row = make_measurement({"bench.a": 4.0}, unsurveyed=12, undrawn=7)
+    told = "left out: 12 that there was no time to run once, 7 relevant ones that were not drawn"
+    assert summary_of(row).endswith(f"1 faster, 0 slower; {told}")
+
+
 @pytest.fixture
 def faster(measurement, samples):
     base = [0.0200, 0.0201, 0.0202, 0.0203, 0.0204, 0.0205, 0.0206, 0.0207]
