@@ -18,6 +18,7 @@ from formulacode_dagster.suites.patching import apply_patch, build_base, build_o
 from formulacode_dagster.suites.questions import KeptBuild
 from formulacode_dagster.suites.remote import Remote
 
+from .changed_code import changes_build
 from .log import Log
 from .patch import FileChange, is_only_python
 
@@ -71,7 +72,8 @@ class Arms:
         for arm, remote in self.remotes.items():
             # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
             self.log(f"rebuilding the {arm}")
-            if not control_is_copy:
+            # of the same sources another `setup.py` may make other objects, and those are linked again
+            if not control_is_copy or changes_build(files):
                 self.linkers[arm] = remote.linkers(code=0, data=0)
             self._rebuild(arm)
         if control_is_copy:

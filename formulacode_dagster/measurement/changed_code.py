@@ -14,6 +14,13 @@ from .patch import FileChange
 
 BUILD_FILES = frozenset({"setup.py", "meson.build", "CMakeLists.txt", "Cargo.toml", "build.rs"})
 """Files that may change compiled code without touching its source."""
+DECLARING_FILES = frozenset(
+    {
+        *("pyproject.toml", "setup.cfg", "site.cfg", "build.py", "hatch_build.py", "meson.options"),
+        *("meson_options.txt", "CMakePresets.json", "Makefile", "makefile", "GNUmakefile", "SConstruct", "Cargo.lock"),
+    }
+)
+"""Files that may do so, too, and mostly say something else: alone they are no change of code."""
 BESIDE_THE_PACKAGE = frozenset({"test", "tests", "testing", "testsuite", "doc", "docs", "examples"})
 SHORTEST_NAME = 5
 """Shorter names say too little: `get`, `run`, `main` are in every suite."""
@@ -78,6 +85,12 @@ def changed_code(
         untraceable = build_files
     names = {name for change in files for name in _names(change, base, oracle, benchmark_dir)}
     return ChangedCode(*changed, tuple(untraceable), tuple(compiled), frozenset(names), tuple(hidden))
+
+
+def changes_build(files: Iterable[FileChange]) -> bool:
+    """Whether one of *files* may have the same sources compiled otherwise: only the shared objects tell if it does."""
+    paths = [PurePosixPath(path) for change in files for path in (change.base_path, change.oracle_path) if path]
+    return any(path.name in BUILD_FILES | DECLARING_FILES or path.suffix in {".cmake", ".mk"} for path in paths)
 
 
 def _is_beside_the_package(path: PurePosixPath) -> bool:

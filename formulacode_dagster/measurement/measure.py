@@ -28,7 +28,7 @@ from formulacode_dagster.workloads.written import Writer, written_suites
 
 from .arms import Arms
 from .budget import Budget
-from .changed_code import ChangedCode
+from .changed_code import ChangedCode, changes_build
 from .choosing import Chooser, LaterSuites, ShownAtBase, no_later_suites, nothing_shown
 from .compiled_lines import CompiledLines
 from .cores import Cores
@@ -37,7 +37,7 @@ from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .procedure import Procedure
 from .profile import profile_base
-from .relevance import Candidate
+from .relevance import NOTHING_LEFT_OUT, Candidate, LeftOut
 from .returned import compare_returned
 from .sampling import Sampler, Taken
 from .surveyed import Surveyed
@@ -122,7 +122,7 @@ def measure_task(
                         yield from written_suites(sides, writer, code=at_base, changed=touched, commit=commit, note=log)
 
                 choice = chooser.choose(suite, others)
-            is_compiled = bool(choice.changed.untraceable)
+            is_compiled = bool(choice.changed.untraceable) or changes_build(files)
             with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
                 taken = sample(
                     arms, choice.candidates, is_compiled=is_compiled, plan=plan, budget=budget, core=core, log=log
@@ -140,7 +140,12 @@ def measure_task(
                 limits=limits,
             )
             row = measurement_row(
-                image, choice.suite, choice.candidates, taken, seconds=budget.spent, failures=choice.failures
+                image,
+                choice.suite,
+                choice.candidates,
+                taken,
+                seconds=budget.spent,
+                failures=choice.failures,
             )
             sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
             if row.is_faster:
@@ -180,7 +185,7 @@ def sample(
     That is the build where a patch of compiled code changes what it becomes, else the process. Raises ItemFailure as
     `Sampler.take`.
     """
-    # what is compiled is the same on every arm where the patch changes none of its sources
+    # what is compiled is the same on every arm where the patch changes none of its sources, nor how they are built
     objects = arms.objects() if is_compiled else dict.fromkeys(Arm, "")
     if rule is None:
         is_build = is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE]
@@ -227,6 +232,7 @@ def measurement_row(
     returned: dict[str, Returned] | None = None,
     seconds: float,
     failures: Sequence[BenchmarkFailure] = (),
+    left_out: LeftOut = NOTHING_LEFT_OUT,
 ) -> Measurement:
     """What is kept of samples *taken* in *image*; *failures* are those of benchmarks that were not timed at all."""
     return Measurement(
@@ -246,6 +252,8 @@ def measurement_row(
         returned=returned or {},
         failures=(*failures, *taken.failures),
         untimed=taken.untimed,
+        unsurveyed=left_out.unsurveyed,
+        undrawn=left_out.undrawn,
         conditions=taken.conditions,
         seconds=round(seconds, 1),
         machine=taken.machine,

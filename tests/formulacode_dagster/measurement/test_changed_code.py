@@ -1,6 +1,6 @@
 import pytest
 
-from formulacode_dagster.measurement.changed_code import changed_code
+from formulacode_dagster.measurement.changed_code import changed_code, changes_build
 from formulacode_dagster.measurement.patch import changed_files
 
 CORE = '''"""Docs."""
@@ -133,6 +133,27 @@ def test_a_build_file_beside_a_changed_function_does_not_count(changed):
     found = changed(before, {"setup.py": "f = 2\n", "pkg/core.py": CORE.replace("x + 1", "x + 2")})
     assert found.untraceable == ()
     assert found.base == {"pkg/core.py": {9}}
+
+
+@pytest.mark.parametrize(
+    ("path", "may"),
+    [
+        ("setup.py", True),
+        ("pkg/pyproject.toml", True),
+        ("meson.options", True),
+        ("cmake/flags.cmake", True),
+        ("pkg/core.py", False),
+        ("README.md", False),
+    ],
+)
+def test_a_build_file_may_have_the_same_sources_compiled_otherwise(tmp_path, git_patch, path, may):
+    patch = git_patch(tmp_path, {path: "f = 1\n", "pkg/a.py": ""}, {path: "f = 2\n", "pkg/a.py": "x = 1\n"})
+    assert changes_build(changed_files(patch)) is may
+
+
+@pytest.mark.parametrize("path", ["pyproject.toml", "setup.cfg", "meson.options"])
+def test_what_mostly_declares_something_else_is_no_change_of_code(changed, path):
+    assert changed({path: "f = 1\n"}, {path: "f = 2\n"}).untraceable == ()
 
 
 def test_python_that_was_compiled_into_an_extension_cannot_be_traced(changed):

@@ -2,6 +2,7 @@
 
 import math
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from formulacode_dagster.models.errors import OutsideSystemError, Rejection
 from formulacode_dagster.models.measurement import Arm, Returned, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.questions import KeptBuild
+from formulacode_dagster.suites.remote import Remote
 from tests.support.small_measurement import BENCH, CORE, FASTER, FILES, PLAN
 
 
@@ -78,6 +81,33 @@ def test_arms_are_built_in_the_turn_of_builds_and_timed_in_another_one_after_it(
 
     measure({"pkg/core.py": FASTER}, cores=Cores(turn=turn("timing"), building=turn("building")))
     assert turns == ["building, 0 built", "building ends, 2 built", "timing, 2 built", "timing ends, 2 built"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("objects_by", "unit", "reinstalls"),
+    [
+        pytest.param("-O", Unit.BUILD, [6, 6, 5], id="other objects"),
+        pytest.param("name", Unit.PROCESS, [1, 1, 0], id="the same objects"),
+        pytest.param("", Unit.PROCESS, [1, 1, 0], id="no shared objects"),
+    ],
+)
+def test_the_unit_is_the_build_where_a_setup_beside_changed_python_makes_other_objects(
+    measure, monkeypatch, objects_by, unit, reinstalls
+):
+    def keep_build(remote):
+        session = remote._session
+        lines = Path(session.repository, "setup.py").read_text().splitlines()
+        made = [line for line in lines if objects_by and line.startswith(objects_by)]
+        # each build has a layout of its own
+        return KeptBuild(objects=f"{made} {session.reinstalls if unit is Unit.BUILD else ''}" if made else "")
+
+    monkeypatch.setattr(Remote, "keep_build", keep_build)
+    monkeypatch.setattr(Remote, "linkers", lambda *_, **__: "")
+    files = FILES | {"setup.py": "name = 1\n-O2\n"}
+    measured, _ = measure({"pkg/core.py": FASTER, "setup.py": "name = 1\n-O3\n"}, files=files)
+    assert (measured.rule.unit, measured.faster) == (unit, ("bench.time_total",))
+    assert [session.reinstalls for session in measure.engine.sessions] == reinstalls
 
 
 @pytest.mark.slow

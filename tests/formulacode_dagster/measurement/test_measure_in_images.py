@@ -378,6 +378,16 @@ def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(meas
     assert measured.verdict is not Verdict.FASTER
 
 
+@FASTER
+def test_a_faster_python_function_beside_other_flags_of_the_compiler_is_measured_over_builds(measure, with_c):
+    flags = FILES["setup.py"].replace('_fast.c"])', '_fast.c"], extra_compile_args=["-O1"])')
+    measured = measure(with_c, {"src/tinyc/__init__.py": FAST_PYTHON, "setup.py": flags})
+    assert [result.benchmark for result in measured.results] == ["bench.time_squares"]
+    assert (measured.rule.unit, measured.is_faster) == (Unit.BUILD, True), measure.log
+    for arm in Arm:
+        assert len({sample.objects for sample in measured.results[0].samples if sample.arm is arm}) == 5
+
+
 def test_a_faster_python_function_is_found_where_it_is_installed(measure, with_c):
     measured = measure(with_c, {"src/tinyc/__init__.py": FAST_PYTHON})
     assert [result.benchmark for result in measured.results] == ["bench.time_squares"]
