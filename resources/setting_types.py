@@ -82,6 +82,25 @@ AgentLimits = Annotated[Names, AfterValidator(_agent_limits)]
 """`item.tokens=…`, `repository.dollars=…`, `month.minutes=…`: what agents may use altogether."""
 
 
+def pool_limits(parts: Sequence[str]) -> dict[str, int]:
+    """The limits in *parts*, by pool."""
+    return {name.strip(): int(limit) for name, _, limit in (part.partition("=") for part in parts)}
+
+
+def _pools(parts: tuple[str, ...]) -> tuple[str, ...]:
+    for name, limit in pool_limits(parts).items():
+        if name not in POOLS or not 1 <= limit <= MOST_IN_A_POOL:
+            raise ValueError(name)
+    return parts
+
+
+POOLS = ("github", "llm", "build", "measure")
+"""Pools of Dagster: outside systems, and what disturbs others of its kind."""
+MOST_IN_A_POOL = 1000
+PoolLimits = Annotated[Names, AfterValidator(_pools)]
+"""`pool=limit`: runs that may be in a pool at the same time."""
+
+
 def is_secret(field: FieldInfo) -> bool:
     """Whether the value may never be shown."""
     return field.annotation is SecretStr

@@ -23,9 +23,11 @@ from .setting_types import (
     EngineChoice,
     FailureBudget,
     Names,
+    PoolLimits,
     RegistryMode,
     is_secret,
     parts_of,
+    pool_limits,
     what_it_can_be,
 )
 
@@ -177,6 +179,13 @@ class Settings(BaseSettings):
     """runs that may help one run of environments, images, measurements or published images; 0: it works alone"""
     lease_seconds: int = Field(60, alias="FC_LEASE_SECONDS", ge=3)
     """after so long without a sign of life, what a helper was at is done by others"""
+    pools: PoolLimits = Field(
+        ("github=2", "llm=2", "build=1", "measure=1"),
+        alias="FC_POOLS",
+        examples=["build=2,measure=2"],
+        description="runs that may ask GitHub, ask the model, build, and measure at the same time; a pool that is not "
+        "named keeps what was set in the UI",
+    )
     images_gb: float = Field(100, alias="FC_IMAGES_GB", ge=0)
     """gigabytes that images may take before housekeeping removes those needed least recently; 0: no limit"""
     build_cache_gb: float = Field(20, alias="FC_BUILD_CACHE_GB", ge=0)
@@ -271,6 +280,11 @@ class Settings(BaseSettings):
         """The models of `statement_judges`."""
         return tuple(name for part in self.statement_judges.split(",") if (name := part.strip()))
 
+    @property
+    def given_pool_limits(self) -> dict[str, int]:
+        """The limits of the pools that somebody has named."""
+        return pool_limits(self.pools) if "pools" in self.model_fields_set else {}
+
     def failure_budget_of(self, stage: Stage) -> float:
         """The share of the items of *stage* that may fail; 0 where nothing is said of it."""
         shares = {
@@ -318,6 +332,11 @@ def read_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
 def alias_of(name: str) -> str:
     """The environment variable of field *name*."""
     return str(Settings.model_fields[name].alias)
+
+
+def default_pool_limits() -> dict[str, int]:
+    """The limit of every pool where nobody has said another."""
+    return pool_limits(Settings.model_fields["pools"].default)
 
 
 _BY_ALIAS = {alias_of(name): name for name in Settings.model_fields}

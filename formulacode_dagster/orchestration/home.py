@@ -34,8 +34,6 @@ compute_logs:
 """
 WAIT_FOR_CODE = {"DAGSTER_BACKFILL_RETRY_DEFINITION_CHANGED_ERROR": "1"}
 """Environment of a daemon: a backfill waits for a code location that is cut off, in place of failing for good."""
-POOLS = {"github": 2, "llm": 2, "build": 1, "measure": 1}
-"""Runs that may use each outside system at the same time; `measure` is 1 so that nothing disturbs a timing."""
 
 
 def prepare_dagster_home() -> Path:

@@ -4,6 +4,8 @@ Dagster's executor of one process asks how long it may sleep until it tries agai
 `min([0, …])`): a month that waits for another one's measurements would keep a core busy beside them. And a step that
 queues just after the pool's holder looked for whom to call next is called by nobody: Dagster gives out a slot as it
 becomes free, and never again.
+
+One that joins the run which has the slot need not wait for it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import Any
 # there is no public way to the wait of an executor
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 
+from .joining import joins
+
 MOST_SECONDS = 1.0
 """Between two looks at what else there is to do."""
 
@@ -21,7 +25,7 @@ _CLAIM = InstanceConcurrencyContext.claim
 
 
 def mend_waiting_for_pools() -> None:
-    """Let runs of this process sleep while their next step waits for a pool, and give out slots that stayed free."""
+    """Have runs of this process sleep while their next step waits for a pool, take slots that stayed free, and join."""
     amended: Any = InstanceConcurrencyContext
     amended.interval_to_next_pending_claim_check = _seconds_to_next_claim
     amended.claim = _claim
@@ -33,10 +37,16 @@ def _seconds_to_next_claim(context: InstanceConcurrencyContext) -> float:
 
 
 def _claim(context: InstanceConcurrencyContext, concurrency_key: str, step_key: str, step_priority: int = 0) -> bool:
-    """Whether the step has a slot of the pool now; one that is free goes to whoever is first in the queue."""
+    """Whether the step may begin; a slot that is free goes to whoever is first in the queue."""
     if _CLAIM(context, concurrency_key, step_key, step_priority):
         return True
     storage: Any = context._instance.event_log_storage
+    if joins(context._instance, context._run_id, step_key):
+        # it would be called later, and hold a slot that it does not need
+        storage.free_concurrency_slot_for_step(context._run_id, step_key)
+        context._pending_claims.discard(step_key)
+        context._pending_timeouts.pop(step_key, None)
+        return True
     if storage.has_unassigned_slots(concurrency_key):
         storage.assign_pending_steps([concurrency_key])
     return False

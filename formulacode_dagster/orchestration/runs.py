@@ -12,14 +12,16 @@ from typing import Any
 import dagster as dg
 from filelock import FileLock
 
+from assets.continued import HELPS, helped
 from formulacode_dagster.items.claims import SharedStage
 from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.running.stopping import stop_request
+from resources.settings import default_pool_limits, read_settings
 
 from .build import build_definitions
-from .helpers import HELP_OP, HELPS, helped
-from .home import IN_PROCESS, POOLS, prepare_dagster_home, storage_errors
+from .helpers import HELP_OP
+from .home import IN_PROCESS, prepare_dagster_home, storage_errors
 from .jobs import HELPER_JOB, MONTH_JOB
 from .orphans import end_orphans, process_tag
 from .step_failures import failure_text
@@ -67,12 +69,17 @@ def _opened(folder: Path) -> dg.DagsterInstance:
 
 
 def set_pools(instance: dg.DagsterInstance) -> dict[str, int]:
-    """Set the limits of the pools, which `dagster.yaml` cannot; returns those set now."""
-    limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
-    missing = {name: limit for name, limit in POOLS.items() if limits.get(name) != limit}
-    for name, limit in missing.items():
+    """Set the limits of the pools, which `dagster.yaml` cannot; returns those set now.
+
+    Those that FC_POOLS names are as it says; of the others, a limit that somebody has set in the UI stays.
+    """
+    # one that Dagster took from `default_limit` is nobody's choice
+    now = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits() if not info.from_default}
+    wanted = {**default_pool_limits(), **now, **read_settings().given_pool_limits}
+    changed = {name: limit for name, limit in wanted.items() if now.get(name) != limit}
+    for name, limit in changed.items():
         instance.event_log_storage.set_concurrency_slots(name, limit)
-    return missing
+    return changed
 
 
 def run_month(
@@ -110,7 +117,7 @@ def assist_stage(instance: dg.DagsterInstance, shared: SharedStage) -> MonthResu
         build_definitions().resolve_job_def(HELPER_JOB.name),
         shared.month,
         {HELP_OP: {"config": {"stage": shared.stage.value}}},
-        {HELPS: helped(shared)},
+        {HELPS: helped(shared.stage, shared.month, shared.run_id)},
     )
 
 

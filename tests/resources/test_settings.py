@@ -81,6 +81,13 @@ def test_a_failure_budget_that_cannot_be_is_named(budget: str, monkeypatch: pyte
         read_settings()
 
 
+@pytest.mark.parametrize("pools", ["images=2", "build", "build=0", "build=two", "measure=1001"])
+def test_a_limit_of_a_pool_that_cannot_be_is_named(pools: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FC_POOLS", pools)
+    with pytest.raises(ConfigurationError, match="Write a text such as build=2,measure=2 for FC_POOLS"):
+        read_settings()
+
+
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FC_MEASURED_AT_ONCE", "9")
     assert read_settings({"measured_at_once": 8}).measured_at_once == 8

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import dagster as dg
 import pytest
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 
+from formulacode_dagster.items import claims
+from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.orchestration.build import build_definitions
+from formulacode_dagster.store.database import Database
 
 POOL = "measure"
+MONTH = "2026-02"
 SECONDS = 0.5
 
 
@@ -21,6 +26,15 @@ def wanting() -> None: ...
 @dg.job(executor_def=dg.in_process_executor)
 def waiting() -> None:
     wanting()
+
+
+@dg.op(name=Stage.MEASUREMENTS.value, pool=POOL)
+def measuring() -> None: ...
+
+
+@dg.job(executor_def=dg.in_process_executor, partitions_def=dg.StaticPartitionsDefinition([MONTH, "2026-03"]))
+def month_of_measurements() -> None:
+    measuring()
 
 
 @pytest.mark.slow
@@ -63,3 +77,37 @@ def test_a_step_that_queues_just_after_the_pool_became_free_is_not_forgotten(tmp
         assert storage.claim_concurrency_slot(POOL, "another run", "step").is_claimed
         monkeypatch.setattr(storage, "add_pending_step", queue_too_late)
         assert waiting.execute_in_process(instance=instance).success
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("status", "month", "helpers", "joins"),
+    [
+        (dg.DagsterRunStatus.STARTED, MONTH, "2", True),
+        (dg.DagsterRunStatus.STARTED, "2026-03", "2", False),
+        (dg.DagsterRunStatus.FAILURE, MONTH, "2", False),
+        (dg.DagsterRunStatus.STARTED, MONTH, "0", False),
+    ],
+)
+def test_a_second_launch_of_a_month_joins_the_run_that_has_the_pool_and_another_month_waits(
+    tmp_path, monkeypatch, database: Database, database_url: str, status, month: str, helpers: str, joins: bool
+) -> None:
+    build_definitions()
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    monkeypatch.setenv("FC_HELPER_RUNS", helpers)
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        storage = instance.event_log_storage
+        leader = instance.create_run_for_job(month_of_measurements, status=status).run_id
+        worker = claims.Worker(Stage.MEASUREMENTS, MONTH, "leader", timedelta(minutes=1))
+        with database.transaction() as connection:
+            claims.open_stage(connection, worker, leader, RunOptions(), [])
+        storage.set_concurrency_slots(POOL, 1)
+        assert storage.claim_concurrency_slot(POOL, leader, "measurements").is_claimed
+        leaving = threading.Timer(3 * SECONDS, lambda: storage.free_concurrency_slots_for_run(leader))
+        leaving.start()
+        assert month_of_measurements.execute_in_process(instance=instance, partition_key=month).success
+        assert storage.get_concurrency_info(POOL).slot_count == 1
+        assert (leader in storage.get_concurrency_run_ids()) is joins, "whoever waited had to wait for it to leave"
+        assert storage.get_concurrency_info(POOL).pending_step_count == 0
+        leaving.join()
+        assert storage.get_concurrency_run_ids() == set()

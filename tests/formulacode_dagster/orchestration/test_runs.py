@@ -7,10 +7,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 
-from formulacode_dagster.orchestration.runs import dagster_instance
+from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
 
 AT_ONCE = 4
 
@@ -37,3 +38,27 @@ def test_a_home_that_is_new_can_be_opened_by_many_at_once(tmp_path: Path, monkey
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         assert [future.result() for future in [pool.submit(runs) for _ in range(AT_ONCE)]] == [0] * AT_ONCE
+
+
+@pytest.mark.slow
+def test_the_limit_of_a_pool_is_what_the_setting_says_or_what_a_person_has_set_or_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FC_POOLS", raising=False)
+    with dg.DagsterInstance.local_temp(
+        str(tmp_path), overrides={"concurrency": {"pools": {"default_limit": 4}}}
+    ) as instance:
+        storage = instance.event_log_storage
+        # as Dagster does of a pool that a run asks for first
+        storage.initialize_concurrency_limit_to_default("llm")
+        assert [(info.name, info.limit) for info in storage.get_pool_limits()] == [("llm", 4)]
+        assert set_pools(instance) == {"github": 2, "llm": 2, "build": 1, "measure": 1}
+        # as the UI does
+        storage.set_concurrency_slots("measure", 3)
+        storage.set_concurrency_slots("build", 3)
+        assert set_pools(instance) == {}
+        monkeypatch.setenv("FC_POOLS", "measure=2")
+        assert set_pools(instance) == {"measure": 2}
+        assert set_pools(instance) == {}
+        limits = {info.name: info.limit for info in storage.get_pool_limits()}
+    assert limits == {"github": 2, "llm": 2, "build": 3, "measure": 2}
