@@ -27,6 +27,7 @@ from resources.postgres import PostgresResource
 from resources.settings import read_settings
 from resources.watching import traced
 
+from .continued import continued_runs
 from .partitions import StepContext, month_of
 from .stage_asset import StageAsset
 from .stopping import stoppable
@@ -42,7 +43,7 @@ class ItemConfig(dg.Config):
     only: list[str] = Field(default=[], description="owner/repo or owner/repo#123; empty means everything")
     limit_per_repository: int | None = Field(default=None, description="at most so many pull requests of a repository")
     max_concurrency: int = Field(default=8, description="items worked on at the same time")
-    force: bool = Field(default=False, description="do again what is already done")
+    force: bool = Field(default=False, description="do again what is already done, once for a run and its retries")
     reason: str = Field(default="", description="with force: why, as a measurement that is forced keeps it")
     reask: bool = Field(default=False, description="with force: pay a model for new answers, kept beside the old ones")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
@@ -70,7 +71,10 @@ def stage_run(
     Errors that only a person can mend are not retried.
     """
     with _failing_as_dagster_does(context), stoppable(context):
-        run = StageRun(postgres.database(), asset.stage, month_of(context).key, context.run.run_id, config.options())
+        month = month_of(context).key
+        run = StageRun(postgres.database(), asset.stage, month, context.run.run_id, config.options())
+        if config.force:
+            run = replace(run, continues=continued_runs(context.instance, context.run, run.stage, month))
         if config.dry_run:
             yield run
             return

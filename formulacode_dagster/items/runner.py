@@ -57,12 +57,15 @@ async def run_items(
 
     As many items, or batches of them, as *concurrency* are worked on at a time. With *prune*, ledger entries of items
     that are no longer part of the month go, those named in *besides* excepted. Items in *redo* are pending whatever the
-    ledger says. Raises what stopped the stage after keeping all that was finished.
+    ledger says; with `force` all are but those that this run, or one that it goes on with, has done. Raises what stopped
+    the stage after keeping all that was finished.
     """
     with run.database.transaction() as connection:
         before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage)}
     asked, excluded = within(run.options, items)
-    forced = {item.name for item in asked} if run.options.force else set(redo)
+    forced = set(redo)
+    if run.options.force:
+        forced |= {item.name for item in asked if not _is_done_by(run, before.get(item.name))}
     pending = [item for item in asked if item.name in forced or is_pending(item, before.get(item.name))]
     unchanged = len(asked) - len(pending)
     if run.options.dry_run:
@@ -93,6 +96,11 @@ async def run_items(
         unchanged=unchanged,
         standing=tuple(entry for entry in standing if entry.item in names),
     )
+
+
+def _is_done_by(run: StageRun, entry: LedgerEntry | None) -> bool:
+    """Whether *run*, or one that it goes on with, has brought the item to where *entry* tells."""
+    return entry is not None and entry.run_id in run.continues
 
 
 def _one_by_one(work: Work[T, R]) -> BatchWork[T, R]:

@@ -54,6 +54,8 @@ class StageRun:
     options: RunOptions = RunOptions()
     sharing: Sharing | None = None
     """None for a run that works alone."""
+    continues: frozenset[str] = frozenset()
+    """Runs whose work is this one's too: what is forced and one of them has done is not done once more."""
 
     def note(self, text: str) -> None:
         """Something worth a line, that is of no one item."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 import dagster as dg
 from pydantic import Field
 
+from assets.continued import HELPS, helped
 from assets.environments import environments, plan_environments
 from assets.images import build_images, images
 from assets.materialize import helper_run
@@ -31,8 +32,6 @@ from resources.settings import read_settings
 
 from .placement import run_tags
 
-HELPS = "formulacode/helps"
-"""Tag of a helper run: the stage, the month and the run that it helps."""
 HELP_OP = "help_stage"
 LOOK_SECONDS = 30
 MOST_LAUNCHES = 3
@@ -125,15 +124,10 @@ def helpers_sensor(
     yield from requests
 
 
-def helped(shared: SharedStage) -> str:
-    """What `HELPS` says of the runs that help *shared*."""
-    return f"{shared.stage} {shared.month} {shared.run_id}"
-
-
 def _missing(
     instance: dg.DagsterInstance, shared: SharedStage, at_work: Collection[str], most: int
 ) -> Iterator[dg.RunRequest]:
-    name = helped(shared)
+    name = helped(shared.stage, shared.month, shared.run_id)
     launched = instance.get_runs(dg.RunsFilter(tags={HELPS: name}))
     under_way = [run.run_id for run in launched if run.status in _UNDER_WAY]
     # each of those that are at nothing yet will take something that is free

@@ -127,3 +127,19 @@ def test_a_run_that_is_launched_anew_waits_for_the_month_and_a_second_one_is_ref
         )
     assert not result.success
     assert seen == list(range(tries))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("force", [False, True])
+def test_a_stage_that_is_forced_knows_what_its_run_has_done(
+    postgres: PostgresResource, dagster_instance: dg.DagsterInstance, force: bool
+) -> None:
+    seen: list[frozenset[str]] = []
+
+    @dg.asset(partitions_def=MONTHS)
+    def probe(context) -> None:
+        with stage_run(context, postgres, repositories, ItemConfig(force=force)) as run:
+            seen.append(run.continues)
+
+    result = dg.materialize([probe], partition_key="2026-02", instance=dagster_instance)
+    assert seen == [frozenset([result.run_id] if force else [])]

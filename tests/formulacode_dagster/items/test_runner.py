@@ -116,6 +116,34 @@ def test_new_inputs_and_force_make_items_pending_again(database: Database) -> No
     assert len(run(database, ["a/b#1"], kept, inputs="v2", options=RunOptions(force=True)).worked) == 1
 
 
+def test_what_a_forced_run_has_done_is_not_done_once_more_when_it_is_tried_again(database: Database) -> None:
+    names, kept = ["a/b#1", "a/b#2", "a/b#3", "a/b#4"], Kept()
+    run(database, names, kept)
+
+    def forced(run_id: str, *, dies_at: str = "", inputs: str = "v1", redo: Sequence[str] = ()) -> list[str]:
+        def work(item: WorkItem[str]) -> Outcome[str]:
+            if item.name == dies_at:
+                raise OutsideSystemError("docker", "gone")
+            if (run_id, item.name) == ("first", "a/b#2"):
+                raise ItemFailure(FailureKind.TIMEOUT, "slow")
+            return Outcome(item.name)
+
+        continues = frozenset(["first", "again"]) if run_id in ("first", "again") else frozenset([run_id])
+        stage_run = StageRun(
+            database, Stage.IMAGES, MONTH, run_id, RunOptions(force=True, max_concurrency=1), continues=continues
+        )
+        items = [WorkItem(name, inputs, name) for name in names]
+        summary = asyncio.run(run_items(stage_run, items, in_thread(work), kept, redo=redo))
+        return sorted(entry.item for entry in summary.worked)
+
+    with pytest.raises(OutsideSystemError):
+        forced("first", dies_at="a/b#4")
+    assert forced("again", redo=["a/b#1"]) == ["a/b#1", "a/b#2", "a/b#4"], "and what failed and may be cured"
+    assert forced("again") == []
+    assert forced("again", inputs="v2") == names
+    assert forced("another") == names
+
+
 def test_one_bad_item_never_stops_the_others(database: Database) -> None:
     kept = Kept()
     trouble: dict[str, Exception] = {

@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 from sqlalchemy import Engine, event
 
+from assets.continued import HELPS
 from assets.measurements import measurements
 from assets.published_images import published_images
 from formulacode_dagster.items import claims
@@ -16,7 +17,7 @@ from formulacode_dagster.items.claims import ClaimableItem, Worker
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import SkipReason
-from formulacode_dagster.orchestration.helpers import HELPS, MOST_LAUNCHES, helper, helpers_sensor
+from formulacode_dagster.orchestration.helpers import MOST_LAUNCHES, helper, helpers_sensor
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.database import Database
