@@ -21,7 +21,17 @@ from .failures import nothing_timed
 from .log import Log
 from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
-from .relevance import Candidate, comparable, completed, disagreeing, renewed, select, with_surveys
+from .relevance import (
+    NOTHING_LEFT_OUT,
+    Candidate,
+    LeftOut,
+    comparable,
+    completed,
+    disagreeing,
+    renewed,
+    select,
+    with_surveys,
+)
 from .same_modules import still_ruled_out
 from .surveyed import Surveyed
 
@@ -33,8 +43,6 @@ UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
 """Failures that another attempt may spare a task; where none follows, another suite may."""
 NOTHING_FOUND = "the repository has no suite, and nothing else that was found executes the change"
 NOTHING_ELSE = "nothing else that was found executes the change"
-SURVEY_SHARE = 0.25
-"""Of the time that is left, for a survey of one arm."""
 
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
 """Gives suites of later commits for the names of what a patch changes."""
@@ -62,6 +70,7 @@ class Choice:
     candidates: list[Candidate]
     failures: list[BenchmarkFailure]
     changed: ChangedCode
+    left_out: LeftOut = NOTHING_LEFT_OUT
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ class Chooser:
         return self.remotes[arm].survey(
             lines=changed.oracle if arm is Arm.ORACLE else changed.base,
             limit=float(self.limits.benchmark_seconds),
-            budget=min(self.plan.max_survey_seconds, SURVEY_SHARE * self.budget.left),
+            budget=self.budget.for_survey(self.plan.max_survey_seconds),
             only=only,
             names=changed.names,
             ruled_out=ruled_out,
@@ -182,7 +191,8 @@ class Chooser:
         self.surveyed.add(suite, candidates)
         self.tried.append((suite, candidates))
         selected = select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed)
-        self.log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
+        left_out = LeftOut.of(candidates, selected)
+        self.log("; ".join(filter(None, [f"{len(selected)} of {len(candidates)} benchmarks are timed", str(left_out)])))
         ready = selected
         if is_only_python(self.files):
             ready = [candidate.with_copied_control() for candidate in selected]
@@ -193,7 +203,7 @@ class Chooser:
         ready, stopped = completed(ready)
         if not ready:
             raise nothing_timed(stopped)
-        return Choice(suite, ready, [*failures, *stopped], changed)
+        return Choice(suite, ready, [*failures, *stopped], changed, left_out)
 
 
 def _with_the_rest(unfinished: ItemFailure, first: Rejection | ItemFailure) -> ItemFailure:

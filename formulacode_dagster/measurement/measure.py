@@ -146,6 +146,7 @@ def measure_task(
                 taken,
                 seconds=budget.spent,
                 failures=choice.failures,
+                left_out=choice.left_out,
             )
             sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
             if row.is_faster:

@@ -9,6 +9,7 @@ from formulacode_dagster.measurement.choosing import Chooser
 from formulacode_dagster.measurement.log import Log
 from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.relevance import LeftOut
 from formulacode_dagster.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
@@ -81,11 +82,29 @@ def surveyed(module, is_ruled_out):
     )
 
 
+class Hurried(Listening):
+    """A session in which two benchmarks execute the change, one does not, and for one there is no time."""
+
+    def survey(self, **_):
+        lines = {"pkg/core.py": (2,)}
+        hits = [surveyed(name, is_ruled_out=False).model_copy(update={"lines": lines}) for name in ("a", "b")]
+        late = surveyed("d", is_ruled_out=False).model_copy(update={"outcome": "untraced"})
+        return Survey(benchmarks=(*hits, surveyed("c", is_ruled_out=False), late), lost={}, extensions=())
+
+
 class Nothing:
     """No build with coverage."""
 
     def settle(self, candidates, _changed, _suite):
         return list(candidates)
+
+
+def chooser_of(remote, log, plan):
+    """A chooser in whose task *remote* stands for all arms."""
+    sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
+    remotes, limits, budget = dict.fromkeys(Arm, remote), ResourceLimits(), Budget(plan.max_seconds)
+    given = (Nothing(), Surveyed(), "benchmarks", limits, plan, budget, log)
+    return Chooser(remotes, changed_files(PATCH), sources, *given)
 
 
 @pytest.fixture
@@ -94,23 +113,8 @@ def chosen():
 
     def run(suite, others, remote=None):
         remote = remote or Listening()
-        sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
-        plan = SamplingPlan()
-        chooser = Chooser(
-            # one stands for all arms
-            dict.fromkeys(Arm, remote),
-            changed_files(PATCH),
-            sources,
-            Nothing(),
-            Surveyed(),
-            "benchmarks",
-            ResourceLimits(),
-            plan,
-            Budget(plan.max_seconds),
-            Log(None),
-        )
         with pytest.raises((ItemFailure, Rejection)):
-            chooser.choose(suite, others)
+            chooser_of(remote, Log(None), SamplingPlan()).choose(suite, others)
         return remote.asked
 
     return run
@@ -161,3 +165,11 @@ def test_python_that_a_suite_loads_compiled_is_told_to_those_who_look_for_others
     assert [change.path for change in known.compiled] == ["pkg/core.py"]
     assert not unknown.compiled
     assert unknown.base == {"pkg/core.py": frozenset({2})}
+
+
+def test_the_log_and_the_choice_tell_what_was_left_out():
+    log = Log(None)
+    choice = chooser_of(Hurried(), log, SamplingPlan(max_benchmarks=1)).choose(BASE_SUITE, lambda _: ())
+    assert (len(choice.candidates), choice.left_out) == (1, LeftOut(unsurveyed=1, undrawn=1))
+    told = "left out: 1 that there was no time to run once, 1 relevant ones that were not drawn"
+    assert log.lines[-1] == f"1 of 4 benchmarks are timed; {told}"

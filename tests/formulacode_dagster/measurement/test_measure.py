@@ -14,7 +14,7 @@ from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.questions import KeptBuild
 from formulacode_dagster.suites.remote import Remote
-from tests.support.small_measurement import BENCH, CORE, FASTER, FILES, PLAN
+from tests.support.small_measurement import BENCH, CORE, FASTER, FEWEST, FILES, PLAN
 
 
 @pytest.mark.slow
@@ -125,6 +125,13 @@ def test_samples_are_given_out_when_what_comes_after_them_breaks_off(measure, mo
     assert (timed.measurement.verdict, timed.measurement.returned) == (Verdict.FASTER, {})
     assert timed.procedure.benchmarks == tuple(result.benchmark for result in timed.measurement.results)
     assert "5 rounds" in timed.log
+
+
+@pytest.mark.slow
+def test_the_row_counts_the_relevant_benchmarks_that_were_not_drawn(measure):
+    after = {"pkg/core.py": FASTER.replace("[i * 2 for i in range(n)]", "[*range(0, n * 2, 2)]")}
+    measured, _ = measure(after, plan=FEWEST.model_copy(update={"max_benchmarks": 1}))
+    assert (len(measured.results), measured.undrawn, measured.unsurveyed) == (1, 1, 0)
 
 
 @pytest.mark.slow
