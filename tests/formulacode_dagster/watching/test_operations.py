@@ -6,14 +6,16 @@ import json
 import os
 import subprocess
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from formulacode_dagster.backups.object_store import ObjectStore
 from formulacode_dagster.items import claims
 from formulacode_dagster.items.claims import ClaimableItem, Worker
+from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.orchestration.operations import operations, runs_now
 from formulacode_dagster.store import ledger
@@ -85,6 +87,29 @@ def test_of_a_platform_that_has_done_nothing_it_tells_that(
     now = operations_now(database, NO_RUNS)
     assert (now.queues, now.budgets, now.mirrors) == ((), (), 0)
     assert (now.mirrors_unused_days, now.backup_hours) == (None, None)
+
+
+def test_the_newest_backup_may_lie_in_the_store_alone_and_a_store_that_is_gone_hides_no_other(
+    platform: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def newest(store: ObjectStore) -> datetime | None:
+        asked.append(store.bucket)
+        if store.bucket == "gone":
+            raise OutsideSystemError("backup store", "cannot list the backups")
+        return None if store.bucket == "empty" else datetime.now(tz=UTC) - timedelta(hours=2)
+
+    monkeypatch.setattr(ObjectStore, "newest", newest)
+    monkeypatch.setattr("resources.watching.STORE_ASKED_SECONDS", 1e12)
+    for bucket, hours in (("full", 2), ("gone", 24), ("empty", 24)):
+        monkeypatch.setenv("FC_BACKUP_STORE", f"s3://{bucket}/fc")
+        for _ in range(2):
+            assert operations_now(platform, NO_RUNS).backup_hours == pytest.approx(hours, abs=0.5)
+    assert asked == ["full", "gone", "empty"], "a scrape asks it no more often than it changes"
+    monkeypatch.setenv("FC_BACKUP_STORE", "s3://full/fc")
+    monkeypatch.setenv("FC_BACKUP_DIR", str(tmp_path / "of another machine"))
+    assert operations_now(platform, NO_RUNS).backup_hours == pytest.approx(2, abs=0.5)
 
 
 @pytest.mark.parametrize(
