@@ -71,16 +71,17 @@ def commit_benchmarks(
         order = order_of(repository=dashboard.repository, plan=effort, **asked)
         engine, why = containers.engine_for_repositories([order.repository])
         context.log.info(why)
+        machine = containers.machine(postgres.database(), engine, context.log.info)
         standing = benchmark_commits(
             order,
             boards.folder(dashboard.name) / "commits",
             results=Path(dashboard.results),
             engine=engine,
             cache=mirrors.cache(),
-            resolver=containers.resolver(),
+            resolver=containers.resolver(machine.building),
             os_image=containers.settings.os_image,
             limits=containers.limits,
-            machine=containers.machine(postgres.database(), engine, context.log.info),
+            machine=machine,
             run_id=context.run.run_id,
             note=context.log.info,
         )

@@ -76,7 +76,8 @@ def plan_environments(
     engine, _ = containers.engine_for(run.database, run.month)
     authors = partial(author_of, run, desk) if desk else None
     os_image = containers.settings.os_image
-    plans = TaskPlans(run, engine, mirrors.cache(), containers.resolver(), os_image, authors)
+    resolver = containers.resolver(containers.machine(run.database, engine, run.note).building)
+    plans = TaskPlans(run, engine, mirrors.cache(), resolver, os_image, authors)
     interpreters = engine.interpreters()
     items = [WorkItem(pr.item, plan_inputs_of(pr, interpreters), pr) for pr in pull_requests]
     redo = unasked(run, desk.agent, pull_requests) if desk else []

@@ -91,8 +91,8 @@ def build_images(
     """Build what is pending of the month, or this run's part of it."""
     os_image = containers.settings.os_image
     authors = partial(author_of, run, desk) if desk else None
-    machine = containers.machine(run.database, engine, run.note)
-    builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image, authors, machine.building)
+    turn = containers.machine(run.database, engine, run.note).building
+    builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(turn), os_image, authors, turn)
     with run.database.transaction() as connection:
         environments_done = done_in(connection, run.month, Stage.ENVIRONMENTS)
         planned = ENVIRONMENTS.read_keys(connection, run.month, [pr.key for pr in environments_done])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 from pydantic import PrivateAttr
@@ -14,7 +15,7 @@ from formulacode_dagster.engines.docker.leftovers import RunIsOver, nobody_knows
 from formulacode_dagster.engines.docker.settings import BuildSettings
 from formulacode_dagster.engines.image_store import ImageStore
 from formulacode_dagster.engines.installation import installation_id
-from formulacode_dagster.engines.machines import Machine
+from formulacode_dagster.engines.machines import Machine, Turn
 from formulacode_dagster.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.engines.process.interpreters import installed_interpreters
 from formulacode_dagster.engines.protocol import Engine
@@ -67,8 +68,8 @@ class ContainersResource(SettingsResource):
             )
         return True, f"{why}; interpreters: {', '.join(sorted(versions)) if versions else 'any'}"
 
-    def resolver(self) -> Resolver:
-        """What turns declared requirements into hashed locks."""
+    def resolver(self, turn: Turn = nullcontext) -> Resolver:
+        """What turns declared requirements into hashed locks; it builds source distributions in its *turn* alone."""
         engine, _ = self.chosen()
         reading = engine.uv_runner() if isinstance(engine, DockerEngine) else None
 
@@ -77,7 +78,7 @@ class ContainersResource(SettingsResource):
 
             return {minor: interpreter.path for minor, interpreter in installed_interpreters(uv.find_uv_bin()).items()}
 
-        return Resolver(self.settings.home / "cache" / "locks", interpreters=interpreters, reading=reading)
+        return Resolver(self.settings.home / "cache" / "locks", interpreters=interpreters, reading=reading, turn=turn)
 
     @property
     def limits(self) -> ResourceLimits:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 from formulacode_dagster.declarations.declared_requirement import requirement_name
 from formulacode_dagster.engines.failures import INDEX, last_line
+from formulacode_dagster.engines.machines import Turn
 from formulacode_dagster.engines.uv_runner import UvResult, UvRunner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
@@ -45,7 +47,7 @@ class Resolver:
     The index is uv's own default unless *environment* (the process's own when None) holds uv's settings for another;
     of that environment only the settings of index, proxy and certificates are handed on. Source distributions are read
     in *reading*, which has every interpreter. Without one they are read on this machine: by the interpreter they were
-    written for where *interpreters*, by `3.x`, tells of it.
+    written for where *interpreters*, by `3.x`, tells of it. What times where they are read is held off by *turn*.
     Calls block: use a thread.
     """
 
@@ -56,6 +58,7 @@ class Resolver:
         environment: Mapping[str, str] | None = None,
         interpreters: Callable[[], Mapping[str, Path]] = dict,
         reading: UvRunner | None = None,
+        turn: Turn = nullcontext,
         timeout: float = 300.0,
     ) -> None:
         source = os.environ if environment is None else environment
@@ -63,6 +66,7 @@ class Resolver:
         self._cache_dir = cache_dir
         self._timeout = timeout
         self._interpreters = interpreters
+        self._turn = turn
         self.reading = reading
         """Where source distributions are read; None for this machine."""
         self.calls = 0
@@ -167,11 +171,12 @@ class Resolver:
         ceilings = [self._ceiling(name, request.python, request.exclude_newer) for name in sorted(late)]
         call = call_of(request, ceilings=ceilings, fits=fits)
         self.calls += 1
-        if reading is not None:
-            answer = reading.compile(call, python=request.python, index=self._index, timeout=self._timeout)
-        else:
-            uv = Uv(self._uv, self._environment, self._cache_dir / "uv")
-            answer = uv.compile(call, interpreter=fitting, timeout=self._timeout)
+        with self._turn() if request.reads_sources else nullcontext():
+            if reading is not None:
+                answer = reading.compile(call, python=request.python, index=self._index, timeout=self._timeout)
+            else:
+                uv = Uv(self._uv, self._environment, self._cache_dir / "uv")
+                answer = uv.compile(call, interpreter=fitting, timeout=self._timeout)
         log = uv_messages.scrub(answer.log)
         if answer.timed_out:
             raise SuspectedOutage(

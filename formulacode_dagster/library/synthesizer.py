@@ -109,7 +109,8 @@ class Synthesizer:
         containers = ContainersResource()
         engine, _ = containers.engine_for(store, month)
         os_image, cache = containers.settings.os_image, MirrorsResource().cache()
-        plans = TaskPlans(run, engine, cache, containers.resolver(), os_image, self._authors(run))
+        resolver = containers.resolver(containers.machine(store, engine, run.note).building)
+        plans = TaskPlans(run, engine, cache, resolver, os_image, self._authors(run))
         work = WorkItem(pr.item, plan_inputs_of(pr, engine.interpreters()), pr)
         with store.month_lock(Stage.ENVIRONMENTS, month, run.run_id):
             run_loop(run_items(run, [work], in_thread(plans.plan), ENVIRONMENTS.save, prune=False, redo=[pr.item]))
@@ -134,7 +135,8 @@ class Synthesizer:
         engine, _ = containers.engine_for(store, month)
         os_image, authors = containers.settings.os_image, self._authors(run)
         turn = containers.machine(store, engine, run.note).building
-        builds = TaskBuilds(run, engine, MirrorsResource().cache(), containers.resolver(), os_image, authors, turn)
+        cache, resolver = MirrorsResource().cache(), containers.resolver(turn)
+        builds = TaskBuilds(run, engine, cache, resolver, os_image, authors, turn)
         work = WorkItem(pr.item, inputs_of(environment, os_image, engine.name), (pr, environment))
         with store.month_lock(Stage.IMAGES, month, run.run_id):
             with store.transaction() as connection:

@@ -71,15 +71,16 @@ def benchmark(
         def tell(line: str) -> None:
             status.update(escape(line))
 
+        shared = containers.machine(store, engine, tell)
         standing = benchmark_commits(
             order,
             folder,
             engine=engine,
             cache=MirrorsResource().cache(),
-            resolver=containers.resolver(),
+            resolver=containers.resolver(shared.building),
             os_image=containers.settings.os_image,
             limits=containers.limits,
-            machine=containers.machine(store, engine, tell),
+            machine=shared,
             run_id=uuid.uuid4().hex,
             note=tell,
         )

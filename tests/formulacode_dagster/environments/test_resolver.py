@@ -1,6 +1,7 @@
 import os
 import shutil
 import tomllib
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -67,6 +68,29 @@ def test_a_version_that_does_not_exist_is_no_reason_to_drop_the_project(resolver
     assert caught.value.kind == "lock"
     assert caught.value.refusal.blamed == ("attrs>=9",)
     assert "attrs>=9" in caught.value.log_tail
+
+
+def test_only_what_is_built_takes_a_turn_of_the_machine_and_an_answer_that_is_kept_takes_none(
+    index, uv_cache, tmp_path
+):
+    shutil.copytree(uv_cache, tmp_path / "cache" / "uv")
+    settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}
+    turns, requests = [], []
+
+    @contextmanager
+    def turn():
+        requests.append(index.requests)
+        yield
+        turns.append(index.requests - requests[-1])
+
+    reader = Resolver(tmp_path / "cache", environment=settings, turn=turn, timeout=60)
+    asked = {"python": "3.12", "exclude_newer": AT}
+    resolve(reader, ["attrs"], **asked)
+    assert turns == [], "wheels alone tell what they need"
+    for _ in range(2):
+        resolve(reader, ["attrs"], **asked, build_sources=True)
+        assert len(turns) == 1
+    assert turns[0] > 0, "it asks in its turn"
 
 
 def test_markers_are_judged_for_linux_and_the_interpreter(resolver):

@@ -1,0 +1,72 @@
+"""Source distributions are built to learn what they need: not beside what is timed on the machine that builds them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.environments import plan_environments
+from assets.images import build_images
+from formulacode_dagster.engines.machines import Turn
+from formulacode_dagster.environments.resolver import Resolver
+from formulacode_dagster.items.progress import ProgressListener, listening
+from formulacode_dagster.items.work import StageRun
+from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.store.database import Database
+from resources.containers import ContainersResource
+from resources.mirrors import MirrorsResource
+
+SECONDS = 20
+
+
+class Noted(ProgressListener):
+    def __init__(self) -> None:
+        self.waits = threading.Event()
+
+    def note(self, stage: Stage, text: str) -> None:
+        if "waits until nothing is timed" in text:
+            self.waits.set()
+
+
+def build_nothing(run: StageRun, mirrors: MirrorsResource, containers: ContainersResource) -> None:
+    engine, _ = containers.chosen()
+    build_images(run, mirrors, containers, engine)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stage", "work"), [("environments", plan_environments), ("images", build_nothing)])
+def test_a_lock_that_builds_waits_until_nothing_is_timed_on_its_machine(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, work: Callable[..., Any]
+) -> None:
+    monkeypatch.setenv("FC_HOME", str(tmp_path))
+    monkeypatch.setenv("FC_ENGINE", "process")
+    turns: list[Turn] = []
+
+    class Kept(Resolver):
+        def __init__(self, *given: Any, turn: Turn, **named: Any) -> None:
+            turns.append(turn)
+            super().__init__(*given, turn=turn, **named)
+
+    monkeypatch.setattr("resources.containers.Resolver", Kept)
+    run = StageRun(database, Stage(stage), "2026-02", "a run", RunOptions())
+    containers = ContainersResource()
+    work(run, MirrorsResource(), containers)
+    (turn,) = turns
+
+    def build() -> None:
+        with turn():
+            assert told.waits.is_set()
+
+    told = Noted()
+    engine, _ = containers.chosen()
+    with ThreadPoolExecutor() as pool, listening(told):
+        with containers.machine(database, engine).timing():
+            building = pool.submit(build)
+            assert told.waits.wait(SECONDS)
+            assert not building.done()
+        building.result(SECONDS)
