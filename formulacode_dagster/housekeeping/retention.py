@@ -15,7 +15,7 @@ from formulacode_dagster.engines.image_store import Inventory, StoredImage
 from formulacode_dagster.models.image import ImageNeed
 
 YOUNG = timedelta(hours=2)
-"""An image younger than this may be one that is being built or verified just now."""
+"""An image younger than this may be at work just now: one that was built, or that a build has found."""
 DANGLING = timedelta(days=1)
 """How long an image that lost its name, or was left by a rebuild, is kept."""
 

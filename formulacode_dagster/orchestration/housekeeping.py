@@ -30,8 +30,8 @@ class HousekeepingConfig(dg.Config):
     dry_run: bool = Field(default=True, description="say what would be removed, remove nothing")
 
 
-# with the slot of the builds, so that no image is in the making meanwhile
-@dg.op(pool="build", description="Removes what housekeeping need not keep, and says what, why, and how many bytes.")
+# in no pool: stages build for hours, just when disks fill, and what they are at is young, in use or locked
+@dg.op(description="Removes what housekeeping need not keep, and says what, why, and how many bytes.")
 def tidy_up(
     context: dg.OpExecutionContext,
     config: HousekeepingConfig,

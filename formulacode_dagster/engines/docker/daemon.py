@@ -113,6 +113,17 @@ class DockerDaemon:
             return self.client.images.get(reference)
         return None
 
+    def in_use(self, tag: str) -> Image | None:
+        """The image that *tag* means here, tagged anew: housekeeping sees it at work; None if there is none."""
+        import docker.errors
+
+        image, (repository, _, name) = self.image(tag), tag.rpartition(":")
+        if image is not None:
+            with self.watched(f"tag {tag}"), suppress(docker.errors.ImageNotFound):
+                image.tag(repository, name)
+                return image
+        return None
+
 
 def _text(done: Completed) -> str:
     return (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]

@@ -98,7 +98,7 @@ class TierBuilder:
         started = time.monotonic()
         # Tasks that are built side by side need the same lower tiers.
         with _lock_of(tag):
-            image = None if force else self.daemon.image(tag)
+            image = None if force else self.daemon.in_use(tag)
             if image is None:
                 self._say(f"$ build {tag}")
                 with scratch_folder() as folder:

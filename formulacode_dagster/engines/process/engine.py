@@ -92,6 +92,8 @@ class ProcessEngine:
         with self._lock(tag):
             manifest = final.read_manifest()
             if manifest is not None and not (force or rebuild):
+                # by its age housekeeping tells what is at work
+                final.manifest.touch()
                 return _outcome(final, manifest)
             interpreter = self._interpreter(spec.python)
             work = Layout(self._root / "building" / _folder_name(tag))

@@ -65,6 +65,17 @@ def test_as_the_schedule_runs_it_it_removes_and_records_what(home: Path, run: Ru
     assert not (home / "builds" / "building" / "half").exists()
 
 
+@pytest.mark.slow
+def test_it_tidies_up_while_a_stage_builds(home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    job = build_definitions().resolve_job_def(HOUSEKEEPING_JOB.name)
+    with dg.DagsterInstance.local_temp(str(tmp_path_factory.mktemp("dagster"))) as instance:
+        instance.event_log_storage.set_concurrency_slots("build", 1)
+        assert instance.event_log_storage.claim_concurrency_slot("build", "a run", "images").is_claimed
+        config = {"ops": {"tidy_up": {"config": {"dry_run": False}}}}
+        assert job.execute_in_process(run_config=config, instance=instance).success
+    assert not (home / "builds" / "building" / "half").exists()
+
+
 def test_a_budget_that_is_no_number_fails_the_run_with_its_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FC_IMAGES_GB", "many")
     assert run()[0] is False

@@ -11,6 +11,7 @@ import pytest
 
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.engines.process.layout import Layout
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.recipe import OnFailure
@@ -99,7 +100,10 @@ def test_building_the_same_spec_again_takes_what_is_there(
     engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
 ) -> None:
     built = Path(pure_image.location).stat().st_ino
+    manifest = Layout(Path(pure_image.location)).manifest
+    os.utime(manifest, (0, 0))
     outcome = engine.build(pure_image.spec, Origins(pure.mirror))
+    assert manifest.stat().st_mtime > 0, "housekeeping sees that it is at work"
     assert Path(outcome.location).stat().st_ino == built, "it is the same folder, and no other in its place"
     assert (outcome.digest, outcome.location) == (pure_image.digest, pure_image.location)
     assert "install-package" in outcome.log, "the log of the first build is kept"
