@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.running.stopping import stop_request
 
 from .console import console
@@ -14,10 +15,14 @@ from .console import console
 Once = Annotated[
     bool, typer.Option("--once", help="End when nothing is left that nobody is at.", show_default="until it is stopped")
 ]
+Stages = Annotated[
+    list[Stage] | None,
+    typer.Option("--stage", help="Help with this one alone; may be given again.", show_default="all that are shared"),
+]
 LOOK_SECONDS = 5.0
 
 
-def assist(once: Once = False) -> None:
+def assist(once: Once = False, stages: Stages = None) -> None:
     """Help runs of months on other machines, where FC_HELPER_RUNS lets them share their items.
 
     FC_DATABASE_URL must name their Postgres. Ctrl-C gives back what is not finished.
@@ -33,7 +38,11 @@ def assist(once: Once = False) -> None:
     with database() as store, dagster_instance() as instance:
         while True:
             with store.transaction() as connection:
-                waiting = [shared for shared in shared_stages(connection) if shared.free]
+                waiting = [
+                    shared
+                    for shared in shared_stages(connection)
+                    if shared.free and (not stages or shared.stage in stages)
+                ]
             for shared in waiting:
                 console.rule(f"[bold]{shared.stage} of {shared.month}")
                 started = time.monotonic()

@@ -35,11 +35,23 @@ VERSIONS = sampled(("1.30", "1.33", "1.37"), most=1, of=__name__)
 MANIFESTS: list[Any] = [
     document for name in KUSTOMIZATION["resources"] for document in yaml.safe_load_all((FOLDER / name).read_text())
 ]
-PODS = {
-    manifest["metadata"]["name"]: manifest["spec"]["template"]["spec"]
-    for manifest in MANIFESTS
-    if manifest["kind"] in ("Deployment", "StatefulSet")
-}
+BUILD_POOL: list[Any] = [
+    document
+    for name in yaml.safe_load((FOLDER / "build-pool" / "kustomization.yaml").read_text())["resources"]
+    for document in yaml.safe_load_all((FOLDER / "build-pool" / name).read_text())
+]
+
+
+def pods_of(manifests: list[Any]) -> dict[str, Any]:
+    """The pods of *manifests*, by the name of what makes them."""
+    return {
+        manifest["metadata"]["name"]: manifest["spec"]["template"]["spec"]
+        for manifest in manifests
+        if manifest["kind"] in ("Deployment", "StatefulSet")
+    }
+
+
+PODS = pods_of(MANIFESTS)
 SECRET = {setting.name for setting in SETTINGS if setting.secret}
 
 
@@ -51,8 +63,8 @@ def validate(manifest: Any, version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_manifest_holds_to_the_published_schema(version: str) -> None:
-    assert len(MANIFESTS) == 19
-    for manifest in MANIFESTS:
+    assert (len(MANIFESTS), len(BUILD_POOL)) == (19, 4)
+    for manifest in (*MANIFESTS, *BUILD_POOL):
         validate(manifest, version)
 
 
@@ -187,12 +199,59 @@ def test_only_who_launches_runs_may_ask_the_api_server() -> None:
     assert {service["spec"].get("type", "ClusterIP") for service in services} == {"ClusterIP"}
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_kustomize_puts_one_image_everywhere_runs_included() -> None:
-    command = ["kubectl", "kustomize", str(FOLDER)]
-    rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def test_on_the_build_pool_locks_alone_are_built_and_nothing_that_has_to_be_where_it_is_timed() -> None:
+    pods = pods_of(BUILD_POOL)
+    assert pods["lock-builder"]["nodeSelector"] == {"formulacode/pool": "build"}
+    (toleration,) = pods["lock-builder"]["tolerations"]
+    assert (toleration["key"], toleration["value"]) == ("formulacode/pool", "build")
+    (worker,) = pods["lock-worker"]["containers"]
+    assert worker["command"] == ["fc-data", "assist", "--stage", "environments"]
+    (service,) = (manifest for manifest in BUILD_POOL if manifest["kind"] == "Service")
+    address = f"tcp://lock-builder-0.{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert worker["env"] == [{"name": "DOCKER_HOST", "value": address}]
+    (engine,) = pods["lock-builder"]["containers"]
+    (measuring,) = PODS["builder"]["containers"]
+    assert engine["args"] == measuring["args"], "the same engine, of another pool"
+    (policy,) = (manifest["spec"] for manifest in BUILD_POOL if manifest["kind"] == "NetworkPolicy")
+    (as_strict,) = (
+        manifest["spec"]
+        for manifest in MANIFESTS
+        if manifest["kind"] == "NetworkPolicy" and manifest["metadata"]["name"] == "builder"
+    )
+    assert {**policy, "podSelector": None} == {**as_strict, "podSelector": None}
+
+
+KUSTOMIZE = ["kustomize", "build"] if shutil.which("kustomize") else ["kubectl", "kustomize"]
+
+
+def rendered(folder: Path, *components: str) -> list[Any]:
+    """What kustomize makes of the manifests with *components*."""
+    shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({**KUSTOMIZATION, "components": list(components)}))
+    done = subprocess.run([*KUSTOMIZE, str(folder)], capture_output=True, text=True, check=True)
+    return list(yaml.safe_load_all(done.stdout))
+
+
+needs_kustomize = pytest.mark.skipif(shutil.which(KUSTOMIZE[0]) is None, reason="neither kustomize nor kubectl is here")
+
+
+@needs_kustomize
+@pytest.mark.parametrize(("components", "images"), [((), 5), (("read-only", "build-pool"), 6)])
+def test_kustomize_puts_one_image_everywhere_runs_included(
+    tmp_path: Path, components: tuple[str, ...], images: int
+) -> None:
+    made = rendered(tmp_path, *components)
     (image,) = KUSTOMIZATION["images"]
-    assert rendered.count(f"{image['newName']}:{image['newTag']}") == 5
-    assert "formulacode/platform:local" not in rendered
-    for manifest in yaml.safe_load_all(rendered):
+    assert str(made).count(f"{image['newName']}:{image['newTag']}") == images
+    assert "formulacode/platform:local" not in str(made)
+    for manifest in made:
         validate(manifest, VERSIONS[-1])
+
+
+@needs_kustomize
+def test_a_ui_that_is_read_only_is_one_component_away(tmp_path: Path) -> None:
+    shown, read_only = (
+        pods_of(rendered(tmp_path, *components))["webserver"]["containers"][0]["command"]
+        for components in ((), ("read-only",))
+    )
+    assert read_only == [*shown, "--read-only"]

@@ -1,0 +1,51 @@
+"""`fc-data assist`: which stages of others this machine helps with."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from datetime import timedelta
+
+import pytest
+import typer
+
+from formulacode_dagster.cli.assist import assist
+from formulacode_dagster.items import claims
+from formulacode_dagster.items.claims import ClaimableItem, SharedStage, Worker
+from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.orchestration import runs
+from formulacode_dagster.store.database import Database
+
+MONTH = "2026-02"
+
+
+@pytest.mark.parametrize(
+    ("asked", "helped"),
+    [(None, [Stage.ENVIRONMENTS, Stage.IMAGES]), ([Stage.ENVIRONMENTS], [Stage.ENVIRONMENTS]), ([Stage.REPLAYS], [])],
+)
+def test_all_that_is_shared_is_helped_with_or_the_stages_that_are_named(
+    database: Database,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: list[Stage] | None,
+    helped: list[Stage],
+) -> None:
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    for stage in (Stage.ENVIRONMENTS, Stage.IMAGES):
+        leader = Worker(stage, MONTH, "leader", timedelta(minutes=1))
+        with database.transaction() as connection:
+            claims.open_stage(connection, leader, "leader", RunOptions(), [ClaimableItem("a/b#1", "v1", "a/b", 0.0)])
+    done: list[Stage] = []
+
+    def do_all(_: object, shared: SharedStage) -> runs.MonthResult:
+        done.append(shared.stage)
+        with database.transaction() as connection:
+            helper = Worker(shared.stage, shared.month, "helper", timedelta(minutes=1))
+            assert claims.claim(connection, helper)
+        return runs.MonthResult(shared.month, "a run", success=True, errors=(), failed_checks=())
+
+    monkeypatch.setattr(runs, "dagster_instance", nullcontext)
+    monkeypatch.setattr(runs, "assist_stage", do_all)
+    with pytest.raises(typer.Exit) as ended:
+        assist(once=True, stages=asked)
+    assert ended.value.exit_code == 0
+    assert done == helped
