@@ -89,6 +89,7 @@ class Measuring:
             verdict=row.verdict,
             measured=summary_of(row),
             rounds=row.rounds,
+            unit=row.rule.unit.value,
             log=timed.log,
         )
         if row.is_faster and not row.returning_other:

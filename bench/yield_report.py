@@ -96,6 +96,8 @@ class Trial:
     measured: str = ""
     """The speed-up, its interval, and over how much."""
     rounds: int = 0
+    unit: str = ""
+    """What chance deals out anew: `process`, or `build` where the change is compiled."""
     tests: str = ""
     """Of what is faster: whether its tests hold, or why that is not known."""
     tested: str = ""
@@ -226,9 +228,10 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
         "tasks_confirmed_by_all_replays": dict(
             Counter(set(trial.replays) == {ReplayVerdict.CONFIRMED} for trial in measured if trial.replays)
         ),
-        "median_measuring_minutes": round(median(trial.measuring_seconds for trial in measured) / 60, 1)
-        if measured
-        else 0.0,
+        "median_measuring_minutes": {
+            unit: round(median(trial.measuring_seconds for trial in measured if trial.unit == unit) / 60, 1)
+            for unit in sorted({trial.unit for trial in measured})
+        },
         "built_and_timed": len(timed),
         "share_timed": round(len(timed) / len(counted), 3) if counted else 0.0,
         "timed_with_a_benchmark_aimed_at_the_change": sum(trial.aimed > 0 for trial in timed),

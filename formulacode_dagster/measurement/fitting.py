@@ -36,8 +36,9 @@ def fit(
 ) -> Fitted:
     """Time each for less where not all fit into *seconds* up to the first claim, and leave out what still does not.
 
-    *calls* are the seconds of one call with its setup, by name, and *overhead* those of a process beside them. Nothing
-    is left out for being slow but what alone takes more than all of the time; the first one never is.
+    *calls* are the seconds of one call with its setup, by name, and *overhead* those of a process beside them. Where
+    single calls of all do not fit either, those that come first in the seeded order of *candidates* do, whatever they
+    take; the first one always does.
     """
     share = seconds / (rule.first_claim.units * len(Arm)) - overhead
     fitting: list[Candidate] = []

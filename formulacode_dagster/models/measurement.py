@@ -130,7 +130,9 @@ class RoundConditions(Frozen):
     steal: float = Field(description="share of the core's time that the hypervisor took")
     others: float = Field(description="share of the core's time that other processes took")
     mhz: float = Field(description="clock of the core; 0 where it is not told")
-    disturbed: bool = Field(description="whether it was too much, so that the round was taken again")
+    disturbed: bool = Field(
+        description="whether it was too much, so that the round was taken again, while any were to be"
+    )
 
 
 class BenchmarkResult(Frozen):

@@ -92,14 +92,15 @@ def test_without_a_repository_of_the_list_there_is_a_table_of_nothing(tmp_path):
 
 
 def test_figures_of_what_was_measured_count_what_is_built_and_lost_for_want_of_a_workload(report, timed, lost):
-    faster = replace(timed, verdict="faster", tests="hold", measuring_seconds=120.0)
-    broken = replace(timed, item="acme/fast#3", verdict="faster", tests="broken", measuring_seconds=240.0)
+    faster = replace(timed, verdict="faster", unit="process", tests="hold", measuring_seconds=120.0)
+    broken = replace(faster, item="acme/fast#3", tests="broken", measuring_seconds=240.0)
+    compiled = replace(timed, item="acme/fast#5", verdict="unchanged", unit="build", measuring_seconds=600.0)
     without = report.Trial("acme/fast#4", stage="timing", reason="no_relevant_workload")
-    figures = report.figures([faster, broken, without, lost], {})
-    assert (figures["built"], figures["aimed_of_built"]) == (3, 0.667)
-    assert figures["verdicts"] == {"faster": 2}
+    figures = report.figures([faster, broken, compiled, without, lost], {})
+    assert (figures["built"], figures["aimed_of_built"]) == (4, 0.75)
+    assert figures["verdicts"] == {"faster": 2, "unchanged": 1}
     assert figures["tests_of_what_is_faster"] == {"hold": 1, "broken": 1}
-    assert figures["median_measuring_minutes"] == 3.0
+    assert figures["median_measuring_minutes"] == {"build": 10.0, "process": 3.0}
 
 
 @pytest.mark.parametrize(
