@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,11 @@ import pytest
 
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
+from sandbox.samples import SampleSet
 from tests.support.command_line import FcData
 from tests.support.demo import Demo, Served, ServeUi, serve_ui_of
+from tests.support.samples import DEMO, lay_samples
+from tests.support.sampling import TAKES_ALL
 from tests.support.sharing import RunFolder
 from tests.support.wheel import install_wheel
 
@@ -28,10 +32,15 @@ def fc_data(run_folder: RunFolder) -> Path:
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory, fc_data: Path) -> Demo:
-    """The first run of the demo; in the home that FC_TEST_DEMO_HOME names, where tests are being written."""
+def demo(tmp_path_factory: pytest.TempPathFactory, fc_data: Path, samples: SampleSet) -> Demo:
+    """The first run of the demo; in the home that FC_TEST_DEMO_HOME names, where tests are being written.
+
+    Of the sample repositories there are those of `DEMO`; a home that was kept has those of the seed it was made with.
+    """
     kept = os.environ.get("FC_TEST_DEMO_HOME")
     home = Path(kept).absolute() if kept else tmp_path_factory.mktemp("demo") / "home"
+    if not TAKES_ALL and not home.exists():
+        lay_samples(samples, home / "sandbox" / "repositories", DEMO, lay=shutil.copytree)
     unused = Demo(fc_data, home, "", 0)
     first = unused.fc_data("demo", timeout=1500)
     return Demo(fc_data, home, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", first.stdout + first.stderr), first.returncode)

@@ -21,6 +21,7 @@ from formulacode_dagster.store.pull_requests import done_in
 from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import usage_totals
 from tests.support.expected_outcomes import expected_outcomes, settled
+from tests.support.samples import DEMO
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -34,6 +35,7 @@ def last_entry(story):
 
 def test_the_demo_succeeds_and_says_what_it_did(demo) -> None:
     assert demo.status == 0, demo.output[-6000:]
+    assert f"{len(DEMO)} sample repositories in" in demo.output
     for text in ("engine: ", "Funnel of 2026-01", "Funnel of 2026-02", "Why the others were not", "make dev", "tokens"):
         assert text in demo.output
 
@@ -42,12 +44,13 @@ def test_the_demo_succeeds_and_says_what_it_did(demo) -> None:
 def test_every_sample_ends_as_its_definition_says(demo, demo_database, month) -> None:
     with demo_database.transaction() as connection:
         found = {}
-        for expected in expected_outcomes(month):
+        for expected in expected_outcomes(month, DEMO):
             story = [entry for entry in ledger.story(connection, expected.item) if entry.month == month]
             last = last_entry(story) if story else None
             found[expected.item] = (last.stage, last.state, settled(last.reason)) if last else None
     wanted = {
-        expected.item: (expected.last_stage, expected.state, expected.reason) for expected in expected_outcomes(month)
+        expected.item: (expected.last_stage, expected.state, expected.reason)
+        for expected in expected_outcomes(month, DEMO)
     }
     assert found == wanted
 
@@ -58,7 +61,7 @@ def test_the_funnel_is_what_the_samples_imply(demo, demo_database, month) -> Non
         entries, usage = ledger.entries_of(connection, month), usage_totals(connection, month)
         funnel = count_funnel(month, entries, usage, spending_of(connection, month))
         released = artifacts.RELEASES.read(connection, month)
-    expected = [expected for expected in expected_outcomes(month) if "#" in expected.item]
+    expected = [expected for expected in expected_outcomes(month, DEMO) if "#" in expected.item]
     tasks = sum(entry.last_stage is Stage.PUBLISHED_DATASET and entry.state is ItemState.DONE for entry in expected)
     assert funnel.count("pull_requests") == len(expected)
     assert funnel.count("published") == tasks == released[0].tasks > 0
@@ -146,7 +149,9 @@ def test_a_second_demo_has_nothing_to_do_and_says_so(demo) -> None:
 
 
 def test_why_tells_an_item_from_intake_to_release(call_in_demo) -> None:
-    done = next(expected for expected in expected_outcomes("2026-02") if expected.last_stage is Stage.PUBLISHED_DATASET)
+    done = next(
+        expected for expected in expected_outcomes("2026-02", DEMO) if expected.last_stage is Stage.PUBLISHED_DATASET
+    )
     told = call_in_demo("why", done.item)
     assert told.returncode == 0
     for stage in ("pull_requests", "classifications", "environments", "images", "measurements", "published_dataset"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
@@ -24,8 +26,11 @@ class ExpectedOutcome(Frozen):
     why: str = Field(description="what the item stands for")
 
 
-def expected_outcomes(month: str) -> tuple[ExpectedOutcome, ...]:
-    """How every pull request merged in *month* (`2026-02`) ends, and every repository that is not tracked."""
+def expected_outcomes(month: str, names: Collection[str] = ()) -> tuple[ExpectedOutcome, ...]:
+    """How every pull request merged in *month* (`2026-02`) ends, and every repository that is not tracked.
+
+    With *names*, of these repositories alone.
+    """
     window = Month.parse(month)
     of_repositories = tuple(
         ExpectedOutcome(
@@ -50,7 +55,8 @@ def expected_outcomes(month: str) -> tuple[ExpectedOutcome, ...]:
         for pull_request in catalog()
         if pull_request.month == window and (expected := pull_request.expected) is not None
     )
-    return of_repositories + of_pull_requests
+    found = of_repositories + of_pull_requests
+    return tuple(each for each in found if each.item.partition("#")[0] in names) if names else found
 
 
 def settled(reason: str) -> str:

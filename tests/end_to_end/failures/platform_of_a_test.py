@@ -24,7 +24,6 @@ from starlette.types import ASGIApp
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
@@ -39,6 +38,7 @@ from sandbox.samples import SampleSet
 from sandbox.server import serving
 from sandbox.session import SUITS_SAMPLES
 from tests.end_to_end.failures.served import DEADLINE, Served, Turnstile
+from tests.support.samples import lay_samples
 
 ROOT = Path(__file__).parents[3]
 FC_DATA = Path(sys.executable).with_name("fc-data")
@@ -140,15 +140,8 @@ class Platform:
 
     def folder_of(self, *names: str, gone: tuple[str, ...] = ()) -> Path:
         """A folder of some of the samples (all when none is named); of those *gone* only the search index knows."""
-        side = SideFile.read(self.samples.folder)
         folder = self.home.parent / f"served-{uuid.uuid4().hex[:8]}"
-        kept = {}
-        for name in names or tuple(self.samples.heads):
-            link = folder / f"{name}.git"
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(self.samples.repository(name))
-            kept[name] = side.repositories[name].model_copy(update={"is_gone": name in gone})
-        (folder / SIDE_FILE).write_text(SideFile(repositories=kept).model_dump_json(exclude_defaults=True))
+        lay_samples(self.samples, folder, names or tuple(self.samples.heads), gone=gone)
         return folder
 
     def environment(self, **more: str) -> dict[str, str]:

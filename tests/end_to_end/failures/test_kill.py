@@ -161,8 +161,7 @@ def kill_in(platform, stage: Stage) -> None:
 def expected() -> dict[str, tuple[Stage, ItemState, str]]:
     return {
         expected.item: (expected.last_stage, expected.state, expected.reason)
-        for expected in expected_outcomes(MONTH)
-        if expected.item.partition("#")[0] in REPOSITORIES
+        for expected in expected_outcomes(MONTH, REPOSITORIES)
     }
 
 
