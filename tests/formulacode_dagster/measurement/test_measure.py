@@ -111,6 +111,7 @@ def test_the_unit_is_the_build_where_a_setup_beside_changed_python_makes_other_o
 
 
 @pytest.mark.slow
+@pytest.mark.variant("what breaks off after samples", most=1)
 @pytest.mark.parametrize("broken", ["compare_returned", "profile_base"])
 def test_samples_are_given_out_when_what_comes_after_them_breaks_off(measure, monkeypatch, broken):
     def gone(*_):
