@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import ssl
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 import yaml
 from dagster._core.launcher import RunLauncher
@@ -20,6 +24,8 @@ from formulacode_dagster.orchestration.launch_gate import Gate
 from resources.documentation import SETTINGS
 from sandbox.session import SERVICES, environment_of
 from tests.support.deployments import COMPOSE, COMPOSE_TEXT, compose_as_it_stands, dagster_yaml, most_connections
+from tests.support.documents import ROOT
+from tests.support.registries import locked_registry
 
 FILES = compose_as_it_stands()
 SERVICE = FILES["services"]
@@ -76,8 +82,19 @@ def test_settings_reach_the_code_location_alone_and_no_secret_is_in_an_environme
 
 def test_every_service_that_stays_tells_its_health() -> None:
     stays = {name for name, service in SERVICE.items() if service["restart"] != "no"}
-    # the registry's public image holds nothing to ask it with
-    assert {name for name in stays if "healthcheck" not in SERVICE[name]} == {"registry"}
+    assert {name for name in stays if "healthcheck" not in SERVICE[name]} == set()
+
+
+@pytest.mark.slow
+def test_the_registry_is_asked_for_what_needs_no_password(tmp_path: Path) -> None:
+    program, *_, address = SERVICE["registry"]["healthcheck"]["test"][1:]
+    # its public image is one of Alpine, whose busybox has it
+    assert program == "wget"
+    assert re.search(r"install .*\n.* wget ", (ROOT / ".ci" / "make-service-images").read_text(encoding="utf-8"))
+    with locked_registry(tmp_path) as where:
+        trusted = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+        asked = {path: httpx.head(f"{where}{path}", verify=trusted) for path in (urlsplit(address).path, "/v2/")}
+    assert {path: answer.status_code for path, answer in asked.items()} == {"/": 200, "/v2/": 401}
 
 
 def test_the_gate_lets_through_what_the_launcher_asks_for() -> None:
