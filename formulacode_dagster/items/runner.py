@@ -57,8 +57,8 @@ async def run_items(
 
     As many items, or batches of them, as *concurrency* are worked on at a time. With *prune*, ledger entries of items
     that are no longer part of the month go, those named in *besides* excepted. Items in *redo* are pending whatever the
-    ledger says; with `force` all are but those that this run, or one that it goes on with, has done. Raises what stopped
-    the stage after keeping all that was finished.
+    ledger says; with `force` all are but those that this run, or one that it goes on with, has done. Raises what
+    stopped the stage after keeping all that was finished.
     """
     with run.database.transaction() as connection:
         before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage)}

@@ -11,6 +11,7 @@ from formulacode_dagster.models.reasons import FailureKind
 UNBUILT = frozenset({FailureKind.ORACLE_DOES_NOT_BUILD, FailureKind.BASE_DOES_NOT_BUILD, FailureKind.TIMEOUT})
 """What a build fails with: amid the samples it costs the rounds to come, not those there are."""
 
+
 def oracle_breaks(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
     """Of benchmarks that fail with the oracle, again and again, and nowhere else."""
     return ItemFailure(
