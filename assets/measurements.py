@@ -99,14 +99,15 @@ def time_images(
     engine: Engine,
 ) -> StageSummary:
     """Measure what is pending of the month, or this run's part of it."""
+    at_once = sampling.settings.measured_at_once
     stage = Measurements(
         run,
         engine,
         mirrors.cache(),
         sampling.plan(),
         containers.limits,
-        cores=leased_cores(containers.machine(run.database, engine, run.note)),
-        at_once=sampling.settings.measured_at_once,
+        cores=leased_cores(containers.machine(run.database, engine, run.note), at_once=at_once),
+        at_once=at_once,
         suite_repositories=mirrors.settings.suite_repositories,
         writer=partial(llm.workload_writer, postgres.completions(reask=run.options.reask), run.month),
     )

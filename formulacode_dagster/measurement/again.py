@@ -57,12 +57,14 @@ def measure_again(
         with Arms.open(engine, image, run_id=run_id, limits=procedure.limits, log=log) as arms:
             with budget.building(cores.building()):
                 arms.prepare(changed_files(patch), patch, suite)
-            candidates = _candidates(arms, procedure, budget)
+            with budget.paused_at_first(cores.choosing()):
+                candidates = _candidates(arms, procedure, budget)
             with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
                 taken = sample(arms, candidates, rule=procedure.rule, plan=plan, budget=budget, core=core, log=log)
             seconds, is_faster = budget.spent, taken.judged.verdict is Verdict.FASTER
             names = procedure.benchmarks
-            returned = compare_returned(arms.remotes, names, procedure.limits, plan, log) if is_faster else {}
+            with cores.choosing():
+                returned = compare_returned(arms.remotes, names, procedure.limits, plan, log) if is_faster else {}
         failures = [*taken.failures]
         failures += [
             BenchmarkFailure(benchmark=name, arm=Arm.BASE, kind="untimed", message="there was no time for it")

@@ -41,11 +41,13 @@ class Budget:
         """Seconds spent on builds, what they waited for left out."""
         return self._building
 
-    def paused_between(self, items: Iterable[T]) -> Iterator[T]:
-        """*items*, paused while each is made: those who make them have limits of their own."""
+    def paused_between(
+        self, items: Iterable[T], turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> Iterator[T]:
+        """*items*, paused while each is made in a *turn*: those who make them have limits of their own."""
         making = iter(items)
         while True:
-            with self.paused():
+            with self.paused(), turn():
                 try:
                     item = next(making)
                 except StopIteration:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
+from formulacode_dagster.engines.machines import Turn
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
@@ -91,6 +93,8 @@ class Chooser:
     """Compiled modules that suites have loaded: Python may have been compiled into one, which a line does not tell."""
     tried: list[tuple[SuiteFiles, list[Candidate]]] = field(default_factory=list)
     """What was surveyed of suites that tell nothing about the change."""
+    turn: Turn = nullcontext
+    """Holds off what others would time, while benchmarks are run to choose among them, or others are looked for."""
 
     def choose(self, suite: SuiteFiles, others: OtherSuites) -> Choice:
         """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
@@ -112,7 +116,7 @@ class Chooser:
             ended = end
         self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
         self._restore(suite)
-        for other in self.budget.paused_between(others(self._changed(sorted(self.extensions)))):
+        for other in self.budget.paused_between(others(self._changed(sorted(self.extensions))), self.turn):
             if suite.sha256 == other.sha256:
                 self.log(f"the suite of the {other.name} is the same")
                 continue
@@ -152,14 +156,15 @@ class Chooser:
     def _survey(self, arm: Arm, only: Sequence[str] | None = None, ruled_out: frozenset[str] = frozenset()) -> Survey:
         self.log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {arm}")
         changed = self._changed(())
-        return self.remotes[arm].survey(
-            lines=changed.oracle if arm is Arm.ORACLE else changed.base,
-            limit=float(self.limits.benchmark_seconds),
-            budget=self.budget.for_survey(self.plan.max_survey_seconds),
-            only=only,
-            names=changed.names,
-            ruled_out=ruled_out,
-        )
+        with self.budget.paused_at_first(self.turn()):
+            return self.remotes[arm].survey(
+                lines=changed.oracle if arm is Arm.ORACLE else changed.base,
+                limit=float(self.limits.benchmark_seconds),
+                budget=self.budget.for_survey(self.plan.max_survey_seconds),
+                only=only,
+                names=changed.names,
+                ruled_out=ruled_out,
+            )
 
     def _changed(self, extensions: Sequence[str]) -> ChangedCode:
         return changed_code(

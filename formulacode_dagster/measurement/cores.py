@@ -25,11 +25,12 @@ class Cores:
         *,
         turn: Turn = nullcontext,
         building: Turn = nullcontext,
+        choosing: Turn = nullcontext,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         """What is timed by other runs on this machine is kept off by *lease*, and what is built there by *turn*.
 
-        *building* is the turn of who builds or tests there.
+        *building* is the turn of who builds or tests there, *choosing* that of who runs benchmarks to choose among them.
         """
         self._lock = threading.Lock()
         self._taken: list[int] = []
@@ -37,6 +38,8 @@ class Cores:
         self._turn = turn
         self.building = building
         """Holds off what others would time, while a task is built or tested; none waits to time within it."""
+        self.choosing = choosing
+        """Likewise while benchmarks are run that are not timed."""
         self._wait_seconds = wait_seconds
 
     @contextmanager
@@ -79,6 +82,10 @@ class Cores:
             self._taken.remove(core)
 
 
-def leased_cores(machine: Machine) -> Cores:
-    """Cores of *machine*, each leased from its database as long as it is used, while nothing is built beside it."""
-    return Cores(machine.core, turn=machine.timing, building=machine.working)
+def leased_cores(machine: Machine, *, at_once: int = 1) -> Cores:
+    """Cores of *machine*, each leased from its database as long as it is used, while nothing is built beside it.
+
+    Nor are benchmarks run to choose among them, unless several tasks are measured *at_once*, which disturb each other.
+    """
+    choosing = machine.working if at_once == 1 else nullcontext
+    return Cores(machine.core, turn=machine.timing, building=machine.working, choosing=choosing)

@@ -105,7 +105,17 @@ def measure_task(
             folder = image.spec.benchmark_dir
             with CompiledLines(engine, image, run_id, patch, limits, plan, budget, log, cores.building) as compiled:
                 chooser = Chooser(
-                    arms.remotes, files, sources, compiled, surveyed or Surveyed(), folder, limits, plan, budget, log
+                    arms.remotes,
+                    files,
+                    sources,
+                    compiled,
+                    surveyed or Surveyed(),
+                    folder,
+                    limits,
+                    plan,
+                    budget,
+                    log,
+                    turn=cores.choosing,
                 )
 
                 def others(changed: ChangedCode) -> Iterator[SuiteFiles]:
@@ -150,10 +160,11 @@ def measure_task(
             )
             sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
             if row.is_faster:
-                # after the samples: nothing of ours runs beside a timing
-                returned = compare_returned(arms.remotes, names, limits, plan, log)
                 timed = [candidate.by_arm[Arm.BASE] for candidate in choice.candidates if candidate.name in set(names)]
-                profile = profile_base(arms.remotes[Arm.BASE], timed, log)
+                # after the samples: nothing of ours runs beside a timing
+                with cores.choosing():
+                    returned = compare_returned(arms.remotes, names, limits, plan, log)
+                    profile = profile_base(arms.remotes[Arm.BASE], timed, log)
                 row = row.model_copy(update={"returned": returned, "profile": profile})
                 sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
         return sampled[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
+
 import pytest
 
 from formulacode_dagster.measurement.budget import Budget
@@ -99,22 +101,22 @@ class Nothing:
         return list(candidates)
 
 
-def chooser_of(remote, log, plan):
+def chooser_of(remote, log, plan, turn=nullcontext):
     """A chooser in whose task *remote* stands for all arms."""
     sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
     remotes, limits, budget = dict.fromkeys(Arm, remote), ResourceLimits(), Budget(plan.max_seconds)
     given = (Nothing(), Surveyed(), "benchmarks", limits, plan, budget, log)
-    return Chooser(remotes, changed_files(PATCH), sources, *given)
+    return Chooser(remotes, changed_files(PATCH), sources, *given, turn=turn)
 
 
 @pytest.fixture
 def chosen():
     """`chosen(suite, others)`: what was asked of each arm when none of them tells anything."""
 
-    def run(suite, others, remote=None):
+    def run(suite, others, remote=None, turn=nullcontext):
         remote = remote or Listening()
         with pytest.raises((ItemFailure, Rejection)):
-            chooser_of(remote, Log(None), SamplingPlan()).choose(suite, others)
+            chooser_of(remote, Log(None), SamplingPlan(), turn).choose(suite, others)
         return remote.asked
 
     return run
@@ -144,6 +146,26 @@ def test_a_benchmark_that_two_suites_share_runs_in_the_first_alone(chosen):
     surveys = [call for call in calls if call[0] == "survey"]
     both = [("survey", "one.time_it")] * 2
     assert surveys == [("survey",)] * 2 + both + [("survey", "base.time_it", "one.time_it")] * 2
+
+
+def test_benchmarks_run_and_others_are_looked_for_while_nothing_is_timed(chosen):
+    def others(_changed):
+        asked.append(("look",))
+        yield ONE
+
+    @contextmanager
+    def turn():
+        asked.append(("in a turn",))
+        yield
+        asked.append(("out",))
+
+    remote = Listening()
+    asked = remote.asked
+    chosen(BASE_SUITE, others, remote, turn)
+    places = [place for place, call in enumerate(asked) if call[0] in ("look", "survey")]
+    assert len(places) == 5
+    assert {asked[place - 1] for place in places} == {("in a turn",)}
+    assert {asked[place + 1] for place in places} == {("out",)}
 
 
 def test_the_first_suite_is_not_surveyed_again_under_another_name(chosen):

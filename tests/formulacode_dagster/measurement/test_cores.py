@@ -93,13 +93,16 @@ def test_a_core_is_chosen_once_no_image_is_built_on_the_machine(database: Databa
         assert measuring.result(20) == 0
 
 
-def test_a_task_is_built_and_tested_once_no_other_is_timed_on_the_machine(database: Database) -> None:
+@pytest.mark.parametrize("what", ["building", "choosing"])
+def test_a_task_is_built_chosen_for_and_tested_once_no_other_is_timed_on_the_machine(
+    database: Database, what: str
+) -> None:
     waits, built = threading.Event(), threading.Event()
     machine = Machine(database, "daemon", note=lambda _: waits.set(), wait_seconds=0.01)
     ours, theirs = leased_cores(machine), leased_cores(Machine(database, "daemon"))
 
     def build() -> None:
-        with ours.building():
+        with getattr(ours, what)():
             built.set()
 
     with ThreadPoolExecutor() as pool:
@@ -108,7 +111,13 @@ def test_a_task_is_built_and_tested_once_no_other_is_timed_on_the_machine(databa
             assert waits.wait(20)
             assert not built.is_set()
         building.result(20)
-    with ours.building():
+    with getattr(ours, what)():
         pass
     with ours.reserved(lambda _: 0) as core:
         assert core == 0
+
+
+def test_tasks_that_are_measured_at_once_do_not_wait_to_be_chosen_for(database: Database) -> None:
+    cores = leased_cores(Machine(database, "daemon"), at_once=2)
+    with cores.reserved(lambda _: 0), cores.choosing():
+        pass
