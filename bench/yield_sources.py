@@ -167,7 +167,11 @@ class Aiming:
         sides = Sides(self.engine, self.image, (base, oracle), (read.base, read.oracle), RUN, bool(read.compiled))
         shown = shown_at(self.mirror, commit, read.names, benchmark_dir=self.image.spec.benchmark_dir)
         yield Source.SCRIPTS, suites_of_scripts(sides, shown, commit=commit, note=say)
-        yield Source.OWN_TESTS, suites_of_tests(sides, patch=self.patch, commit=commit, note=say)
+        merged = pr.facts.merge_commit_sha
+        yield (
+            Source.OWN_TESTS,
+            suites_of_tests(sides, patch=self.patch, commit=commit, merged=merged, note=say),
+        )
         yield Source.SNIPPETS, suites_of_snippets(sides, pr, self.patch, self._code[0], shown, note=say)
 
 

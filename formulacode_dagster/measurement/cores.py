@@ -30,7 +30,7 @@ class Cores:
     ) -> None:
         """What is timed by other runs on this machine is kept off by *lease*, and what is built there by *turn*.
 
-        *building* is the turn of who builds or tests there, *choosing* that of who runs benchmarks to choose among them.
+        *building* is the turn of who builds or tests there, *choosing* of who runs benchmarks to choose among them.
         """
         self._lock = threading.Lock()
         self._taken: list[int] = []

@@ -122,10 +122,10 @@ def measure_task(
                     yield from later(changed.names)
                     both = arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]
                     sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id, bool(changed.compiled))
-                    at_base, commit = sources[Arm.BASE], pr.change.base_sha
+                    at_base, commit, merged = sources[Arm.BASE], pr.change.base_sha, pr.facts.merge_commit_sha
                     texts = shown(changed.names)
                     yield from suites_of_scripts(sides, texts, commit=commit, note=log)
-                    yield from suites_of_tests(sides, patch=patch, commit=commit, note=log)
+                    yield from suites_of_tests(sides, patch=patch, commit=commit, merged=merged, note=log)
                     yield from suites_of_snippets(sides, pr, patch, at_base, texts, note=log)
                     if writer is not None:
                         touched = _touched(files, changed)

@@ -46,11 +46,13 @@ class OwnTest:
         return PytestFunction(self.file, self.name.partition("[")[0])
 
 
-def suites_of_tests(sides: Sides, *, patch: bytes, commit: str, note: Callable[[str], None]) -> Iterator[SuiteFiles]:
+def suites_of_tests(
+    sides: Sides, *, patch: bytes, commit: str, merged: str, note: Callable[[str], None]
+) -> Iterator[SuiteFiles]:
     """The suites of tests that pass on both sides and execute the change, if there are any; else *note* says why.
 
     Tests run in copies of the sessions. Files of tests that *patch* changes are laid over every arm as they are after
-    it. *commit* is the base's.
+    it, and come from the commit *merged*, all others from *commit*, the base's.
     """
     spec = sides.image.spec
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
@@ -61,6 +63,7 @@ def suites_of_tests(sides: Sides, *, patch: bytes, commit: str, note: Callable[[
     except ItemFailure as failure:
         note(f"its own tests cannot be told from: {failure}")
         return
+    commit = merged if laid else commit
     timed = [test for test in tests if test.seconds >= LEAST_SECONDS][:MOST_TESTS]
     short = [test for test in tests if test.seconds < LEAST_SECONDS][:MOST_GROWN]
     told = f"{len(tests)} of its own tests execute the change, and {len(timed)} of them take long enough"

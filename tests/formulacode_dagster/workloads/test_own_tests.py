@@ -121,7 +121,7 @@ def looked(tmp_path, git_patch, engine_of, image):
         base, oracle = (run.stack.enter_context(engine.session(task, run_id="run")) for _ in range(2))
         apply_patch(oracle, patch)
         sides = Sides(engine, task, (base, oracle), (lines, lines), "run", is_compiled)
-        suites = suites_of_tests(sides, patch=patch, commit="b" * 40, note=run.notes.append)
+        suites = suites_of_tests(sides, patch=patch, commit="b" * 40, merged="c" * 40, note=run.notes.append)
         return next(itertools.islice(suites, number, None), None), base
 
     run.notes = []
@@ -195,6 +195,7 @@ def test_tests_that_the_pull_request_brings_are_laid_over_every_arm(looked):
     new = "import time\nfrom pkg import core\n\n\ndef test_new():\n    time.sleep(0.01)\n    core.total(9)\n"
     suite, session = looked({**FASTER, "tests/test_new.py": new, "tests/test_core.py": None})
     assert suite.adapted == ("tests/test_new.py: test_new",)
+    assert suite.commit == "c" * 40, "the base does not have that file"
     assert suite.files["tests/test_new.py"] == new.encode()
     remote = Remote(session, benchmark_dir="benchmarks")
     remote.write(suite.files)
@@ -347,7 +348,7 @@ def test_of_a_test_with_the_benchmark_fixture_only_what_it_hands_over_is_timed(s
     lay(Path(session.repository), files)
     remote = Remote(session, benchmark_dir="benchmarks")
     remote.write(written(tests))
-    survey = remote.survey(lines=LINES, limit=10, budget=30)
+    survey = remote.survey(lines=LINES, limit=10, budget=30, results=True)
     benchmarks = {benchmark.attribute + benchmark.name.partition("'")[2]: benchmark for benchmark in survey.benchmarks}
     outcomes = {name: benchmark.outcome for name, benchmark in benchmarks.items()}
     assert outcomes["time_calltest_handed')"] == "ran"
@@ -355,6 +356,8 @@ def test_of_a_test_with_the_benchmark_fixture_only_what_it_hands_over_is_timed(s
     assert outcomes["time_calltest_nothing_handed')"] == "skipped"
     assert all(benchmark.seconds < 0.15 for benchmark in benchmarks.values())
     assert benchmarks["time_calltest_handed')"].lines == {"pkg/core.py": (2,)}
+    returned = benchmarks["time_calltest_handed')"].returned
+    assert (returned.type, returned.is_none) == ("int", False), "it can be compared with what it is after the patch"
 
 
 def run_of(**tests):
