@@ -74,10 +74,10 @@ format: setup ## write the code the way `check` wants it
 bench: setup ## what the platform itself costs: loading, passing items, finding nothing to do
 	@$(BIN)/python bench/definitions.py
 
-bench-aa: setup ## how often a patch without effect is called faster, power, cost: [TASKS=300 PER_EFFECT=20 PER_SOURCE=0 ARMS=at_once|turns|two_cores|all REPOSITORIES=DIR FOUND=LOGS]; goes on where it stopped
+bench-aa: setup ## how often a patch without effect is called faster, power, cost: [TASKS=300 PER_EFFECT=20 PER_SOURCE=0 KEPT=FILE ARMS=at_once|turns|two_cores|all REPOSITORIES=DIR FOUND=LOGS]; goes on where it stopped
 	@$(BIN)/python bench/aa.py $(if $(TASKS),--tasks "$(TASKS)") $(if $(PER_EFFECT),--per-effect "$(PER_EFFECT)") \
 		$(if $(PER_SOURCE),--per-source "$(PER_SOURCE)") $(if $(ARMS),--arms "$(ARMS)") $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)") \
-		$(if $(FOUND),--found "$(FOUND)")
+		$(if $(FOUND),--found "$(FOUND)") $(if $(KEPT),--kept "$(KEPT)")
 
 bench-intake: setup ## a month's intake beside what the predecessor did, and whether it reaches its targets
 	@$(BIN)/python bench/intake.py
