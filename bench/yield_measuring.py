@@ -55,7 +55,7 @@ class Measuring:
     cores: Cores = field(default_factory=Cores)
     """Those of all that is measured at the same time."""
     one_core: Engine | None = None
-    """The same daemon, with one core for each container; where there is none, replays have the cores of the rest."""
+    """The same daemon, whose containers have the time of one core each; without it, replays have what all have."""
 
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with its verdict; where that is `faster`, with what its tests come to. Raises as `measure_task`."""

@@ -6,8 +6,8 @@ loss is shown with its stage and reason. Of what is timed it is told which sourc
 each source does alone, and the minutes of both; `--until-aimed` leaves out what comes after the first that does.
 With `--measure` each is measured and judged instead, by the first source that aims, as a month would do it: verdict,
 speed-up, whether the tests of what is faster hold, and minutes; with `--replays 3` what is faster and right is measured
-three times more, by its own rule, from what a row tells of it and its image: as before, with one core for each
-container, and beside a process of low priority that never waits.
+three times more, by its own rule, from what a row tells of it and its image: as before, with the time
+of one core for each container, and beside a process of low priority that never waits.
 
     python bench/yield_of_builds.py --repositories DIR --pull-requests bench/yield_pull_requests.toml
 

@@ -47,6 +47,8 @@ class CompiledLines:
     log: Callable[[str], None]
     turn: Turn = nullcontext
     """Of who builds on the machine."""
+    choosing: Turn = nullcontext
+    """Of who runs benchmarks there to choose among them."""
     _builds: dict[Arm, tuple[Remote, Coverage | None]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -105,15 +107,16 @@ class CompiledLines:
             if suite.files is not None:
                 remote.write(suite.files)
             self.log(f"running {len(only)} benchmarks once on the {arm} with coverage")
-            survey = remote.survey(
-                lines={},
-                limit=float(self.limits.benchmark_seconds),
-                budget=self.budget.for_survey(self.plan.max_survey_seconds),
-                only=only,
-                names=names,
-                coverage=coverage,
-                compiled=lines,
-            )
+            with self.budget.paused_at_first(self.choosing()):
+                survey = remote.survey(
+                    lines={},
+                    limit=float(self.limits.benchmark_seconds),
+                    budget=self.budget.for_survey(self.plan.max_survey_seconds),
+                    only=only,
+                    names=names,
+                    coverage=coverage,
+                    compiled=lines,
+                )
         except ItemFailure as failure:
             self.log(f"coverage of the {arm} cannot be told: {failure}")
             return None

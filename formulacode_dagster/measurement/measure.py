@@ -103,7 +103,8 @@ def measure_task(
             with budget.building(cores.building()):
                 sources = arms.prepare(files, patch, suite)
             folder = image.spec.benchmark_dir
-            with CompiledLines(engine, image, run_id, patch, limits, plan, budget, log, cores.building) as compiled:
+            turns = cores.building, cores.choosing
+            with CompiledLines(engine, image, run_id, patch, limits, plan, budget, log, *turns) as compiled:
                 chooser = Chooser(
                     arms.remotes,
                     files,

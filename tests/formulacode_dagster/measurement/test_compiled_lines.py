@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -135,7 +135,7 @@ class Counting:
 def select(monkeypatch):
     """What `Chooser` selects of the suite of the base: `select(surveyed, counting)`, with *counting* on both arms."""
 
-    def run(surveyed, counting, *, patch=C, fits=5, seconds=600.0):
+    def run(surveyed, counting, *, patch=C, fits=5, seconds=600.0, choosing=nullcontext):
         monkeypatch.setattr(compiled_lines, "Remote", lambda *_, **__: counting)
         monkeypatch.setattr(compiled_lines, "apply_patch", lambda *_: None)
         built = SimpleNamespace(reinstall=lambda **_: Completed(0, b"", b"", 1.0))
@@ -144,12 +144,29 @@ def select(monkeypatch):
         budget = Budget(seconds, clock=Clock())
         remotes = dict.fromkeys(Arm, Uninstrumented(fits))
         sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
-        with CompiledLines(engine, make_image(), "run", b"", limits, plan, budget, log) as compiled:
+        with CompiledLines(engine, make_image(), "run", b"", limits, plan, budget, log, choosing=choosing) as compiled:
             files = changed_files(patch.encode())
             given = (compiled, surveyed, "benchmarks", limits, plan, budget, log)
             return Chooser(remotes, files, sources, *given)._select(BASE_SUITE)
 
     return run
+
+
+def test_a_survey_with_coverage_runs_while_nothing_is_timed(select):
+    calls, counting = [], Counting("bench.time_a")
+    survey = counting.survey
+    counting.survey = lambda **asked: calls.append("survey") or survey(**asked)
+
+    @contextmanager
+    def choosing():
+        calls.append("in a turn")
+        yield
+        calls.append("out")
+
+    with suppress(ItemFailure):
+        select(Surveyed(), counting, choosing=choosing)
+    assert calls[:3] == ["in a turn", "survey", "out"]
+    assert calls == calls[:3] * (len(calls) // 3)
 
 
 def test_a_survey_with_coverage_that_ran_out_of_time_says_so_and_goes_on_where_it_stopped(select):
