@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -56,6 +56,8 @@ class Measuring:
     """Those of all that is measured at the same time."""
     one_core: Engine | None = None
     """The same daemon, whose containers have the time of one core each; without it, replays have what all have."""
+    elsewhere: Iterable[SuiteFiles] = ()
+    """What other repositories have for this one, read when it is asked for."""
 
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with its verdict; where that is `faster`, with what its tests come to. Raises as `measure_task`."""
@@ -66,7 +68,7 @@ class Measuring:
             pr=self.pr,
             patch=self.patch,
             suite=first,
-            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names),
+            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=self.elsewhere),
             shown=self._shown,
             plan=self.plan,
             limits=self.limits,

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from found_workloads import stem
 from yield_report import Results, Trial, figures, table
-from yield_trials import Laboratory
+from yield_trials import Laboratory, mirrored
 
 if TYPE_CHECKING:
     from formulacode_dagster.engines.protocol import Engine
@@ -114,7 +114,7 @@ def laboratory_of(
     from resources.sampling import SamplingResource
 
     containers = ContainersResource()
-    names = [f"{path.parent.name}/{path.stem}" for path in repositories.glob("*/*.git")]
+    names = mirrored(repositories)
     engine, why = containers.engine_for_repositories(names)
     one_core, _ = ContainersResource(cpus=1.0).engine_for_repositories(names) if replays else (None, "")
     print(why, file=sys.stderr)

@@ -54,6 +54,8 @@ class Aiming:
     patch: bytes
     every_source: bool
     """Whether later sources are tried although one has aimed already: what each does alone is known then only."""
+    elsewhere: Iterable[SuiteFiles] = ()
+    """What other repositories have for this one, read when it is asked for."""
     _files: list[FileChange] = field(init=False)
     _code: tuple[dict[str, bytes], dict[str, bytes]] = field(init=False)
 
@@ -155,7 +157,7 @@ class Aiming:
         """What is tried, in this order; for what looks at both sides the patch is built, if it comes to that."""
         pr, commit = self.pr, self.pr.change.base_sha
         yield first.source, iter(() if first is NO_SUITE else (first,))
-        yield Source.LATER_SUITE, other_suites(self.mirror, pr, self.image.spec, read.names)
+        yield Source.LATER_SUITE, other_suites(self.mirror, pr, self.image.spec, read.names, elsewhere=self.elsewhere)
         oracle = stack.enter_context(self.engine.session(self.image, run_id=RUN))
         try:
             apply_patch(oracle, self.patch)

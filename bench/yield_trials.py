@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from yield_measuring import Measuring
 from yield_report import Results, Trial
-from yield_sources import Aiming
+from yield_sources import Aiming, say
 
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.plan import plan_environment, unlocked_environment
@@ -37,10 +37,16 @@ from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.offline.side_file import RepositoryFacts
 from formulacode_dagster.specs.spec import plan_build, task_tag
 from formulacode_dagster.suites.overlays import first_suite
+from formulacode_dagster.workloads.elsewhere import suites_elsewhere
 from sandbox.github.tracker import read_tracker
 
 if TYPE_CHECKING:
     from resources.containers import ContainersResource
+
+
+def mirrored(repositories: Path) -> list[str]:
+    """The repositories that have a mirror in the folder, as owner/name."""
+    return sorted(f"{path.parent.name}/{path.stem}" for path in repositories.glob("*/*.git"))
 
 
 def facts_of(repositories: Path, item: str) -> MergedPullRequest:
@@ -87,6 +93,7 @@ class Laboratory:
         and right is measured again as often as *replays* says, where a replay wants *one_core* by that engine.
         """
         self._repositories = repositories
+        self._names = mirrored(repositories)
         self._containers = containers
         self._engine = engine
         self._results = results
@@ -150,6 +157,7 @@ class Laboratory:
         )
         yield trial
         limits = self._containers.limits
+        elsewhere = suites_elsewhere(self._cache, self._names, pr, spec.benchmark_dir, say)
         if self._sampling:
             measuring = Measuring(
                 self._engine,
@@ -162,10 +170,12 @@ class Laboratory:
                 self._replays,
                 self._cores,
                 self._one_core,
+                elsewhere,
             )
             ended = measuring.measured(trial, suite)
         else:
-            ended = Aiming(self._engine, limits, image, mirror, pr, patch, self._every_source).aimed(trial, suite)
+            aiming = Aiming(self._engine, limits, image, mirror, pr, patch, self._every_source, elsewhere)
+            ended = aiming.aimed(trial, suite)
         yield ended
 
     def change(self, item: str) -> tuple[Mirror, PullRequest, bytes]:

@@ -10,7 +10,8 @@ import pytest
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.image import EngineName, ResourceLimits
-from formulacode_dagster.suites.overlays import BASE_SUITE
+from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from resources.containers import ContainersResource
 from resources.setting_types import EngineChoice
 from tests.support.git_world import BareRepository, patch_between
@@ -33,7 +34,7 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
         importlib.import_module(f"yield_{name}") for name in ("sources", "report", "measuring")
     )
 
-    def run(files, body="", *, every_source=False, plan=None, replays=0):
+    def run(files, body="", *, every_source=False, plan=None, replays=0, elsewhere=()):
         history = BareRepository(tmp_path / "fast.git")
         base, merge = (
             history.add("Base", files=files),
@@ -57,9 +58,10 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
             if plan is not None:
                 taken = (engine_of(source), limits, plan, contained, mirror, pr, patch, replays)
                 one_core = engine_of(source)
-                made = measuring.Measuring(*taken, one_core=one_core)
+                made = measuring.Measuring(*taken, one_core=one_core, elsewhere=elsewhere)
                 return made.measured(report.Trial("acme/fast#1"), BASE_SUITE), one_core
-            aiming = sources.Aiming(engine_of(source), limits, contained, mirror, pr, patch, every_source)
+            asked = every_source, elsewhere
+            aiming = sources.Aiming(engine_of(source), limits, contained, mirror, pr, patch, *asked)
             return aiming.aimed(report.Trial("acme/fast#1"), BASE_SUITE)
 
     return run
@@ -88,6 +90,16 @@ def test_every_source_is_told_apart_where_that_is_asked(trial):
     assert timed.sources["own_tests"].seconds > 0
     assert timed.workloads == ("own_tests.tests_test_core_test_total.time_call('test_total')",)
     assert "class tests_test_core_test_total(_Workload):" in timed.laid
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", [None, SamplingPlan(seconds_per_sample=0.002)], ids=["told", "measured"])
+def test_the_suite_of_another_repository_is_tried_too(trial, plan):
+    bench = b"from pkg import core\n\n\ndef time_total():\n    core.total(100000)\n"
+    suite = SuiteFiles("acme/suite", {"benchmarks/bench.py": bench}, Source.OTHER_REPOSITORY)
+    timed = trial(FILES, elsewhere=(suite,), plan=plan)
+    timed = timed if plan is None else timed[0]
+    assert (timed.source, timed.suite, timed.workloads) == ("other_repository", "acme/suite", ("bench.time_total",))
 
 
 @pytest.mark.slow
