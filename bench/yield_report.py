@@ -79,7 +79,7 @@ class Trial:
     image_bytes: int = 0
     suite: str = ""
     source: str = ""
-    """Where its workloads come from, of those that are tried here: no other repository and no model is asked."""
+    """Where its workloads come from, of those that are tried here: no comments are read, and no model is asked."""
     discovered: int = 0
     timed: int = 0
     """Benchmarks that gave a time until enough was known; there may be more."""
@@ -144,9 +144,10 @@ class Results:
                 self._trials[trial.item] = trial
 
     def timed(self, item: str, plan: str) -> Trial | None:
-        """The trial of *item* with the same *plan* that ended well, if there is one: losses are tried again."""
+        """The trial of *item* with the same *plan*, or more than that, that ended well: losses are tried again."""
         trial = self._trials.get(item)
-        return trial if trial is not None and trial.is_timed and trial.plan == plan else None
+        is_enough = trial is not None and f"{trial.plan}, ".startswith(f"{plan}, ")
+        return trial if trial is not None and trial.is_timed and is_enough else None
 
     def add(self, trial: Trial) -> None:
         """Keep *trial*, in the file at once."""

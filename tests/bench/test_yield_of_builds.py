@@ -57,6 +57,10 @@ def test_a_file_of_results_tells_the_last_trial_of_each_and_which_need_not_be_ma
     assert read.timed(timed.item, "tag base") == timed
     assert read.timed(timed.item, "other tag base") is None
     assert read.timed(lost.item, lost.plan) is None
+    replayed = replace(timed, plan="tag base measured, 3 replays")
+    read.add(replayed)
+    assert read.timed(timed.item, "tag base measured") == replayed, "what has replays has all that is asked without"
+    assert read.timed(timed.item, "tag base") is None
     assert "long" not in (tmp_path / "new" / "results.jsonl").read_text()
 
 

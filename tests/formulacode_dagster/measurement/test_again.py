@@ -28,10 +28,10 @@ LAID = SuiteFiles(
 def again(tmp_path, git_patch, engine_of, image):
     """Measures the change of `pkg/core.py` to *code* by a procedure of its own, written and read as a row has it."""
 
-    def run(code, *, suite=BASE_SUITE, benchmarks=("bench.time_total",), **changes):
+    def run(code, *, base=SLOW, suite=BASE_SUITE, benchmarks=("bench.time_total",), **changes):
         source = tmp_path / "source"
         source.mkdir()
-        patch = git_patch(source, FILES, {"pkg/core.py": code})
+        patch = git_patch(source, {**FILES, "pkg/core.py": base}, {"pkg/core.py": code})
         procedure = Procedure.of(
             image,
             patch=patch,
@@ -61,6 +61,16 @@ def test_the_files_benchmarks_and_rule_are_those_of_the_procedure(again):
 def test_what_is_as_fast_as_before_is_not_faster_by_being_in_the_dataset(again):
     (measured, _), _ = again(SLOW.replace("result += i", "result += i  # the same"))
     assert not measured.is_faster
+
+
+@pytest.mark.slow
+def test_a_machine_that_needs_longer_than_the_plan_has_comes_to_the_same_looks(again):
+    slow = "import time\n\n\ndef total(n):\n    time.sleep({})\n"
+    # eight rounds of three arms that sleep no less than this
+    plan = PLAN.model_copy(update={"max_seconds": 4.0, "seconds_per_sample": 0.2})
+    (measured, log), _ = again(slow.format(0.05), base=slow.format(0.1), plan=plan)
+    assert (measured.verdict, measured.rounds) == ("faster", 8), log
+    assert measured.seconds > plan.max_seconds
 
 
 @pytest.mark.slow

@@ -64,12 +64,21 @@ def take():
     """Take samples of benchmarks (names, or candidates) in a scripted world; `take.world` is the last one."""
 
     def run(
-        names, answer, plan=None, *, unit=Unit.PROCESS, conditions=None, build_seconds=0.0, waited=0.0, unbuilt=None
+        names,
+        answer,
+        plan=None,
+        *,
+        unit=Unit.PROCESS,
+        conditions=None,
+        build_seconds=0.0,
+        waited=0.0,
+        unbuilt=None,
+        patience=1,
     ):
         plan = plan or SamplingPlan()
         world = run.world = World(answer)
         world.conditions = conditions or world.conditions
-        budget = Budget(plan.max_seconds, clock=lambda: world.now)
+        budget = Budget(plan.max_seconds * patience, clock=lambda: world.now)
         with budget.paused():
             world.now += waited
 
@@ -206,6 +215,22 @@ def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
     seconds = {seconds for _, _, _, once, seconds in take.world.asked if not once}
     assert len(seconds) == 1
     assert 0.005 <= seconds.pop() < 0.1
+
+
+def test_more_time_than_the_plan_has_is_for_more_rounds_and_not_for_longer_ones(take):
+    def answer(name, arm, count):
+        spread = (2.0 if (count // 3) % 2 else 0.5) if arm is Arm.ORACLE else 1.0
+        return Timed(value=spread, calls=1, wall=0.01, waited=True)
+
+    def seconds_asked():
+        return {seconds for _, _, _, once, seconds in take.world.asked if not once}
+
+    plan = SamplingPlan(max_seconds=0.3)
+    hasty, seconds = take(["a", "b"], answer, plan), seconds_asked()
+    patient = take(["a", "b"], answer, plan, patience=3)
+    assert (hasty.judged.verdict, hasty.rounds) == (Verdict.INCONCLUSIVE, 7)
+    assert patient.rounds == 24
+    assert seconds_asked() == seconds
 
 
 def test_what_alone_takes_more_than_all_the_time_is_told(take):
