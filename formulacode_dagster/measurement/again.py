@@ -24,7 +24,7 @@ from .returned import compare_returned
 
 SHOWN = 5
 PATIENCE = 3
-"""Times the seconds that the row had: a machine may be slower, or busier, and its rule's looks are not to be cut short."""
+"""Times the plan's seconds: a machine may be slower, or busier, and is to come to the same looks."""
 
 
 def measure_again(
