@@ -44,7 +44,7 @@ def test_few_cases_and_those_asked_for_are_all_taken():
 def test_of_variants_a_run_takes_the_most_that_it_may_and_of_other_tests_all():
     colours, shapes = pytest.mark.variant("colours", most=1), pytest.mark.variant("shapes", most=2)
     marked = {"red": colours, "round": shapes, "other": None, "blue": colours, "square": shapes, "flat": shapes}
-    items = [item_of(name, decorator.mark if decorator else None) for name, decorator in marked.items()]
+    items = [item_of(name, *([decorator.mark] if decorator else [])) for name, decorator in marked.items()]
 
     def taken(seed, **options):
         undrawn = undrawn_variants(items, seed=seed, **options)
@@ -70,6 +70,18 @@ def test_variants_of_one_case_are_drawn_together():
     assert {taken(seed) for seed in range(3)} == {("builds", "goes on"), ("breaks", "mends"), ("alone",)}
 
 
+def test_what_is_a_variant_of_two_things_is_taken_where_both_draws_take_it():
+    place, kind = pytest.mark.variant("place", most=1), pytest.mark.variant("kind", most=1)
+    inside = place.with_args(case="inside").mark
+    items = [item_of("timed", kind.mark, inside), item_of("tested", kind.mark, inside), item_of("outside", place.mark)]
+
+    def taken(seed):
+        undrawn = undrawn_variants(items, seed=seed, takes_all=False)
+        return tuple(item.name for item in items if item not in undrawn)
+
+    assert {taken(seed) for seed in range(40)} == {("timed",), ("tested",), ("outside",)}
+
+
 def test_variants_that_were_not_drawn_are_deselected():
     colours = pytest.mark.variant("colours", most=1).mark
     items = [item_of(name, colours) for name in ("red", "blue", "green")]
@@ -80,5 +92,5 @@ def test_variants_that_were_not_drawn_are_deselected():
     assert len(left) == (3 if TAKES_ALL else 1)
 
 
-def item_of(name, marker):
-    return SimpleNamespace(name=name, get_closest_marker=lambda kind: marker if kind == "variant" else None)
+def item_of(name, *markers):
+    return SimpleNamespace(name=name, iter_markers=lambda kind: iter(markers if kind == "variant" else ()))

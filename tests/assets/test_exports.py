@@ -77,6 +77,7 @@ def offenders(materialize: object, database: Database) -> Callable[[], tuple[str
     return lambda: folders_hold_the_release.verdict(month, hub=hub, task_folders=folders).offenders
 
 
+@pytest.mark.slow
 def test_a_released_month_is_written_for_every_harness_and_what_is_missing_is_said(
     materialize: Any, offenders: Any, tmp_path: Path, database: Database
 ) -> None:

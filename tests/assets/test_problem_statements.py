@@ -203,6 +203,7 @@ def test_what_was_rendered_without_a_token_is_walked_once_there_is_one(run: Run,
     assert statement(seeded).walk is not None
 
 
+@pytest.mark.slow
 def test_a_commit_that_no_pull_request_brought_has_no_thread_to_be_asked_for(run: Run, seeded: Database) -> None:
     number = stand_in_number("abcdef0")
     with seeded.transaction() as connection:

@@ -87,6 +87,7 @@ def test_what_is_counted_apart_is_named_and_lowers_no_share(report, timed, lost)
     assert figures["counted_apart"] == {"acme/rust#9": "image build"}
 
 
+@pytest.mark.slow
 def test_without_a_repository_of_the_list_there_is_a_table_of_nothing(tmp_path):
     command = [sys.executable, "bench/yield_of_builds.py", "--repositories", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
@@ -134,6 +135,7 @@ def test_figures_of_replays_count_each_by_its_condition_and_the_tasks_that_all_o
     assert figures["tasks_confirmed_by_all_replays"] == {True: 1, False: 1}
 
 
+@pytest.mark.slow
 def test_replays_of_what_is_not_measured_are_refused(tmp_path):
     command = [sys.executable, ROOT / "bench" / "yield_of_builds.py", "--repositories", tmp_path, "--replays", "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -262,6 +262,7 @@ def test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted(
         httpx.get(printed["GITHUB_API_URL"])
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_serve_two_homes_and_one_that_is_killed_leaves_the_other(
     repositories: Path, tmp_path: Path
 ) -> None:

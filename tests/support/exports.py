@@ -126,7 +126,8 @@ ORACLES = {
     C: {"shapes/_fast.c": FAST_C},
 }
 BENCHMARKS = {PYTHON: "bench.time_squares", C: "bench.time_total"}
-HARNESS = pytest.mark.variant("harness of others that runs tasks", most=1)
+GRADED = pytest.mark.variant("where tasks are graded", most=1)
+"""By one harness of others, or by the grader itself: it is the same in all of them."""
 LANGUAGES = sampled((PYTHON, C), most=1, of="language of what a harness runs")
 """Of what harnesses of others run; in containers of ours each attack is run on Python."""
 

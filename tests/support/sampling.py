@@ -16,6 +16,10 @@ SEED = int(os.environ.get("FC_TEST_SEED", "0"))
 TAKES_ALL = os.environ.get("FC_TEST_ALL", "") not in ("", "0")
 
 
+OF_OTHER_VERSIONS = pytest.mark.variant("versions beside those of this machine", most=1)
+"""Of services, interpreters and programs: each takes a minute, and tells of what seldom changes."""
+
+
 def pytest_report_header() -> str:
     """Say how a failure is met again."""
     if TAKES_ALL:
@@ -36,11 +40,12 @@ def undrawn_variants(
 ) -> list[pytest.Item]:
     """Those of *items* beyond the `most` drawn ones of their variants: `@pytest.mark.variant("what of", most=1)`.
 
-    Tests that are marked with the same `case` are drawn together, as those of a module that build on one another.
+    Tests that are marked with the same `case` are drawn together, as those of a module that build on one another. One
+    that is a variant of several things is left out by any of them.
     """
     variants: dict[tuple[str, int], dict[object, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
-        if marker := item.get_closest_marker("variant"):
+        for marker in item.iter_markers("variant"):
             case = marker.kwargs.get("case", id(item))
             variants[marker.args[0], marker.kwargs["most"]][case].append(item)
     undrawn = []

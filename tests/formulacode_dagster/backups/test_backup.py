@@ -79,6 +79,7 @@ def rows_of(database: Database) -> dict[str, int]:
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_encrypted", [False, True])
 def test_what_was_backed_up_is_there_again_on_an_empty_machine(
     filled: Database, empty: Database, dagster_home: Path, tmp_path: Path, is_encrypted: bool
@@ -218,6 +219,7 @@ def test_an_encrypted_backup_opens_with_its_own_key_alone(
         back_up(filled, dagster_home, tmp_path / "backups", recipient="age1nonsense")
 
 
+@pytest.mark.slow
 def test_dagster_s_tables_of_a_postgres_come_back_too(filled: Database, empty: Database, tmp_path: Path) -> None:
     """Here Dagster's storage is the very database of the platform: its tables are saved, and loaded, once more."""
     folder, manifest = back_up(filled, filled.engine, tmp_path / "backups")

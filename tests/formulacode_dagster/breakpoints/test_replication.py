@@ -104,6 +104,7 @@ def test_too_little_has_no_interval() -> None:
     assert share(0, 10).low == 0.0
 
 
+@pytest.mark.slow
 def test_a_comparison_is_kept_shown_and_judged(database: Database, tmp_path: Path) -> None:
     steps = {(f"<b{number}>", 8 * number): 0.5 for number in range(1, 11)}
     against = dict.fromkeys(steps, 2.0)

@@ -108,6 +108,7 @@ def test_the_version_is_that_of_the_package(call_fc_data: FcData) -> None:
     assert (answer.returncode, answer.stdout) == (0, f"fc-data {version('formulacode-dagster')}\n")
 
 
+@pytest.mark.slow
 def test_a_shell_completes_commands_and_the_stages_of_run(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "_FC_DATA_COMPLETE": "complete_bash"}
     for words, offered in (("fc-data fun", {"funnel"}), ("fc-data run --stage published_d", {"published_dataset"})):
@@ -313,6 +314,7 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
         assert said in found[system][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("helpers", "pooler", "health"), [(0, "false", "ok"), (9, "false", "warning"), (9, "true", "ok")]
 )

@@ -18,6 +18,7 @@ from formulacode_dagster.store.database import Database
 MONTH = "2026-02"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "helped"),
     [(None, [Stage.ENVIRONMENTS, Stage.IMAGES]), ([Stage.ENVIRONMENTS], [Stage.ENVIRONMENTS]), ([Stage.REPLAYS], [])],

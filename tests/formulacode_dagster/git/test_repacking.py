@@ -50,6 +50,7 @@ def repack(root: Path, *, dry_run: bool = False) -> RepackReport:
     return repack_mirrors(root, dry_run=dry_run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filtered", [False, True])
 def test_many_packs_become_one_and_no_commit_is_lost(
     root: Path, origin: Origin, git_host: GitHost, filtered: bool

@@ -145,6 +145,7 @@ def test_every_parameter_of_a_rest_call_is_one_of_github_s(published_rest):
     assert strangers == []
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_that_does_not_stand_in_queries():
     """A query or path is a name of `queries.py`, made by a function of it, or handed on under a name of its own."""
     strangers = []
@@ -158,6 +159,7 @@ def test_nothing_is_asked_that_does_not_stand_in_queries():
     assert strangers == []
 
 
+@pytest.mark.slow
 def test_no_text_of_a_query_and_no_path_stands_elsewhere():
     strangers = []
     for path in CODE:

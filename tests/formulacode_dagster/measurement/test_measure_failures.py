@@ -34,6 +34,7 @@ time_hangs.timeout = 0.5
     assert not any(Path("/proc", pid).exists() for pid in pids)
 
 
+@pytest.mark.slow
 def test_a_patch_that_no_benchmark_executes_is_rejected(measure):
     with pytest.raises(Rejection) as rejection:
         measure({"pkg/core.py": CORE + "\n\ndef other():\n    return 2\n"})
@@ -132,6 +133,7 @@ def test_a_base_that_cannot_be_built_again_is_not_blamed_on_the_oracle(measure):
     assert failure.value.kind == "base_does_not_build"
 
 
+@pytest.mark.slow
 def test_an_oracle_that_breaks_a_benchmark_is_a_failure(measure):
     with pytest.raises(ItemFailure) as failure:
         measure({"pkg/core.py": CORE.replace("return result", "raise RuntimeError('broken')")})
@@ -140,6 +142,7 @@ def test_an_oracle_that_breaks_a_benchmark_is_a_failure(measure):
     assert "bench.time_total" in str(failure.value)
 
 
+@pytest.mark.slow
 def test_a_suite_that_cannot_be_imported_is_a_failure_and_no_rejection(measure):
     with pytest.raises(ItemFailure) as failure:
         measure({"pkg/core.py": FASTER}, files=FILES | {"benchmarks/bench.py": "1 / 0\n"})

@@ -56,6 +56,7 @@ def test_tests_are_timed_where_there_is_no_suite_at_all_and_are_fixed_before_any
     ]
 
 
+@pytest.mark.slow
 def test_without_a_suite_and_without_anything_else_there_is_no_workload(measure):
     files = {"pkg/__init__.py": "", "pkg/core.py": CORE}
     with pytest.raises(Rejection) as caught:

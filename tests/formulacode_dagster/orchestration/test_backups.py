@@ -52,6 +52,7 @@ def test_a_recipient_that_is_none_fails_the_job_by_name(
     assert not (tmp_path / "home" / "backups").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("database")
 def test_with_a_store_the_job_copies_the_backup_there_whole_and_keeps_as_many(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_instance: dg.DagsterInstance

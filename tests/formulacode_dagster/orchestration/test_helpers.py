@@ -126,6 +126,7 @@ def test_a_stage_that_is_not_shared_is_named(month: Database, dagster_instance: 
     assert "replays is no stage that is shared" in str(failure.description)
 
 
+@pytest.mark.slow
 def test_a_second_launch_joins_the_first(month: Database, dagster_instance: dg.DagsterInstance) -> None:
     alone = materialize(dagster_instance)
     asked = {item: entry.inputs for item, entry in entries(month).items()}

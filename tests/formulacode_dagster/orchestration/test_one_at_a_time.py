@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dagster as dg
+import pytest
 
 from formulacode_dagster.orchestration.helpers import helper
 from formulacode_dagster.orchestration.jobs import BACKUP_SCHEDULE, HOUSEKEEPING_SCHEDULE, OPERATIONS_SCHEDULE
 
 
+@pytest.mark.slow
 def test_it_skips_while_a_run_of_its_job_is_left_and_names_it() -> None:
     # a schedule asks no instance in memory
     with dg.instance_for_test() as instance:

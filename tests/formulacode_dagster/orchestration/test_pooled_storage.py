@@ -42,6 +42,7 @@ def instance_over(folder: Path, storage: Mapping[str, object]) -> dg.DagsterInst
     return dg.DagsterInstance.from_config(str(folder))
 
 
+@pytest.mark.slow
 def test_instances_of_a_process_share_a_connection_and_leave_no_more_of_them(
     dagsters_url: str, connections: Any, tmp_path: Path
 ) -> None:

@@ -124,6 +124,7 @@ def test_of_a_run_that_goes_nothing_is_left(instance: dg.DagsterInstance) -> Non
     assert prune(instance).bytes == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_judged_last_stays_without_having_made_anything(instance: dg.DagsterInstance) -> None:
     made = dg.materialize([operations], instance=instance).run_id
 
@@ -140,6 +141,7 @@ def test_a_run_that_judged_last_stays_without_having_made_anything(instance: dg.
     assert before != judged
 
 
+@pytest.mark.slow
 def test_the_run_that_another_one_repeats_stays_with_it(instance: dg.DagsterInstance) -> None:
     """The UI has no page for a retry whose first run is gone."""
     first = make(instance, "2026-01", fails=True)

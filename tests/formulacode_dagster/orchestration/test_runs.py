@@ -16,6 +16,7 @@ from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
 AT_ONCE = 4
 
 
+@pytest.mark.slow
 def test_a_home_that_is_new_can_be_opened_by_many_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `fc-data run` and `fc-data assist` that are started together do."""
     monkeypatch.setenv("FC_HOME", str(tmp_path))

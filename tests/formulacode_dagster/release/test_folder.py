@@ -82,6 +82,7 @@ def test_a_changed_release_shows_in_its_tag(folder: Path, record: MakeRecord) ->
     assert not released_tags_untouched([found], destination.tags()).passed
 
 
+@pytest.mark.slow
 def test_a_run_killed_while_it_writes_leaves_no_release_and_the_next_one_finishes(
     folder: Path, record: MakeRecord
 ) -> None:

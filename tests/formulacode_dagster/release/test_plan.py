@@ -27,6 +27,7 @@ def destination(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Dest
         yield HubDestination("acme/tasks", url, "hf_token")
 
 
+@pytest.mark.slow
 def test_what_is_planned_is_what_a_release_then_writes(
     destination: Destination, record: Callable[..., TaskRecord]
 ) -> None:
@@ -41,6 +42,7 @@ def test_what_is_planned_is_what_a_release_then_writes(
         assert plan(destination, month, tables).text.startswith(f"nothing would change: {tag}")
 
 
+@pytest.mark.slow
 def test_a_revision_is_planned_with_its_difference_and_asks_for_a_reason(
     destination: Destination, record: Callable[..., TaskRecord]
 ) -> None:

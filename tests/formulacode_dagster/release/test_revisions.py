@@ -60,6 +60,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WRONG)
 def test_a_month_that_is_wrong_is_mended_by_a_revision(
     way: str, place: tuple[Destination, Read], record: MakeRecord
@@ -95,6 +96,7 @@ def test_a_month_that_is_wrong_is_mended_by_a_revision(
     assert reads_back_equal("2026-02", [first, second]).passed
 
 
+@pytest.mark.slow
 def test_the_newest_revision_is_found_again_and_corrected_in_its_turn(
     place: tuple[Destination, Read], record: MakeRecord
 ) -> None:
@@ -128,6 +130,7 @@ def test_the_newest_release_is_read_by_whoever_wants_it(place: tuple[Destination
     assert destination.read(FEBRUARY.previous()) is None
 
 
+@pytest.mark.slow
 def test_replays_made_since_wait_for_a_revision_that_somebody_asks_for(
     place: tuple[Destination, Read], record: MakeRecord
 ) -> None:
@@ -149,6 +152,7 @@ def test_replays_made_since_wait_for_a_revision_that_somebody_asks_for(
     assert destination.release(FEBRUARY, after) == second
 
 
+@pytest.mark.slow
 def test_other_months_are_not_touched(place: tuple[Destination, Read], record: MakeRecord) -> None:
     destination, read = place
     january = destination.release(FEBRUARY.previous(), tables_of([record(7, month="2026-01")]))

@@ -87,6 +87,7 @@ def test_a_program_is_killed_with_its_group(run, tmp_path: Path) -> None:
             run(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_program_that_is_late_is_killed(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired) as late:
         run_program(["sh", "-c", "echo begun; sleep 600"], timeout=2, cwd=tmp_path)

@@ -39,6 +39,7 @@ def busiest_minute(moments: list[float]) -> int:
     return max(bisect.bisect_left(moments, start + 60) - index for index, start in enumerate(moments))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(arrivals=ARRIVALS)
 def test_no_minute_holds_more_than_the_ceiling_whatever_arrives(arrivals):

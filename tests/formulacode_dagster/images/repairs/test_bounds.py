@@ -138,6 +138,7 @@ def test_an_index_that_gives_a_plan_no_answer_ends_the_attempts_and_one_slow_que
         assert (error is lost) is ended_by_it
 
 
+@pytest.mark.slow
 def test_attempts_outlive_a_kill_between_them_and_the_next_run_numbers_on(
     database: Database, database_url: str
 ) -> None:

@@ -28,6 +28,7 @@ def seeded(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311 - a draw, not a secret
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "task"),
     [
