@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 from formulacode_dagster.engines.machines import Turn
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -153,18 +155,38 @@ class Chooser:
             for remote in self.remotes.values():
                 remote.restore()
 
-    def _survey(self, arm: Arm, only: Sequence[str] | None = None, ruled_out: frozenset[str] = frozenset()) -> Survey:
-        self.log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {arm}")
-        changed = self._changed(())
+    def _survey_whole(self, ruled_out: frozenset[str]) -> list[Survey]:
+        """Every benchmark once on the base and with the patch: at the same time, where each has a core."""
+        arms, first = (Arm.BASE, Arm.ORACLE), self.remotes[Arm.BASE].idlest_core(())
+        is_only_core = self.remotes[Arm.BASE].idlest_core((first,)) == first
+        surveys: list[Survey] = []
+        for group in [(arm,) for arm in arms] if is_only_core else [arms]:
+            self.log(f"running every benchmark once on the {' and the '.join(group)}")
+            with self.budget.paused_at_first(self.turn()), ThreadPoolExecutor(len(group)) as pool:
+                ask = partial(self._ask, seconds=self._survey_seconds(), ruled_out=ruled_out)
+                surveys += pool.map(ask, group)
+        return surveys
+
+    def _survey(self, arm: Arm, only: Sequence[str]) -> Survey:
+        self.log(f"running {len(only)} benchmarks once on the {arm}")
         with self.budget.paused_at_first(self.turn()):
-            return self.remotes[arm].survey(
-                lines=changed.oracle if arm is Arm.ORACLE else changed.base,
-                limit=float(self.limits.benchmark_seconds),
-                budget=self.budget.for_survey(self.plan.max_survey_seconds),
-                only=only,
-                names=changed.names,
-                ruled_out=ruled_out,
-            )
+            return self._ask(arm, seconds=self._survey_seconds(), only=only)
+
+    def _survey_seconds(self) -> float:
+        return self.budget.for_survey(self.plan.max_survey_seconds)
+
+    def _ask(
+        self, arm: Arm, *, seconds: float, only: Sequence[str] | None = None, ruled_out: frozenset[str] = frozenset()
+    ) -> Survey:
+        changed = self._changed(())
+        return self.remotes[arm].survey(
+            lines=changed.oracle if arm is Arm.ORACLE else changed.base,
+            limit=float(self.limits.benchmark_seconds),
+            budget=seconds,
+            only=only,
+            names=changed.names,
+            ruled_out=ruled_out,
+        )
 
     def _changed(self, extensions: Sequence[str]) -> ChangedCode:
         return changed_code(
@@ -178,7 +200,7 @@ class Chooser:
     def _select(self, suite: SuiteFiles, known: frozenset[str] = frozenset()) -> Choice:
         if ruled_out := self.surveyed.ruled_out(suite) | known:
             self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
-        base, oracle = (self._survey(arm, ruled_out=ruled_out) for arm in (Arm.BASE, Arm.ORACLE))
+        base, oracle = self._survey_whole(ruled_out)
         if doubtful := disagreeing(base, oracle):
             # what fails once on one of them may be a hiccup of the machine: nobody is blamed for that
             base = renewed(base, self._survey(Arm.BASE, doubtful))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager, nullcontext
 
 import pytest
@@ -34,8 +35,13 @@ ONE, OTHER = (SuiteFiles(name, {f"benchmarks/{name}.py": b""}) for name in ("one
 class Listening:
     """A session whose suites hold no benchmark, and load `pkg.core` as a compiled module."""
 
+    cores = (0,)
+
     def __init__(self):
         self.asked = []
+
+    def idlest_core(self, taken):
+        return next((core for core in self.cores if core not in taken), 0)
 
     def write(self, files):
         self.asked.append(("write", *files))
@@ -187,6 +193,35 @@ def test_python_that_a_suite_loads_compiled_is_told_to_those_who_look_for_others
     assert [change.path for change in known.compiled] == ["pkg/core.py"]
     assert not unknown.compiled
     assert unknown.base == {"pkg/core.py": frozenset({2})}
+
+
+class Meeting(Hurried):
+    """A session on two cores, whose first surveys wait for one another."""
+
+    cores = (0, 1)
+
+    def __init__(self):
+        super().__init__()
+        self.barrier = threading.Barrier(2, timeout=20)
+
+    def survey(self, *, only, **asked):
+        if only is None:
+            self.barrier.wait()
+        return super().survey(**asked)
+
+
+def test_base_and_oracle_are_surveyed_at_the_same_time_where_each_has_a_core():
+    log = Log(None)
+    chooser_of(Meeting(), log, SamplingPlan()).choose(BASE_SUITE, lambda _: ())
+    assert [line for line in log.lines if "every" in line] == [
+        "running every benchmark once on the base and the oracle"
+    ]
+
+
+def test_base_and_oracle_are_surveyed_one_after_the_other_on_one_core():
+    log = Log(None)
+    chooser_of(Hurried(), log, SamplingPlan()).choose(BASE_SUITE, lambda _: ())
+    assert [line.rpartition(" ")[2] for line in log.lines if "every" in line] == ["base", "oracle"]
 
 
 def test_the_log_and_the_choice_tell_what_was_left_out():
