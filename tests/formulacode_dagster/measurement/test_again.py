@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.measurement.again import measure_again
+from formulacode_dagster.measurement.budget import Budget
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.models.errors import ItemFailure
@@ -28,10 +29,10 @@ LAID = SuiteFiles(
 def again(tmp_path, git_patch, engine_of, image):
     """Measures the change of `pkg/core.py` to *code* by a procedure of its own, written and read as a row has it."""
 
-    def run(code, *, base=SLOW, suite=BASE_SUITE, benchmarks=("bench.time_total",), **changes):
+    def run(code, *, suite=BASE_SUITE, benchmarks=("bench.time_total",), **changes):
         source = tmp_path / "source"
         source.mkdir()
-        patch = git_patch(source, {**FILES, "pkg/core.py": base}, {"pkg/core.py": code})
+        patch = git_patch(source, FILES, {"pkg/core.py": code})
         procedure = Procedure.of(
             image,
             patch=patch,
@@ -64,13 +65,17 @@ def test_what_is_as_fast_as_before_is_not_faster_by_being_in_the_dataset(again):
 
 
 @pytest.mark.slow
-def test_a_machine_that_needs_longer_than_the_plan_has_comes_to_the_same_looks(again):
-    slow = "import time\n\n\ndef total(n):\n    time.sleep({})\n"
-    # eight rounds of three arms that sleep no less than this
-    plan = PLAN.model_copy(update={"max_seconds": 4.0, "seconds_per_sample": 0.2})
-    (measured, log), _ = again(slow.format(0.05), base=slow.format(0.1), plan=plan)
-    assert (measured.verdict, measured.rounds) == ("faster", 8), log
-    assert measured.seconds > plan.max_seconds
+def test_a_slower_machine_has_three_times_the_seconds_of_the_plan(again, monkeypatch):
+    given = []
+
+    def budget(seconds):
+        given.append(seconds)
+        return Budget(seconds)
+
+    monkeypatch.setattr("formulacode_dagster.measurement.again.Budget", budget)
+    (measured, log), procedure = again(FAST)
+    assert measured.is_faster, log
+    assert given == [3 * procedure.plan.max_seconds]
 
 
 @pytest.mark.slow
