@@ -144,7 +144,7 @@ class Results:
                 self._trials[trial.item] = trial
 
     def timed(self, item: str, plan: str) -> Trial | None:
-        """The trial of *item* with the same *plan*, replays or none beside it, that ended well: losses are tried again."""
+        """The trial of *item* with the same *plan*, or replays beside it, that ended well: losses are tried again."""
         trial = self._trials.get(item)
         is_enough = trial is not None and f"{trial.plan}, ".startswith(f"{plan}, ")
         return trial if trial is not None and trial.is_timed and is_enough else None
