@@ -94,16 +94,19 @@ class Measuring:
             unit=row.rule.unit.value,
             log=timed.log,
         )
+        measured = time.perf_counter()
         if row.is_faster and not row.returning_other:
             trial = self._tested(trial, timed.hidden)
         elif row.returning_other:
             trial = replace(trial, tests=CHANGED, tested=f"returns something else: {', '.join(row.returning_other)}")
-        seconds = time.perf_counter() - started
+        tested = time.perf_counter()
         if trial.tests == HOLD:
             trial = replace(
                 trial, replays=tuple(self._replayed(timed.procedure, row.metric, n) for n in range(self.replays))
             )
-        return replace(trial, measuring_seconds=round(seconds, 1))
+        return replace(
+            trial, measuring_seconds=round(measured - started, 1), testing_seconds=round(tested - measured, 1)
+        )
 
     def _replayed(self, procedure: Procedure, metric: Metric, number: int) -> str:
         """What measuring it again comes to, in a process and with a chance of its own, under its condition."""

@@ -107,7 +107,9 @@ class Trial:
     The conditions are CONDITIONS, in turn.
     """
     measuring_seconds: float = 0.0
-    """Of finding workloads, of all rounds, and of the tests."""
+    """Of finding workloads and of all rounds."""
+    testing_seconds: float | None = None
+    """Of the tests of what is faster; without it, the seconds of measuring hold those too."""
     seconds: float = 0.0
     """Of all, replays included, however it ended."""
     sources: Mapping[str, SourceTrial] = field(default_factory=dict)
@@ -188,6 +190,7 @@ def _cells(trial: Trial) -> Mapping[str, object]:
         "tests": f"{trial.tests} {trial.tested[:120]}".strip(),
         "replays": ", ".join(trial.replays),
         "measuring min": round(trial.measuring_seconds / 60, 1),
+        "tests min": round((trial.testing_seconds or 0.0) / 60, 1),
         "minutes": round(trial.seconds / 60, 1),
         "each source": ", ".join(
             f"{name} {_told(each.aimed)} ({each.seconds / 60:.1f} min)" for name, each in trial.sources.items()
