@@ -226,6 +226,7 @@ def test_a_cheap_command_does_what_it_says(command: str, told: str, call_fc_data
     assert SAID[command] in ran.stdout
 
 
+@pytest.mark.slow
 def test_a_shell_runs_a_command_as_it_stands(tmp_path: Path) -> None:
     command = "fc-data offline schema"
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

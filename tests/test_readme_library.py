@@ -111,6 +111,7 @@ def test_there_is_an_example_for_each_part() -> None:
         assert sum(name in example for example in EXAMPLES) == 1, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAID)
 def test_an_example_does_what_it_says(
     name: str,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 
+import pytest
+
 from tests.support.sharing import RunFolder
 
 
+@pytest.mark.slow
 def test_what_is_shared_is_made_once_and_removed_by_the_last_that_uses_it(tmp_path):
     folder, done = RunFolder(tmp_path, "run"), []
 

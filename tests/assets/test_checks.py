@@ -45,6 +45,7 @@ def judged(month: str, positives: int, candidates: int) -> list[Classification]:
     ]
 
 
+@pytest.mark.slow
 def test_the_share_of_positives_is_held_against_a_year_in_one_statement(database: Database) -> None:
     with database.transaction() as connection:
         for month, positives in (("2025-01", 300), ("2025-02", 20), ("2025-12", 20), ("2026-02", 290)):

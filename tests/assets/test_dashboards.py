@@ -125,6 +125,7 @@ def test_what_is_broken_is_named_by_a_check_and_a_dashboard_of_raw_results_alone
     assert not run.checks["every_result_counts"][0]
 
 
+@pytest.mark.slow
 def test_without_a_site_and_results_nothing_is_called_done(home: Path, dagster_instance: dg.DagsterInstance) -> None:
     add_dashboard(home, Dashboard(name="nothing", results="nowhere"))
     run = Run(dagster_instance, "nothing")

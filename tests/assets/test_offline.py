@@ -118,6 +118,7 @@ def held(database: Database) -> dict[tuple[int, int], str]:
         return items_by_key(connection, MONTH)
 
 
+@pytest.mark.slow
 def test_a_month_of_mirrors_needs_no_token_no_network_and_no_stars(world, offline, database):
     found, taken = offline(world.folder)
     assert (found["dagster/row_count"], found["tracked"]) == (1, 1)
@@ -148,6 +149,7 @@ def test_it_is_read_again_only_when_it_changed(world, offline):
     assert taken["worked_in_this_run"] == 4
 
 
+@pytest.mark.slow
 def test_a_month_of_files_takes_its_commits_from_the_mirrors(world, offline, tmp_path, monkeypatch):
     folder = tmp_path / "files"
     folder.mkdir()

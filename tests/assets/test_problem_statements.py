@@ -146,6 +146,7 @@ def metadata(done: dg.ExecuteInProcessResult) -> dict[str, Any]:
     return {name: value.value for name, value in event.materialization.metadata.items()}
 
 
+@pytest.mark.slow
 def test_the_issues_behind_it_are_in_the_statement_and_the_solution_is_not(run: Run, seeded: Database) -> None:
     done, books = run()
     row = statement(seeded)

@@ -169,6 +169,7 @@ def world_id(database: Database, name: str) -> int:
     return row.id
 
 
+@pytest.mark.slow
 def test_a_repository_that_vanished_is_failed_by_name_and_the_rest_of_the_month_goes_on(run, world, database):
     world.facts["demo/large"] = {"is_gone": True}
     assert run()["items_done"] == 2
@@ -187,6 +188,7 @@ def test_a_repository_found_archived_is_rejected_and_what_was_stored_of_it_goes_
     assert judge(database).passed
 
 
+@pytest.mark.slow
 def test_rows_lost_from_the_table_shut_the_gate(run, database):
     run()
     with database.transaction() as connection:
@@ -202,6 +204,7 @@ def ask_witness(database: Database) -> Judgement:
     return mirror_knows_no_more.judge(month, default_resources()["mirrors"])
 
 
+@pytest.mark.slow
 def test_the_mirrors_show_what_github_found_also_of_a_repository_without_any(run, database):
     run()
     verdict = ask_witness(database)
@@ -210,6 +213,7 @@ def test_the_mirrors_show_what_github_found_also_of_a_repository_without_any(run
     assert verdict.figures == {"shown": 4 + 1, "unseen": 0, "unread": 0}
 
 
+@pytest.mark.slow
 def test_a_merge_that_the_search_index_lacks_is_named_by_the_check(run, world, database):
     # to GitHub's search the repository has merged nothing in the month
     later = [{"number": number, "merged_at": "2026-03-02T00:00:00Z"} for number in range(1, 6)]
@@ -224,6 +228,7 @@ def test_a_merge_that_the_search_index_lacks_is_named_by_the_check(run, world, d
     ]
 
 
+@pytest.mark.slow
 def test_a_merge_that_another_month_holds_is_not_missing(run, world, database):
     run()
     with database.transaction() as connection:
@@ -243,6 +248,7 @@ def test_a_mirror_that_cannot_be_asked_is_no_pass(run, world, database, monkeypa
     assert verdict.offenders[0].startswith("demo/empty: ")
 
 
+@pytest.mark.slow
 def test_a_mirror_whose_history_cannot_be_read_is_no_pass_and_hides_no_other(run, world, database, tmp_path):
     run()
     assert ask_witness(database).passed
@@ -251,6 +257,7 @@ def test_a_mirror_whose_history_cannot_be_read_is_no_pass_and_hides_no_other(run
     assert (verdict.passed, verdict.figures["shown"], verdict.figures["unread"]) == (False, 5, 1)
 
 
+@pytest.mark.slow
 def test_a_host_that_is_gone_is_asked_once(run, world, database, monkeypatch):
     run()
     monkeypatch.setenv("FC_MIRRORS_DIR", str(world.folder.parent / "other-mirrors"))

@@ -126,6 +126,7 @@ def judge(database: Database) -> list[CheckVerdict]:
     return [check.verdict(month) for check in repositories.checks]
 
 
+@pytest.mark.slow
 def test_every_repository_is_tracked_or_told_why_not(run, database):
     metadata = run()
     assert ended(database) == {
@@ -145,6 +146,7 @@ def test_every_repository_is_tracked_or_told_why_not(run, database):
     assert metadata["requests_per_100_repositories"] == 37.5, "two searches and one look-up for eight"
 
 
+@pytest.mark.slow
 def test_the_gates_speak_of_what_is_tracked_and_of_what_nobody_decided_against(run, database, decide, world):
     run()
     _, not_empty, resolves, _ = judge(database)

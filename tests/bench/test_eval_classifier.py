@@ -89,6 +89,7 @@ def evaluate(database: Database) -> dict[str, Any]:
     return asyncio.run(eval_classifier.evaluate(EXAMPLES, tuple(Mode), database))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("scripted")
 def test_every_mode_and_figure_follows_the_script(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
     figures = evaluate(database)
@@ -118,6 +119,7 @@ def test_every_mode_and_figure_follows_the_script(database: Database, capsys: py
     assert f"{SCRIPTED} and {SCRIPTED}, asked the diff first" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("scripted")
 def test_kept_answers_cost_the_same_in_the_figures_and_the_evaluation_is_kept(database: Database) -> None:
     # the probe is paid with whichever question comes first, which is not to be the one that stays without an answer

@@ -51,6 +51,7 @@ def test_each_target_that_is_missed_is_named() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_worker_alone_takes_what_the_work_takes_and_several_share_every_item_once(database: Database) -> None:
     tasks = tasks_of_a_month(12, 4, recorded(), seed=2)
     for workers, month in ((1, "2026-01"), (3, "2026-02")):

@@ -177,6 +177,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_code_location_is_made_anew_where_settings_changed(folder: Path) -> None:
     assert SERVICE["code"]["labels"] == {"formulacode.settings": ""}
     assert '"${FC_SETTINGS_DIGEST:-}"' in COMPOSE_TEXT

@@ -180,6 +180,7 @@ def datasets(sandbox: Sandbox) -> bool:
     return httpx.get(f"{sandbox.urls['hub']}/api/datasets/{dataset}", headers=token).status_code == 200
 
 
+@pytest.mark.slow
 def test_two_at_once_keep_apart(repositories: Path, tmp_path: Path) -> None:
     others = BareRepository(tmp_path / "others" / "other" / "thing.git")
     others.add("Begin")
@@ -245,6 +246,7 @@ def served(repositories: Path, home: Path) -> Iterator[tuple[subprocess.Popen[st
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted(
     repositories: Path, tmp_path: Path, number: signal.Signals
@@ -281,6 +283,7 @@ def test_two_commands_at_once_serve_two_homes_and_one_that_is_killed_leaves_the_
         assert httpx.get(f"{other['HF_ENDPOINT']}/_sandbox/calls").status_code == 200
 
 
+@pytest.mark.slow
 def test_what_the_command_prints_can_be_read_by_a_shell(repositories: Path, tmp_path: Path) -> None:
     with served(repositories, tmp_path) as (_, printed):
         script = "".join(f"export {name}='{value}'\n" for name, value in printed.items())

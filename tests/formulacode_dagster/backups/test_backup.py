@@ -180,6 +180,7 @@ def test_a_backup_of_a_later_platform_is_refused(
         restore(folder, empty, tmp_path / "again")
 
 
+@pytest.mark.slow
 def test_a_backup_of_an_earlier_platform_goes_into_an_empty_database_that_this_one_has_migrated(
     empty_database_url: str, database: Database, dagster_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +204,7 @@ def test_a_backup_of_an_earlier_platform_goes_into_an_empty_database_that_this_o
     assert weak == "true", "a later migration has changed the rows that came in"
 
 
+@pytest.mark.slow
 def test_an_encrypted_backup_opens_with_its_own_key_alone(
     filled: Database, empty: Database, dagster_home: Path, tmp_path: Path
 ) -> None:
@@ -233,6 +235,7 @@ def test_dagster_s_tables_of_a_postgres_come_back_too(filled: Database, empty: D
     assert {f"{origin} ledger" for origin in Origin} <= set(loaded)
 
 
+@pytest.mark.slow
 def test_no_run_of_a_dagster_that_was_used_is_written_over(filled: Database, empty: Database, tmp_path: Path) -> None:
     folder, _ = back_up(filled, filled.engine, tmp_path / "backups")
     used = MetaData()

@@ -69,6 +69,7 @@ def cut_off(store: ObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -
             store.upload(folder)
 
 
+@pytest.mark.slow
 def test_what_is_uploaded_comes_back_as_it_was(s3: Any, tmp_path: Path) -> None:
     store = fresh()
     assert store.newest() is None

@@ -116,6 +116,7 @@ def some_job() -> None:
     """Stands for any run."""
 
 
+@pytest.mark.slow
 def test_runs_of_another_machine_over_the_same_storage_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = Owner.current("")
     servers = [owner.model_dump_json() for owner in (here, here.model_copy(update={"host": "another machine"}))]

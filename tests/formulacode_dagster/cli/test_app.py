@@ -137,6 +137,7 @@ def test_the_help_of_a_command_says_what_it_does_what_it_takes_and_the_defaults(
     assert told == len([parameter for parameter in given if parameter.name not in free])
 
 
+@pytest.mark.slow
 def test_without_a_command_there_is_help(tmp_path: Path) -> None:
     answer = process(tmp_path)
     assert answer.returncode == 0
@@ -235,6 +236,7 @@ def test_migrate_twice(call_fc_data: FcData, empty_database_url: str) -> None:
     assert re.fullmatch(r"postgresql\S+ is up to date\n", second.stdout)
 
 
+@pytest.mark.slow
 def test_pools_are_set_once(call_fc_data: FcData) -> None:
     first, second = call_fc_data("pools"), call_fc_data("pools")
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr

@@ -15,6 +15,7 @@ from tests.support.gates import open_gates
 MONTH = ("run", "--month", "2026-02", "--stage", "images")
 
 
+@pytest.mark.slow
 def test_a_month_is_run_with_the_agent_that_the_options_name(
     database: Database, database_url: str, call_fc_data: FcData
 ) -> None:

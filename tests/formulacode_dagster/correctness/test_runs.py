@@ -49,6 +49,7 @@ def test_a_test_that_hangs_or_ends_the_process_takes_no_other_with_it(session, l
     assert list(again.tests) == ["test_a.py::test_last"]
 
 
+@pytest.mark.slow
 def test_tests_are_found_again_where_pytest_is_configured_in_a_folder_of_tests(session, lay) -> None:
     """Its root is that folder then, and its names are relative to it, as those of rich's tests are."""
     passing = "def test_it():\n    pass\n"
@@ -96,6 +97,7 @@ class TestCase(unittest.TestCase):
 """
 
 
+@pytest.mark.slow
 def test_what_the_call_of_a_test_takes_and_executes_is_told_apart_from_all_of_it(session, lay) -> None:
     functions = "".join(f"def {name}():\n    pass\n" for name in ("one", "two", "three"))
     lay(session.folder / "repository", {"pkg/__init__.py": "", "pkg/core.py": functions, "test_a.py": CALLED})

@@ -134,6 +134,7 @@ for bounds in (Bounds(ResourceLimits()), Bounds(ResourceLimits(), isolate_networ
 
 
 # without namespaces root gives up its capabilities; another user has none to give up
+@pytest.mark.slow
 @pytest.mark.parametrize("forbidden", [False, True] if os.getuid() == 0 else [False])
 def test_code_of_others_cannot_read_the_tokens_of_the_process_that_started_it(tmp_path: Path, forbidden: bool) -> None:
     # a platform that holds a token, in a process of its own
@@ -155,6 +156,7 @@ echo 1 > /proc/sys/user/max_user_namespaces && exec unshare --user --map-user=10
 PLAIN_HOLDER = HOLDER.replace("Bounds(ResourceLimits(), isolate_network=True), ", "")
 
 
+@pytest.mark.slow
 def test_code_of_others_cannot_read_the_tokens_of_a_user_who_may_open_no_namespace(tmp_path: Path) -> None:
     environment = {**os.environ, "GH_TOKENS": "a-very-secret-token"}
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", NOBODY, "sh", sys.executable, "-c"]

@@ -41,6 +41,7 @@ def pins(locked):
     return {pin.name: pin.version for pin in read_lock(locked.resolution.lock).pins}
 
 
+@pytest.mark.slow
 def test_what_has_no_wheel_for_the_interpreter_takes_the_first_that_has(lock, compiled):
     locked = lock("compiled", "setuptools")
     assert (locked.python, pins(locked)["compiled"]) == ("3.7", "1.4")
@@ -57,6 +58,7 @@ def test_another_interpreter_comes_before_a_later_file(lock, compiled):
     assert not any("compiled" in note for note in locked.notes)
 
 
+@pytest.mark.slow
 def test_a_first_file_of_another_era_is_not_taken(lock, index):
     index.publish("compiled", "9.0", "2023-01-01T00:00:00Z", tag="cp37-cp37m-manylinux1_x86_64")
     index.publish_source("compiled", "1.0", "2015-01-01T00:00:00Z")
@@ -65,6 +67,7 @@ def test_a_first_file_of_another_era_is_not_taken(lock, index):
     assert any("compiled is taken as a source distribution" in note for note in locked.notes)
 
 
+@pytest.mark.slow
 def test_where_sources_have_to_be_read_each_project_is_as_new_as_it_was_and_a_wheel_where_there_is_one(lock, index):
     index.publish_source("old", "1.0", "2015-01-01T00:00:00Z")
     index.publish("pure", "1.0", "2015-01-01T00:00:00Z")
@@ -79,6 +82,7 @@ def test_where_sources_have_to_be_read_each_project_is_as_new_as_it_was_and_a_wh
     ]
 
 
+@pytest.mark.slow
 def test_a_compiled_project_is_a_wheel_although_a_newer_version_has_sources_alone(lock, compiled):
     compiled.publish_source("compiled", "1.6", "2018-10-01T00:00:00Z")
     compiled.publish_source("old", "1.0", "2015-01-01T00:00:00Z")

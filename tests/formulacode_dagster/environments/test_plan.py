@@ -98,6 +98,7 @@ def test_tests_make_a_candidate_of_what_has_no_suite_that_could_be_read(plan, in
     assert any(note.startswith("without a suite, workloads are looked for in its tests") for note in environment.notes)
 
 
+@pytest.mark.slow
 def test_a_requirement_that_did_not_exist_yet_is_dropped_by_name(plan):
     text = PACKAGE["pyproject.toml"].replace("'bad ((('", "'late'")
     environment = plan({**SUITE, **PACKAGE, "pyproject.toml": text})
@@ -126,6 +127,7 @@ def test_build_requirements_that_contradict_what_runs_are_locked_apart(plan):
     assert any("locked apart" in note for note in environment.notes)
 
 
+@pytest.mark.slow
 def test_a_build_pin_gives_way_where_what_it_compiles_would_not_run(plan):
     build = "[build-system]\nrequires = ['setuptools', 'numpy<2']\n"
     text = build + PACKAGE["pyproject.toml"].replace("'numpy'", "'numpy>=2'")
@@ -152,6 +154,7 @@ def test_requirements_without_a_solution_fail_the_item_with_the_resolvers_words(
     assert "numpy" in caught.value.log_tail
 
 
+@pytest.mark.slow
 def test_stepping_down_because_of_a_dependency_is_in_the_reason(plan):
     text = PACKAGE["pyproject.toml"].replace("'numpy'", "\"attrs>=9; python_version >= '3.11'\"")
     environment = plan({**SUITE, **PACKAGE, "pyproject.toml": text})

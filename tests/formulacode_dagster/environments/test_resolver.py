@@ -270,6 +270,7 @@ def test_a_lock_settles_at_the_earlier_instant_where_that_holds_a_solution(resol
     assert resolve(resolver, ["attrs", "numpy"], python="3.12", exclude_newer=later, settled_at=start) == settled
 
 
+@pytest.mark.slow
 def test_versions_move_only_where_they_must(resolver, index):
     index.publish("numpy", "2.2", "2026-01-07T00:00:00Z")
     index.publish("fresh", "1.0", "2026-01-08T00:00:00Z")
@@ -292,6 +293,7 @@ def test_the_pylock_holds_the_same_pins_and_nothing_of_the_index(resolver, index
     assert "http" not in resolution.pylock
 
 
+@pytest.mark.slow
 def test_resolving_another_repository_in_between_changes_nothing(resolver, index, tmp_path):
     other = ["attrs<2", "numpy<2", "scipy", "never-there"]
     cold = resolve(resolver, ["attrs", "scipy"], python="3.12", exclude_newer=AT)

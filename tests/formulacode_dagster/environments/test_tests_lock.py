@@ -50,6 +50,7 @@ def test_pytest_alone_is_taken_where_the_rest_does_not_fit_the_lock_or_is_no_whe
     assert f"pytest, {other} of the tests" in locked.notes[0]
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_left_out_and_what_stands_beside_it_is_not(lock):
     """As anndata's, whose tests import dask while loompy, among their requirements, has no wheel."""
     locked = lock("pytest", "strict", "unbuilt", "plugin")

@@ -246,6 +246,7 @@ def test_a_patch_that_is_too_large_is_a_decision_and_costs_no_more_memory_than_t
     assert most < 10 << 20
 
 
+@pytest.mark.slow
 def test_a_change_of_more_than_3_000_files_is_whole(tmp_path):
     after = {b"many/%d.txt" % number: (FILE, b"%d\n" % number) for number in range(3_100)}
     landing = land(tmp_path / "any.git", [{}, after], "squash")

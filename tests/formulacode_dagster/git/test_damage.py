@@ -164,6 +164,7 @@ def test_more_unknown_commits_than_a_host_answers_for_leave_the_known_one_fetche
         assert [mirror.has(sha) for sha in (head, *unknown)] == [True] + [False] * 5
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_while_cloning_stops_the_stage_and_leaves_nothing_half(origin, tmp_path):
     origin.write({"big.bin": os.urandom(3_000_000)})
     origin.commit("Big")

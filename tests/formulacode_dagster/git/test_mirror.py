@@ -124,6 +124,7 @@ def test_a_filtered_mirror_holds_no_contents_until_they_are_asked_for(origin, tm
         assert mirror.read(base, "docs/c.txt") == b"c\n"
 
 
+@pytest.mark.slow
 def test_two_processes_make_one_mirror(origin, tmp_path):
     arguments = [sys.executable, "-c", ENSURE, str(tmp_path / "mirrors"), origin.url, origin.sha()]
     running = [subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]

@@ -72,6 +72,7 @@ def test_a_month_of_pull_requests_costs_as_many_requests_as_one(cache, git_host,
     assert git_host.requests[asked:] == []
 
 
+@pytest.mark.slow
 def test_without_preparing_a_change_is_the_same_at_the_price_of_requests(cache, git_host, month, tmp_path, origin):
     with cache.ensure(NAME, commits=[month[5].merge_commit_sha, month[5].head_sha]) as mirror:
         asked = len(git_host.requests)
@@ -81,6 +82,7 @@ def test_without_preparing_a_change_is_the_same_at_the_price_of_requests(cache, 
         assert change_of(whole, month[5]) == lazily
 
 
+@pytest.mark.slow
 def test_a_commit_that_the_host_does_not_have_costs_one_request_and_fails_alone(cache, git_host, month):
     lost = month[0].model_copy(update={"number": 99, "merge_commit_sha": "e" * 40})
     with SharedMirrors(cache, {NAME: [lost, *month]}) as mirrors, mirrors.mirror(NAME) as mirror:
@@ -103,6 +105,7 @@ def test_threads_wait_for_one_opening_and_then_share(cache, git_host, month):
     assert len(git_host.requests) <= 9
 
 
+@pytest.mark.slow
 def test_a_repository_that_is_gone_is_asked_for_once(cache, git_host, month):
     with SharedMirrors(cache, {"demo/gone": month}) as mirrors:
         for _ in month:
@@ -125,6 +128,7 @@ def test_only_a_few_mirrors_stay_open(cache, origin, month):
     assert held == [False, False, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [502, 503, 429])
 def test_a_host_that_fails_while_contents_are_fetched_is_suspected_and_breaks_nothing(cache, git_host, month, status):
     with cache.ensure(NAME, commits=[month[0].merge_commit_sha]) as mirror:
@@ -138,6 +142,7 @@ def test_a_host_that_fails_while_contents_are_fetched_is_suspected_and_breaks_no
         assert not (mirror.path / "broken").exists()
 
 
+@pytest.mark.slow
 def test_a_mirror_follows_its_host_to_another_address(cache, git_host, month, tmp_path, origin):
     cache.ensure(NAME).close()
     git_host.refuse = 500
@@ -146,6 +151,7 @@ def test_a_mirror_follows_its_host_to_another_address(cache, git_host, month, tm
         assert change_of(mirror, month[0])[0].merge_kind is MergeKind.SQUASH
 
 
+@pytest.mark.slow
 def test_only_a_mirror_that_had_to_be_asked_for_shows_that_the_host_answers(cache, month):
     begun = time.monotonic()
     with cache.ensure(NAME, commits=[month[0].merge_commit_sha]):

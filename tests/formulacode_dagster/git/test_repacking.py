@@ -111,6 +111,7 @@ def test_nobody_begins_to_use_one_that_is_being_repacked(
     assert len(refused) == 1
 
 
+@pytest.mark.slow
 def test_packs_shared_by_hard_links_stay_shared(root: Path, origin: Origin) -> None:
     subprocess.run(["git", "-C", str(origin.bare), "repack", "-adq"], check=True)
     grown(root, origin.url, origin, filtered=False)

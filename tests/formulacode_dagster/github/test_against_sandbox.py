@@ -114,6 +114,7 @@ def test_a_refusal_for_good_is_a_named_failure(samples, clock, endpoint):
         asked(url, clock, intake)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("endpoint", WINDOWS)
 def test_windows_refused_together_are_taken_in_apart(samples, calm, clock, endpoint):
     with serving(app(samples.folder, faults=Faults.at(endpoint, 1, Fault.GONE))) as url:

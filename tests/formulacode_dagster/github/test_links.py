@@ -244,6 +244,7 @@ def test_a_link_set_by_hand_after_the_merge_is_not_there_yet(walked: Walk):
     assert names(found) == ["acme/wheels#1@1"]
 
 
+@pytest.mark.slow
 def test_ten_thousand_references_are_fifty_questions_in_one_request(walked: Walk):
     found = walked(alone(*(issue(n) for n in range(1, 3)), body=" ".join(f"#{n}" for n in range(1, 10_001))))
     assert names(found) == ["acme/wheels#1@1", "acme/wheels#2@1"]

@@ -57,6 +57,7 @@ def name(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         yield "acme/tasks"
 
 
+@pytest.mark.slow
 def test_tasks_are_found_by_their_id_now_and_as_they_were_released(name: str) -> None:
     newest, first = Dataset.load(name), Dataset.load(name, revision=FIRST)
     assert list(newest) == ["acme__fast-1", "acme__fast-2", "acme__fast-4"]
@@ -85,6 +86,7 @@ def test_what_is_not_there_is_told_apart_from_a_dataset_without_tasks(tmp_path: 
         Dataset.load(tmp_path, revision="formulacode@2027-01")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hub"], indirect=True)
 def test_a_revision_that_the_hub_has_not_is_an_error(name: str) -> None:
     with pytest.raises((ConfigurationError, ItemFailure), match="2027-01"):

@@ -46,6 +46,7 @@ def test_it_is_fetched_from_github_with_its_patch(served) -> None:
     assert served.books()["total"] == 3
 
 
+@pytest.mark.slow
 def test_it_is_fetched_from_the_database_where_it_is_stored(served, database: Database) -> None:
     from_github = asyncio.run(PR.fetch(NAME, NUMBER))
     facts = from_github.facts

@@ -29,6 +29,7 @@ def state(repository):
     return (repository / "tests/test_a.py").read_text(), (repository / "benchmarks/own_tests.py").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "after",
     [{"pkg/core.py": "fast = 1\n"}, {"pkg/setup.c": "int fast;\n"}],
@@ -118,6 +119,7 @@ def test_a_patch_is_blamed_for_a_build_that_fails_again_where_the_base_builds(ar
     assert (failure.value.kind, builds.made) == (kind, made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ends", "kind", "made"),
     [

@@ -113,6 +113,7 @@ def compiled(repository):
     return Completed(done.returncode, done.stdout, done.stderr, 0.1)
 
 
+@pytest.mark.slow
 def test_an_oracle_that_does_not_build_is_a_failure_with_the_log(measure):
     with pytest.raises(ItemFailure) as failure:
         measure({"pkg/core.py": "def total(:\n"}, build=compiled)

@@ -162,6 +162,7 @@ def test_a_side_file_that_cannot_be_is_refused(mirrors, text, said):
         found(mirrors)
 
 
+@pytest.mark.slow
 def test_a_folder_with_mirrors_and_files_is_refused(mirrors):
     engine(mirrors)
     (mirrors / "counts.csv").write_text("x")
@@ -169,6 +170,7 @@ def test_a_folder_with_mirrors_and_files_is_refused(mirrors):
         found(mirrors)
 
 
+@pytest.mark.slow
 def test_every_pull_request_of_the_samples_is_found_without_a_server(tmp_path: Path):
     samples = generate(tmp_path / "samples")
     months = [Month.parse("2026-01"), Month.parse("2026-02")]

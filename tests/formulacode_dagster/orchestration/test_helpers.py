@@ -89,6 +89,7 @@ def share(database: Database, inputs: dict[str, str], run_id: str = "leader") ->
         claims.open_stage(connection, LEADER, run_id, RunOptions(), items)
 
 
+@pytest.mark.slow
 def test_a_helper_does_what_is_left_and_materializes_nothing(
     month: Database, dagster_instance: dg.DagsterInstance
 ) -> None:
@@ -114,6 +115,7 @@ def test_without_a_leader_a_helper_does_nothing(month: Database, dagster_instanc
     assert entries(month) == {}
 
 
+@pytest.mark.slow
 def test_a_stage_that_is_not_shared_is_named(month: Database, dagster_instance: dg.DagsterInstance) -> None:
     with month.transaction() as connection:
         claims.open_stage(
@@ -219,6 +221,7 @@ def test_two_schedulers_at_once_ask_for_the_same_helpers(month: Database, dagste
     assert len(set(first)) == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_works_alone_asks_nothing_of_claims(
     month: Database, dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def test_by_hand_it_only_says_what_would_go(home: Path, run: Run) -> None:
     assert (home / "builds" / "building" / "half").is_dir()
 
 
+@pytest.mark.slow
 def test_as_the_schedule_runs_it_it_removes_and_records_what(home: Path, run: Run) -> None:
     # a schedule asks no instance in memory
     with dg.instance_for_test() as instance:
@@ -81,6 +82,7 @@ def test_a_budget_that_is_no_number_fails_the_run_with_its_name(run: Run, monkey
     assert run()[0] is False
 
 
+@pytest.mark.slow
 def test_the_command_removes_only_when_told_to(home: Path) -> None:
     for remove in (False, True):
         told = (

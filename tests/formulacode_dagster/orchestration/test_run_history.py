@@ -113,6 +113,7 @@ def test_what_the_ui_shows_stays_and_all_else_of_old_goes(instance: dg.DagsterIn
     assert prune(instance).runs == 0
 
 
+@pytest.mark.slow
 def test_of_a_run_that_goes_nothing_is_left(instance: dg.DagsterInstance) -> None:
     run_id = tidying.execute_in_process(instance=instance).run_id
     captured = Path(instance.storage_directory()) / run_id / "compute_logs" / "tidy.out"
@@ -150,6 +151,7 @@ def test_the_run_that_another_one_repeats_stays_with_it(instance: dg.DagsterInst
     assert left(instance) == {first, again}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [0, 201])
 def test_what_is_younger_stays_and_without_an_age_all(instance: dg.DagsterInstance, days: int) -> None:
     run_id = tidying.execute_in_process(instance=instance).run_id

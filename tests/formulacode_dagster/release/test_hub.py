@@ -92,6 +92,7 @@ def test_the_same_month_again_uploads_nothing(destination: HubDestination, url: 
     assert _writes(url) == before
 
 
+@pytest.mark.slow
 def test_a_released_tag_is_never_changed(destination: HubDestination, url: str, record: MakeRecord) -> None:
     destination.release(FEBRUARY, tables_of([record(1)]))
     before, tags = _writes(url), destination.tags()
@@ -111,6 +112,7 @@ def test_every_month_is_on_the_card(destination: HubDestination, url: str, name:
     assert 'config_name: "2026-02"' in card
 
 
+@pytest.mark.slow
 def test_a_run_killed_between_commit_and_tag_is_finished_by_the_next_one(
     destination: HubDestination, url: str, name: str, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +125,7 @@ def test_a_run_killed_between_commit_and_tag_is_finished_by_the_next_one(
     assert destination.tags() == {found.tag: head}
 
 
+@pytest.mark.slow
 def test_what_was_committed_and_never_tagged_may_still_change(
     destination: HubDestination, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +155,7 @@ def test_a_month_committed_by_another_run_meanwhile_is_kept(
     assert {"data/2025-12.parquet", "data/2026-01.parquet", "data/2026-02.parquet"} <= set(files)
 
 
+@pytest.mark.slow
 def test_the_hub_keeps_releases_over_a_restart(tmp_path: Path, record: MakeRecord) -> None:
     tables = tables_of([record(1)])
     with serving(app(tmp_path)) as url:
@@ -257,6 +261,7 @@ def test_a_hub_that_says_nothing_is_not_waited_for_for_ever() -> None:
             destination.tags()
 
 
+@pytest.mark.slow
 def test_another_run_that_released_other_rows_a_moment_ago_is_not_overwritten(
     destination: HubDestination, url: str, name: str, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_the_newest_revision_is_found_again_and_corrected_in_its_turn(
         destination.release(FEBRUARY, frames[0])
 
 
+@pytest.mark.slow
 def test_the_newest_release_is_read_by_whoever_wants_it(place: tuple[Destination, Read], record: MakeRecord) -> None:
     destination, _ = place
     assert destination.read(FEBRUARY) is None

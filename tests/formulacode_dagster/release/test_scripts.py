@@ -29,6 +29,7 @@ MONTH = "2026-02"
 FIRST, SECOND = "formulacode@2026-03", "formulacode@2026-03.1"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("month")
 def test_a_script_needs_nothing_but_the_settings(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -65,6 +66,7 @@ def test_scripts_read_what_the_next_release_is_going_to_hold(month: Database, pu
         records(start_date="February", end_date="2026-03-01", database=month)
 
 
+@pytest.mark.slow
 def test_a_script_releases_a_month_under_the_rules_of_releases(
     month: Database, statement: ProblemStatement, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_binary_content_is_left_out_visibly() -> None:
     assert "Kc$`abc" not in excerpt.text
 
 
+@pytest.mark.slow
 def test_a_ten_megabyte_patch_is_cut_in_well_under_a_second(make_pull_request: MakePullRequest) -> None:
     patch = section("pkg/core.py", 500_000).encode()
     with at_most_cpu(2):

@@ -41,6 +41,7 @@ def served(url: str) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_the_space_has_the_files_of_the_folder_and_no_others(url: str, tmp_path: Path, call_fc_data: FcData) -> None:
     hostile_dataset(tmp_path / "data", tasks=3)
     done = call_fc_data("site", "pages", "--from", "data", "--space", SPACE, HF_ENDPOINT=url, HF_TOKEN=TOKEN)

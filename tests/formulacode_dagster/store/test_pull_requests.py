@@ -175,6 +175,7 @@ def test_one_repository_and_one_pull_request_can_be_read_alone(database: Databas
             pull_request_of(connection, MONTH, (7, 1))
 
 
+@pytest.mark.slow
 def test_what_is_done_can_be_gone_through_while_its_patches_are_read(database: Database) -> None:
     numbers = range(1, 501)
     with database.transaction() as connection:

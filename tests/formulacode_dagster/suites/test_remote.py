@@ -32,6 +32,7 @@ def told(session: FolderSession, environment: Mapping[str, str], setting: Proces
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding", [0, 2048])
 def test_threads_hash_seed_and_padding_reach_the_process_that_times(session, lay, padding: int) -> None:
     lay(Path(session.repository), {"benchmarks/bench.py": BENCH})

@@ -89,6 +89,7 @@ def test_of_a_platform_that_has_done_nothing_it_tells_that(
     assert (now.mirrors_unused_days, now.backup_hours) == (None, None)
 
 
+@pytest.mark.slow
 def test_the_newest_backup_may_lie_in_the_store_alone_and_a_store_that_is_gone_hides_no_other(
     platform: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ def test_amounts_are_told_as_people_read_them(value: float, unit: str, text: str
     assert amount(value, unit) == text
 
 
+@pytest.mark.slow
 def test_the_picture_has_a_bar_for_each_limit() -> None:
     uses = [Use(what=name, used=used, limit=10, unit="dollars") for name, used in (("$a$", 1), ("b", 9.5), ("c", 30))]
     one, three = draw(uses[:1]), draw([*uses, Use(what="d", used=1, limit=None, unit="bytes")])
@@ -152,6 +154,7 @@ def test_runs_that_failed_within_a_day_are_counted(dagster_instance: dg.DagsterI
     assert [getattr(after, name) - getattr(before, name) for name in Runs.model_fields] == [1, 1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("platform")
 def test_the_command_shows_the_same(call_fc_data: FcData, database_url: str, tmp_path: Path) -> None:
     answer = call_fc_data("operations", FC_DATABASE_URL=database_url, LLM_TOKENS_PER_MONTH="1000")

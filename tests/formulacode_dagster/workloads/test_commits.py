@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.workloads.commits import MOST_LATER, earlier_suites, later_suites
@@ -28,6 +30,7 @@ def texts(suites):
     return [suite.files["benchmarks/bench.py"].decode() for suite in suites]
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_is_written_after_the_change_executes_it(world):
     place = world(base=UNTOUCHED, after=(UNTOUCHED + "\n# still nothing\n", OF_TOTAL))
     (suite,) = later(place)
@@ -42,6 +45,7 @@ def test_the_nearest_come_first_and_no_more_than_so_many(world):
     assert texts(later(world(base="", after=after), set(names))) == list(after[:MOST_LATER])
 
 
+@pytest.mark.slow
 def test_the_newest_is_tried_for_a_benchmark_that_comes_to_the_change_by_another_name(world):
     other = "from pkg import core\n\n\ndef time_sum():\n    getattr(core, 'total'.lower())(3)\n"
     place = world(base=OF_TOTAL.replace("time_total", "total_unused"), after=("# nothing", other, other + "# newest"))
@@ -61,6 +65,7 @@ def test_what_the_suite_speaks_of_already_calls_for_no_later_one(world):
     assert later(world(base=OF_TOTAL, after=(OF_TOTAL + "# faster", OF_TOTAL.replace("10", "20")))) == []
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_was_dropped_before_the_change_executes_it(world):
     place = world(before=("# none yet", OF_TOTAL + "# oldest", OF_TOTAL, UNTOUCHED), base=UNTOUCHED + "# base")
     (suite,) = earlier(place)

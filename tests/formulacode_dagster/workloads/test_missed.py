@@ -39,6 +39,7 @@ def missed(merged, base=BASE):
     return [callable_.alias for callable_ in found]
 
 
+@pytest.mark.slow
 def test_a_test_among_the_benchmarks_is_timed_with_their_setup_and_parameters(world):
     place = world(base=BASE, merged=BASE + ADDED)
     (suite,) = missed_suites(place.mirror, place.pr, "benchmarks")

@@ -65,6 +65,7 @@ def test_the_files_of_a_pull_request_with_patches_and_pages(small, caller):
     assert set(second.links) == {"prev", "first"}
 
 
+@pytest.mark.slow
 def test_a_diff_of_too_many_files_is_refused_and_the_list_ends_at_three_thousand(repository, caller):
     made = repository()
     root = made.commit("Begin", "2026-01-01T00:00:00")
@@ -126,6 +127,7 @@ def found(caller, q: str, **settings) -> list[str]:
     return sorted(f"{item['repository']['full_name']}/{item['path']}" for item in answer.json()["items"])
 
 
+@pytest.mark.slow
 def test_code_search_finds_names_in_default_branches(suites, caller):
     root, deep = "ada/root/asv.conf.json", "ada/deep/benchmarks/asv.conf.json"
     # A name is compared word by word, so that a longer one is found too.

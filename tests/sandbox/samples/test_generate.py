@@ -38,6 +38,7 @@ def test_the_shas_never_change(samples: SampleSet) -> None:
     assert hashlib.sha256(merges.encode()).hexdigest() == MERGES_SHA256
 
 
+@pytest.mark.slow
 def test_neither_configuration_nor_environment_has_a_part_in_the_shas(
     samples: SampleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +65,7 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
+@pytest.mark.slow
 def test_generating_takes_less_than_three_seconds_and_nothing_the_second_time(tmp_path: Path) -> None:
     start = processor_seconds()
     first = generate(tmp_path / "samples")
@@ -78,6 +80,7 @@ def test_generating_takes_less_than_three_seconds_and_nothing_the_second_time(tm
     assert end - start_again < 0.1
 
 
+@pytest.mark.slow
 def test_base_plus_patch_is_the_tree_after_the_merge(
     samples: SampleSet, git: Callable[..., bytes], patch_of: Callable[[GeneratedPullRequest], bytes], tmp_path: Path
 ) -> None:

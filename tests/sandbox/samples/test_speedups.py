@@ -47,6 +47,7 @@ def test_a_speedup_is_real_and_a_trap_has_none(
     pytest.fail(f"not as its definition says, or too short or long to be timed in a demo: {'; '.join(figures)}")
 
 
+@pytest.mark.slow
 def test_the_oracle_that_breaks_its_benchmark_breaks_it(samples: SampleSet, seconds_of: Callable[..., float]) -> None:
     (definition,) = (
         change for change in catalog() if change.expected and change.expected.reason == "oracle_breaks_benchmarks"

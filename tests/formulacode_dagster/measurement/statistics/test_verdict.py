@@ -47,6 +47,7 @@ def test_patches_without_effect_are_called_faster_no_more_often_than_promised(un
     assert clopper_pearson(accepted, 150)[0] <= PROMISE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "task"),
     [

@@ -63,6 +63,7 @@ def test_a_linker_of_ours_moves_what_is_in_the_library(shared_object, remote, mo
     assert b"used" in plain
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_code_stands_elsewhere_by_as_much_as_was_asked(shared_object, remote, tmp_path):
     def address(content):

@@ -91,6 +91,7 @@ def found(survey):
     return {benchmark.name: benchmark for benchmark in survey.benchmarks}
 
 
+@pytest.mark.slow
 def test_one_survey_tells_everything_about_a_suite(survey, found):
     assert set(found) == {
         "bench.time_slow",
@@ -144,6 +145,7 @@ def test_benchmarks_are_timed_in_processes_of_their_own(remote, found):
     assert take(remote, found["bench.time_exits"]).kind == "crash"
 
 
+@pytest.mark.slow
 def test_a_benchmark_with_other_parameters_than_surveyed_is_missing(remote, found):
     other = found["bench.TimeParams.time_it(10, 'a')"].model_copy(update={"name": "bench.TimeParams.time_it(11, 'a')"})
     assert take(remote, other).kind == "missing"

@@ -72,6 +72,7 @@ def profile(session, lay):
     return run
 
 
+@pytest.mark.slow
 def test_it_tells_the_functions_that_take_the_time_and_the_sources(profile) -> None:
     told = profile()
     merges = {"bench.Suite.time_merge(200000)", "bench.Suite.time_merge(300000)"}
@@ -100,6 +101,7 @@ def test_it_tells_the_functions_that_take_the_time_and_the_sources(profile) -> N
     assert told.sources["bench.time_other"] == "def time_other():\n    Table().slow(100_000)\n"
 
 
+@pytest.mark.slow
 def test_without_time_nothing_is_profiled_and_sources_are_told(profile) -> None:
     told = profile(budget=0.0)
     assert (told.functions, len(told.sources)) == ({}, 5)

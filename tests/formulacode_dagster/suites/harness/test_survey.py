@@ -11,6 +11,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.suites.remote import Remote
 
 
+@pytest.mark.slow
 def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
     suite = {"benchmarks/bench.py": "import os\n\nif os.environ.get('FC_SUITE') == 'yes':\n    def time_it(): pass\n"}
     lay(Path(session.repository), suite)
@@ -71,6 +72,7 @@ def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_i
     ]
 
 
+@pytest.mark.slow
 def test_a_survey_goes_on_past_what_is_enough_until_one_executes_a_changed_line(session, lay):
     lay(Path(session.repository), SPEAKING)
     remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)

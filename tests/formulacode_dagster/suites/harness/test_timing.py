@@ -28,6 +28,7 @@ def one(session, lay):
     return make
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_prints_an_answer_is_not_believed(one):
     forged = json.dumps({"event": "timed", "seconds": 1e-12, "calls": 1})
     remote, survey = one(f"import os\ndef time_it():\n    os.write(1, b'{'0' * 32} {forged}\\n')\n    os._exit(0)\n")
@@ -35,6 +36,7 @@ def test_a_benchmark_that_prints_an_answer_is_not_believed(one):
     assert take(remote, survey.benchmarks[0]).kind == "crash"
 
 
+@pytest.mark.slow
 def test_what_the_author_said_about_the_timing_is_honoured(one):
     source = """
 class Suite:
@@ -82,6 +84,7 @@ def test_a_setup_that_takes_longer_than_the_calls_is_not_repeated_for_ever(monke
     assert len(timings) == timing.LEAST_BATCHES
 
 
+@pytest.mark.slow
 def test_calls_are_batched_for_as_long_as_their_setup_takes_up_to_what_asv_does(one):
     source = """
 import time
@@ -99,12 +102,14 @@ class Suite:
     assert any(timed.calls * timed.value > timing.LEAST_BATCHES * 0.003 for timed in samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "waits"), [("time.sleep(0.001)", True), ("pass", False)])
 def test_a_call_that_waits_for_something_says_so(one, call, waits):
     remote, survey = one(f"import time\ndef time_it():\n    {call}\n")
     assert take(remote, survey.benchmarks[0]).waited is waits
 
 
+@pytest.mark.slow
 def test_with_number_one_every_call_finds_a_fresh_setup(one):
     source = """
 class Suite:
@@ -119,6 +124,7 @@ class Suite:
     assert take(remote, survey.benchmarks[0]).calls > 1
 
 
+@pytest.mark.slow
 def test_a_package_that_never_imports_importlib_metadata_finds_it_as_before(one):
     source = "import importlib\nVERSION = importlib.metadata.version\ndef time_it():\n    assert callable(VERSION)\n"
     remote, survey = one(source)
@@ -126,6 +132,7 @@ def test_a_package_that_never_imports_importlib_metadata_finds_it_as_before(one)
     assert isinstance(take(remote, survey.benchmarks[0]), Timed)
 
 
+@pytest.mark.slow
 def test_plugins_of_asv_are_asked_for_in_a_survey_and_not_for_a_sample(session, lay):
     source = "import asv_runner.benchmarks\ndef time_it():\n    assert not asv_runner.benchmarks.asv_modules, 'asked'\n"
     lay(Path(session.repository), {"benchmarks/bench.py": source})

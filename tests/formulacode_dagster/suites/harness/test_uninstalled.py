@@ -43,6 +43,7 @@ def survey(session, lay):
     return run
 
 
+@pytest.mark.slow
 def test_the_root_comes_last_for_a_suite_that_imports_its_packages_and_is_told(survey):
     remote, found = survey(CHECKOUT)
     assert found.uninstalled == ("own_tests", "tools")
