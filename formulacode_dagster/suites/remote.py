@@ -278,6 +278,12 @@ class Remote:
         require_end(completed, answers, "choosing a core")
         return next(int(str(answer["number"])) for answer in answers if answer["event"] == "core")
 
+    def core_count(self) -> int:
+        """On how many cores what is asked may run."""
+        completed, answers = self.ask({"command": "cores"}, timeout=FILE_SECONDS)
+        require_end(completed, answers, "counting cores")
+        return next(int(str(answer["number"])) for answer in answers if answer["event"] == "cores")
+
     def linkers(self, *, code: int, data: int) -> str:
         """A folder of linkers that move code and data of what they link by so many bytes; `` where none can be made."""
         request = {"command": "vary", "code": code, "data": data}

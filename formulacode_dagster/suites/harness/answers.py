@@ -16,7 +16,9 @@ else:
     Protocol = object  # came with CPython 3.8
 
 
-WITHOUT_RUNNER = frozenset({"read", "write", "restore", "vary", "keep", "relink", "idlest", "test", "instrument"})
+WITHOUT_RUNNER = frozenset(
+    {"read", "write", "restore", "vary", "keep", "relink", "idlest", "cores", "test", "instrument"}
+)
 
 
 class Emit(Protocol):
@@ -50,6 +52,7 @@ def main() -> None:
         "profile": ("profiles", "profile_all"),
         "stacks": ("stacks", "sample_stacks"),
         "idlest": ("conditions", "idlest"),
+        "cores": ("conditions", "count_cores"),
         "vary": ("builds", "vary"),
         "keep": ("builds", "keep"),
         "relink": ("builds", "relink"),

@@ -26,6 +26,11 @@ def idlest(request: dict[str, Any], emit: Emit) -> None:
     emit(event="core", number=order[0] if order else 0)
 
 
+def count_cores(request: dict[str, Any], emit: Emit) -> None:  # noqa: ARG001 - as every answer is called
+    """Tell how many cores there are to run on; 1 where that is not told."""
+    emit(event="cores", number=len(_cores()) or 1)
+
+
 def pin(number: int) -> int | None:
     """Keep this process and its children on the *number*-th core from the last; returns it, None where impossible."""
     try:

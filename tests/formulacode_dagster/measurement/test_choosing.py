@@ -35,13 +35,13 @@ ONE, OTHER = (SuiteFiles(name, {f"benchmarks/{name}.py": b""}) for name in ("one
 class Listening:
     """A session whose suites hold no benchmark, and load `pkg.core` as a compiled module."""
 
-    cores = (0,)
+    cores = 1
 
     def __init__(self):
         self.asked = []
 
-    def idlest_core(self, taken):
-        return next((core for core in self.cores if core not in taken), 0)
+    def core_count(self):
+        return self.cores
 
     def write(self, files):
         self.asked.append(("write", *files))
@@ -198,7 +198,7 @@ def test_python_that_a_suite_loads_compiled_is_told_to_those_who_look_for_others
 class Meeting(Hurried):
     """A session on two cores, whose first surveys wait for one another."""
 
-    cores = (0, 1)
+    cores = 2
 
     def __init__(self):
         super().__init__()

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from formulacode_dagster.suites.harness import conditions
-from formulacode_dagster.suites.harness.conditions import Watch, idlest, machine, pin
+from formulacode_dagster.suites.harness.conditions import Watch, count_cores, idlest, machine, pin
 
 
 def test_the_machine_is_named_by_its_processor_and_cores(tmp_path):
@@ -55,6 +55,13 @@ def test_the_core_that_others_use_least_is_chosen_counted_from_the_last(idlest_o
     assert idlest_of(0, 0, 0) == 0
 
 
+def test_how_many_cores_there_are_is_told(monkeypatch):
+    monkeypatch.setattr(conditions, "_cores", lambda: [1, 2, 3])
+    told = []
+    count_cores({}, lambda **fields: told.append(fields))
+    assert told == [{"event": "cores", "number": 3}]
+
+
 def test_a_core_that_is_taken_is_shared_only_where_all_are(idlest_of):
     assert idlest_of(9, 5, 0, taken=[0]) == 1
     assert idlest_of(9, 5, 0, taken=[0, 1, 2]) == 0
@@ -64,7 +71,8 @@ def test_where_cores_are_not_told_it_is_the_first(monkeypatch):
     monkeypatch.setattr(conditions, "_cores", list)
     told = []
     idlest({"taken": []}, lambda **fields: told.append(fields))
-    assert told == [{"event": "core", "number": 0}]
+    count_cores({}, lambda **fields: told.append(fields))
+    assert told == [{"event": "core", "number": 0}, {"event": "cores", "number": 1}]
     assert pin(0) is None
 
 
