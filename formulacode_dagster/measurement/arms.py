@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -69,13 +70,15 @@ class Arms:
         sources = {Arm.BASE: base.read(change.base_path for change in python if change.base_path)}
         apply_patch(self.sessions[Arm.ORACLE], patch)
         sources[Arm.ORACLE] = oracle.read(change.oracle_path for change in python if change.oracle_path)
-        for arm, remote in self.remotes.items():
+        # of the same sources another `setup.py` may make other objects, and those are linked again
+        if is_linked := not control_is_copy or changes_build(files):
+            self.linkers.update((arm, remote.linkers(code=0, data=0)) for arm, remote in self.remotes.items())
+        # a compiler uses the cores that there are, and its time is limited
+        built = {} if is_linked else self._built_at_once()
+        for arm in self.remotes:
             # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
             self.log(f"rebuilding the {arm}")
-            # of the same sources another `setup.py` may make other objects, and those are linked again
-            if not control_is_copy or changes_build(files):
-                self.linkers[arm] = remote.linkers(code=0, data=0)
-            self._rebuild(arm)
+            self._rebuild(arm, built.get(arm))
         if control_is_copy:
             self._start(Arm.CONTROL, like=self.sessions[Arm.BASE])
         if suite.files is not None:
@@ -110,8 +113,17 @@ class Arms:
             session, benchmark_dir=self.image.spec.benchmark_dir, environment=self.image.spec.run_environment
         )
 
-    def _rebuild(self, arm: Arm) -> None:
-        build = partial(self._build, arm)
+    def _built_at_once(self) -> dict[Arm, Completed]:
+        with ThreadPoolExecutor(len(self.remotes)) as pool:
+            return dict(zip(self.remotes, pool.map(self._build, self.remotes), strict=True))
+
+    def _rebuild(self, arm: Arm, built: Completed | None = None) -> None:
+        """Build *arm*, which was *built* once already; again where that failed."""
+        first = [] if built is None else [built]
+
+        def build() -> Completed:
+            return first.pop() if first else self._build(arm)
+
         if arm is Arm.ORACLE:
             build_oracle(build, partial(self._build, Arm.BASE))
         else:

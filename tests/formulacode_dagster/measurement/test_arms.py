@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from formulacode_dagster.suites.remote import Remote
 
 FILES = {"pkg/core.py": "slow = 1\n", "pkg/setup.c": "", "tests/test_a.py": "before\n", "benchmarks/bench.py": ""}
 SUITE = SuiteFiles("8 of its own tests", {"benchmarks/own_tests.py": b"", "tests/test_a.py": b"after\n"})
+FAST = "fast = 1\n"
 LAID, CLEAN = ("after\n", True), ("before\n", False)
 
 
@@ -72,14 +74,14 @@ class Builds:
 
 @pytest.fixture
 def arms_of(tmp_path, git_patch, engine_of, image, monkeypatch):
-    """Arms of a patch of C, by *build*, prepared."""
+    """Arms of a patch of C, or what else it is *after*, by *build*, prepared."""
     monkeypatch.setattr(Remote, "linkers", lambda _, **__: "")
     monkeypatch.setattr(Remote, "keep_build", lambda _: KeptBuild())
     (tmp_path / "source").mkdir()
-    patch = git_patch(tmp_path / "source", FILES, {"pkg/setup.c": "int fast;\n"})
 
     @contextmanager
-    def prepared(build):
+    def prepared(build, after={"pkg/setup.c": "int fast;\n"}):  # noqa: B006 - read alone
+        patch = git_patch(tmp_path / "source", FILES, after)
         engine = engine_of(tmp_path / "source", build)
         with Arms.open(engine, image, run_id="run", limits=ResourceLimits(), log=Log(None)) as arms:
             arms.prepare(changed_files(patch), patch, SUITE)
@@ -100,6 +102,22 @@ def test_a_build_that_fails_once_is_made_once_more(arms_of, builds, made):
     with arms_of(builds) as arms:
         assert builds.made == made
         assert sum("not built" in line for line in arms.log.lines) == 1
+
+
+def test_where_only_python_changes_both_are_built_at_the_same_time_and_what_fails_once_more(arms_of):
+    both, made = threading.Barrier(2, timeout=30), []
+
+    def build(repository):
+        code = (repository / "pkg/core.py").read_text()
+        is_first = code not in made
+        made.append(code)
+        if is_first:
+            both.wait()
+        return Completed(1 if is_first and code == FAST else 0, b"", b"", 0.1)
+
+    with arms_of(build, {"pkg/core.py": FAST}):
+        assert sorted(made[:2]) == [FAST, FILES["pkg/core.py"]]
+        assert made[2:] == [FAST]
 
 
 @pytest.mark.parametrize(
