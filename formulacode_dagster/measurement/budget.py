@@ -16,8 +16,8 @@ class Budget:
     """Counts down from so many seconds, but not while something else is done than running benchmarks."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = seconds
         self._clock = clock
-        self._seconds = seconds
         self._start = clock()
         self._elsewhere = 0.0
         self._building = 0.0
@@ -30,7 +30,7 @@ class Budget:
     @property
     def left(self) -> float:
         """Seconds that are left, at least 0."""
-        return max(0.0, self._seconds - self.spent)
+        return max(0.0, self.seconds - self.spent)
 
     def for_survey(self, most: float) -> float:
         """Seconds for a survey of one arm, at most so many: other surveys and the samples need some, too."""

@@ -121,7 +121,10 @@ class Sampler:
                 if self._rounds >= LEAST_ROUNDS and not self._has_time():
                     self._note("the time is used up")
                     # the end of the time is no look at the samples: the level of the next one is still unspent
-                    took = f"a round took {self._round_seconds:.0f} s, and FC_MEASURE_SECONDS is the time for all"
+                    took = (
+                        f"a round took {self._round_seconds:.0f} s, and all may take {self._budget.seconds:g} s, "
+                        "which is FC_MEASURE_SECONDS but in a replay"
+                    )
                     return _cut_short(self._judge(look), took), look
                 self._note(f"round {self._rounds + 1} of at most {self._rule.looks[-1].units}")
                 try:
