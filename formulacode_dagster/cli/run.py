@@ -86,6 +86,7 @@ def run(
     tasks_per_repo: TasksPerRepository = None,
 ) -> None:
     """Materialize one month or several, with every gate on the way."""
+    from formulacode_dagster.items.work import require_reason
     from formulacode_dagster.orchestration.runs import dagster_instance
 
     from .offline import use_offline_source
@@ -113,6 +114,8 @@ def run(
         agents_at_once=n_concurrent,
         agent_tasks_per_repository=tasks_per_repo,
     )
+    if stage in (None, Stage.MEASUREMENTS):
+        require_reason(options)
     if offline_source is not None:
         use_offline_source(offline_source)
     with dagster_instance() as instance:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.store.database import Database
@@ -149,3 +149,12 @@ class StageSummary:
         """Reasons of rejections and failures of the month, most frequent first."""
         counted = Counter(entry.reason for entry in self.standing if entry.state is not ItemState.DONE and entry.reason)
         return dict(counted.most_common())
+
+
+def require_reason(options: RunOptions) -> None:
+    """Raise ConfigurationError where what is kept for ever would be done again, and nobody says why."""
+    if options.force and not options.reason.strip() and not options.dry_run:
+        raise ConfigurationError(
+            "a measurement that is forced is kept with its reason, and none is given",
+            remedy='Give --reason "…", in the launchpad `reason`, or force another stage alone',
+        )

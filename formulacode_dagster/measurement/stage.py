@@ -20,7 +20,7 @@ from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.pending import is_last_attempt
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem, require_reason
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
@@ -104,7 +104,8 @@ class Measurements:
     """Opens the model that writes benchmarks where nothing else executes a change, if there is one."""
 
     async def measure_month(self) -> StageSummary:
-        """Measure what is pending of the month; raises as `run_items`."""
+        """Measure what is pending of the month; raises as `run_items`, and as `require_reason`."""
+        require_reason(self.run.options)
         if not self.run.options.dry_run:
             self.engine.clean()
         with self.run.database.transaction() as connection:

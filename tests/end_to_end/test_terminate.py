@@ -27,7 +27,9 @@ def test_a_measurement_is_terminated(demo, ui, demo_database) -> None:
     run = ui.launch(
         {
             "selector": {**REPOSITORY, "pipelineName": f"{Stage.MEASUREMENTS.value}_only"},
-            "runConfigData": json.dumps({"ops": {Stage.MEASUREMENTS.value: {"config": {"force": True}}}}),
+            "runConfigData": json.dumps(
+                {"ops": {Stage.MEASUREMENTS.value: {"config": {"force": True, "reason": "a test"}}}}
+            ),
             "executionMetadata": {"tags": [{"key": "dagster/partition", "value": MONTH}]},
             "mode": "default",
         }

@@ -164,6 +164,7 @@ def test_without_a_command_there_is_help(tmp_path: Path) -> None:
         (["run", "--month", MONTH, "--only", "not an item"], "Write it as owner/repo or owner/repo#123"),
         (["run", "--month", MONTH, "--reask"], "ask about nothing that is judged already. Give --force too"),
         (["run", "--month", MONTH, "--reason", "noise"], "why something is done again, and nothing is. Give --force"),
+        (["run", "--month", MONTH, "--force"], "is kept with its reason, and none is given. Give --reason"),
         (["why", "nonsense"], "'nonsense' names neither a repository nor a pull request"),
         (["mirrors", "--evict", "a/b"], "there is no mirror of a/b. `fc-data mirrors` lists them"),
         (["mirrors", "--evict", "../etc"], "'../etc' names neither a repository"),

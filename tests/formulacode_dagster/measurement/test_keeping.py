@@ -159,9 +159,9 @@ def test_it_is_timed_again_when_something_has_changed_or_a_person_wants_it(attem
 def test_a_forced_measurement_is_a_new_row_with_its_reason(attempt, faster):
     attempt(faster)
     attempt(faster, force=True, reason="a noisy night")
-    attempt(faster, force=True)
+    attempt(faster, force=True, reason="another night")
     assert [(row.occasion, row.reason) for row in attempt.ever] == [
-        (Occasion.FIRST, ""), (Occasion.FORCED, "a noisy night"), (Occasion.FORCED, ""),
+        (Occasion.FIRST, ""), (Occasion.FORCED, "a noisy night"), (Occasion.FORCED, "another night"),
     ]  # fmt: skip
     assert attempt.read == attempt.ever[2:]
 

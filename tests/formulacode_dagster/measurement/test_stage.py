@@ -18,12 +18,14 @@ from formulacode_dagster.measurement.stage import (
     work_item,
 )
 from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits, Tier
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.links import LinkWalk, ThreadComment
 from formulacode_dagster.models.measurement import Look, Returned, Verdict
 from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import MEASUREMENTS, PROBLEM_STATEMENTS
 from formulacode_dagster.store.blobs import get_blob
 from formulacode_dagster.store.ledger import record
@@ -161,6 +163,12 @@ def test_comments_that_show_code_are_what_a_task_is_searched_again_for(database)
         record(connection, [entry.model_copy(update=later) for entry in ended])
     measurements = Measurements(run, None, None, PLAN, LIMITS)
     assert measurements._with_new_comments(prs, ended) == {prs[1].item}
+
+
+def test_nothing_is_measured_again_by_force_without_a_reason(database):
+    run = StageRun(database, Stage.MEASUREMENTS, "2026-02", "run", RunOptions(force=True, reason=" "))
+    with pytest.raises(ConfigurationError, match="kept with its reason, and none is given"):
+        run_loop(Measurements(run, None, None, PLAN, LIMITS).measure_month())
 
 
 def test_every_verdict_but_faster_is_a_rejection_of_its_own():
