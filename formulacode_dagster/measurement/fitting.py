@@ -37,20 +37,27 @@ def fit(
     """Time each for less where not all fit into *seconds* up to the first claim, and leave out what still does not.
 
     *calls* are the seconds of one call with its setup, by name, and *overhead* those of a process beside them. Where
-    single calls of all do not fit either, those that come first in the seeded order of *candidates* do, whatever they
-    take; the first one always does.
+    single calls of all do not fit either, those that come first in the seeded order of *candidates* do, past what alone
+    takes more than there is; where each does, the quickest is timed for as long as there is time. More *seconds* than
+    the plan's, as what is measured again has, leave less out, and make no sample longer.
     """
-    share = seconds / (rule.first_claim.units * len(Arm)) - overhead
+    processes = rule.first_claim.units * len(Arm)
+    share = seconds / processes - overhead
+    costs = [
+        calls[candidate.name] + (0.0 if is_single_call(candidate, plan) else TIMING_FACTOR * LEAST_SECONDS)
+        for candidate in candidates
+    ]
     fitting: list[Candidate] = []
     room = share
-    for candidate in candidates:
-        cost = calls[candidate.name] + (0.0 if is_single_call(candidate, plan) else TIMING_FACTOR * LEAST_SECONDS)
-        if cost <= room or not fitting:
+    for candidate, cost in zip(candidates, costs, strict=True):
+        if cost <= room:
             fitting.append(candidate)
             room -= cost
+    if not fitting:
+        fitting.append(candidates[costs.index(min(costs))])
     untimed = [candidate.name for candidate in candidates if candidate not in fitting]
     batched = sum(not is_single_call(candidate, plan) for candidate in fitting)
-    room = share - sum(calls[candidate.name] for candidate in fitting)
+    room = min(seconds, plan.max_seconds) / processes - overhead - sum(calls[candidate.name] for candidate in fitting)
     each = min(plan.seconds_per_sample, max(LEAST_SECONDS, room / (TIMING_FACTOR * max(1, batched))))
     return Fitted(fitting, untimed, each)
 

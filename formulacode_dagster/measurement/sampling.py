@@ -167,9 +167,7 @@ class Sampler:
         self._is_abreast = self._plan.at_once and not any(
             isinstance(sample, Timed) and sample.waited for samples in taken.values() for sample in samples.values()
         )
-        # what is measured again has more time than its plan, for more rounds and not for longer ones
-        seconds = min(self._budget.left, self._plan.max_seconds)
-        fitted = fit(self._candidates, calls, overhead, self._plan, self._rule, seconds=seconds)
+        fitted = fit(self._candidates, calls, overhead, self._plan, self._rule, seconds=self._budget.left)
         self._candidates, self._untimed, self._seconds = fitted.candidates, fitted.untimed, fitted.seconds
         if self._untimed:
             self._note(f"no time for {', '.join(self._untimed)}")

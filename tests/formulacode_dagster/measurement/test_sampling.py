@@ -234,13 +234,30 @@ def test_more_time_than_the_plan_has_is_for_more_rounds_and_not_for_longer_ones(
     assert seconds_asked() == seconds
 
 
-def test_what_alone_takes_more_than_all_the_time_is_told(take):
+@pytest.mark.parametrize("names", [["a", "b"], ["b", "a"]])
+def test_what_alone_takes_more_than_all_the_time_is_told_and_keeps_nothing_else_from_being_timed(take, names):
     def answer(name, arm, count):
         return Timed(value=1, calls=1, wall=9.0 if name == "b" else 0.1, waited=True)
 
-    taken = take(["a", "b"], answer, SamplingPlan(max_seconds=100))
+    taken = take(names, answer, SamplingPlan(max_seconds=100))
     assert taken.untimed == ("b",)
     assert [result.benchmark for result in taken.judged.results] == ["a"]
+
+
+def test_where_each_takes_more_than_there_is_the_quickest_is_timed(take):
+    def answer(name, arm, count):
+        return Timed(value=1, calls=1, wall={"a": 12.0, "b": 9.0, "c": 10.0}[name], waited=True)
+
+    assert take(["a", "b", "c"], answer, SamplingPlan(max_seconds=200)).untimed == ("a", "c")
+
+
+def test_with_more_time_than_the_plan_s_nothing_is_left_out_that_was_timed_on_a_quicker_machine(take):
+    def answer(name, arm, count):
+        return Timed(value=1, calls=1, wall=6.0 if name == "a" else 0.1, waited=True)
+
+    plan = SamplingPlan(max_seconds=100)
+    assert take(["a", "b"], answer, plan).untimed == ("a",)
+    assert take(["a", "b"], answer, plan, patience=3).untimed == ()
 
 
 def test_a_disturbed_round_is_taken_again_a_few_times_whatever_its_timings(take):
