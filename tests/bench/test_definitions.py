@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sampling import run_whole
+
 ROOT = Path(__file__).parents[2]
 
 
+@run_whole("definitions")
 @pytest.mark.slow
 def test_the_figures_of_the_platform_come_in_one_line_of_json() -> None:
     command = [sys.executable, "bench/definitions.py", "--items", "30", "--repeat", "0"]

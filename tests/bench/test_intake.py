@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sampling import run_whole
+
 # one worker runs the bench once for all
 pytestmark = pytest.mark.xdist_group("bench_intake")
 
@@ -44,6 +46,7 @@ def bench(monkeypatch):
     return intake_world, intake_report
 
 
+@run_whole("intake")
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 30)
 def test_a_small_month_is_taken_in_whole_and_the_baseline_s_is_not(figures):
@@ -61,6 +64,7 @@ def test_a_small_month_is_taken_in_whole_and_the_baseline_s_is_not(figures):
     assert (missed, figures["exit"]) == ([], int(bool(figures["missed"])))
 
 
+@run_whole("intake")
 @pytest.mark.slow
 def test_the_truth_is_the_plan_s_and_the_world_the_same_each_time(figures, home, bench, tmp_path):
     world_module, _ = bench

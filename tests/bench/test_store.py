@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sampling import run_whole
+
 ROOT = Path(__file__).parents[2]
 SMALL = ["--pull-requests", "300", "--repositories", "5", "--largest", "250", "--repeat", "1"]
 
 
+@run_whole("store")
 @pytest.mark.slow
 def test_the_figures_of_the_store_come_in_one_line_of_json() -> None:
     command = [sys.executable, "bench/store.py", *SMALL]

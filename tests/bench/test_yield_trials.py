@@ -16,6 +16,7 @@ from resources.containers import ContainersResource
 from resources.setting_types import EngineChoice
 from tests.support.git_world import BareRepository, patch_between
 from tests.support.measurement import engine_of, image, pull_request
+from tests.support.sampling import run_whole
 
 __all__ = ["engine_of", "image", "pull_request"]
 
@@ -102,6 +103,7 @@ def test_the_suite_of_another_repository_is_tried_too(trial, plan):
     assert (timed.source, timed.suite, timed.workloads) == ("other_repository", "acme/suite", ("bench.time_total",))
 
 
+@run_whole("yield")
 @pytest.mark.slow
 def test_what_is_measured_has_a_verdict_and_what_its_tests_say(trial, capsys):
     bench = "from pkg import core\n\n\ndef time_total():\n    core.total(100000)\n"

@@ -19,6 +19,14 @@ TAKES_ALL = os.environ.get("FC_TEST_ALL", "") not in ("", "0")
 OF_OTHER_VERSIONS = pytest.mark.variant("versions beside those of this machine", most=1)
 """Of services, interpreters and programs: each takes a minute, and tells of what seldom changes."""
 
+ENDED_IN_A_DAEMON = pytest.mark.variant("work in a daemon that is ended", most=1)
+BUILT_ONCE_MORE = pytest.mark.variant("image that Docker builds once more", most=1)
+
+
+def run_whole(bench: str) -> pytest.MarkDecorator:
+    """Mark a test that runs *bench* from its start to its line of JSON: two of them are run."""
+    return pytest.mark.variant("bench that is run whole", most=2, case=bench)
+
 
 def pytest_report_header() -> str:
     """Say how a failure is met again."""

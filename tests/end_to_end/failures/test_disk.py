@@ -15,7 +15,7 @@ from tests.support.sampling import sampled
 TASK = "sample-org/gridpath#12"
 ONLY = {"only": (TASK,)}
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.variant("full disk in a month", most=1)]
 
 
 @contextmanager

@@ -50,7 +50,7 @@ if os.path.exists({flag!r}) or not os.path.isdir(os.path.dirname({flag!r})):
 setup()
 """
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.variant("engine that fails a month", most=1)]
 
 
 def processes_with(mark: str) -> list[str]:

@@ -21,6 +21,7 @@ from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.verification.contents import UNOWNED, Listing
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, Sample, as_image, make_spec
+from tests.support.sampling import BUILT_ONCE_MORE
 
 # its image is built in one process
 pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
@@ -139,6 +140,7 @@ def test_an_image_of_another_engine_is_not_built_again_by_this_one(bench: Bench)
         bench.again(bench.image.model_copy(update={"engine": EngineName.DOCKER}))
 
 
+@BUILT_ONCE_MORE
 @pytest.mark.docker
 def test_docker_builds_the_same_again_and_a_changed_file_is_named(
     make_docker_engine: MakeDockerEngine,

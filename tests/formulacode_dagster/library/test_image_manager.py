@@ -15,7 +15,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.store.database import Database
 from tests.support.docker import OS_IMAGE, remove_images
 from tests.support.planned import MINOR, plan_month
-from tests.support.sampling import sampled
+from tests.support.sampling import BUILT_ONCE_MORE, sampled
 
 ALSO = sampled(["planted", "tiers"], most=1, of=__name__)
 """What is tried on the images that one test builds; that what is planted is found is shown in images, too."""
@@ -30,6 +30,7 @@ def manager(tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch)
     remove_images(installation_id(tmp_path))
 
 
+@BUILT_ONCE_MORE
 @pytest.mark.docker
 @pytest.mark.network
 @pytest.mark.slow

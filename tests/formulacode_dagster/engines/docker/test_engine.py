@@ -22,6 +22,7 @@ from formulacode_dagster.specs.context import Origins
 from sandbox.server import serving
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, PURE, Sample, build_sample, command, make_sample, make_spec
+from tests.support.sampling import ENDED_IN_A_DAEMON
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
@@ -185,6 +186,7 @@ def test_a_container_that_is_just_ending_and_lists_no_process_has_ended(
             session.run(["true"], timeout=30)
 
 
+@ENDED_IN_A_DAEMON
 def test_a_build_that_hangs_is_killed_in_the_daemon_too(
     make_docker_engine: MakeDockerEngine, docker: DockerEngine, lock: str, tmp_path: Path
 ) -> None:

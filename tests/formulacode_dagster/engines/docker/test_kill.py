@@ -14,6 +14,7 @@ import pytest
 from formulacode_dagster.engines.scratch import abandoned_scratch
 from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, PURE, make_sample, make_spec
+from tests.support.sampling import ENDED_IN_A_DAEMON
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
@@ -44,6 +45,7 @@ def wait_for(mark: str, *, running: bool) -> bool:
     return False
 
 
+@ENDED_IN_A_DAEMON
 def test_a_build_whose_process_is_killed_ends_in_the_daemon_too(
     lock: str, docker_installation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from formulacode_dagster.specs.context import Origins
 from tests.formulacode_dagster.engines.docker.test_kill import processes, wait_for
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import PURE, as_image, make_sample, make_spec
+from tests.support.sampling import ENDED_IN_A_DAEMON
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
@@ -27,6 +28,7 @@ def stop_once_running(mark: str, asked_at: list[float]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
+@ENDED_IN_A_DAEMON
 def test_a_build_and_a_session_end_at_once(lock: str, make_docker_engine: MakeDockerEngine, tmp_path: Path) -> None:
     engine = make_docker_engine()
     mark = f"7{os.getpid()}3"

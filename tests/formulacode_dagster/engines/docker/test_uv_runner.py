@@ -20,7 +20,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from tests.support.declarations import PackageIndex, resolve
 from tests.support.docker import MakeDockerEngine
-from tests.support.sampling import OF_OTHER_VERSIONS
+from tests.support.sampling import ENDED_IN_A_DAEMON, OF_OTHER_VERSIONS
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
@@ -148,6 +148,7 @@ def test_what_it_leaves_in_the_place_of_an_answer_fails_its_item_and_no_stage(
     assert "root:" not in str(caught.value)
 
 
+@ENDED_IN_A_DAEMON
 def test_one_that_hangs_is_a_timeout_and_is_gone(engine: DockerEngine, index: PackageIndex, tmp_path: Path) -> None:
     publish(index, "hanging", HANGS)
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "UV_HTTP_RETRIES": "0"}
