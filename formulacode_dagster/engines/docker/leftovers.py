@@ -59,12 +59,13 @@ def _remove_copies(daemon: DockerDaemon, run_is_over: RunIsOver) -> None:
     import docker.errors
 
     with daemon.watched("remove copies of sessions"):
-        for image in daemon.client.images.list(filters={"label": f"{LABEL}.owner", "dangling": True}):
-            owner = Owner.parse(image.labels.get(f"{LABEL}.owner", ""))
+        # in one answer: `images.list` asks about each again, and another run may remove its own meanwhile
+        for image in daemon.client.api.images(filters={"label": f"{LABEL}.owner", "dangling": True}):
+            owner = Owner.parse(image["Labels"].get(f"{LABEL}.owner", ""))
             if owner is not None and _has_left(owner, run_is_over):
                 # one that another machine's container still uses stays
                 with suppress(docker.errors.APIError):
-                    daemon.client.images.remove(str(image.id))
+                    daemon.client.images.remove(image["Id"])
 
 
 def remove_container(daemon: DockerDaemon, container: Container) -> None:

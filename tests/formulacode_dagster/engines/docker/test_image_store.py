@@ -52,9 +52,10 @@ class Kitchen:
 def kitchen(tmp_path: Path) -> Iterator[Kitchen]:
     kitchen = Kitchen(tmp_path)
     yield kitchen
-    for image in kitchen.daemon.client.images.list(filters={"label": INSTALLATION_LABEL}):
-        if kitchen.mark in image.labels[INSTALLATION_LABEL]:
-            kitchen.daemon.client.images.remove(str(image.id), force=True)
+    # in one answer: `images.list` asks about each again, and other tests remove theirs meanwhile
+    for image in kitchen.daemon.client.api.images(filters={"label": INSTALLATION_LABEL}):
+        if kitchen.mark in image["Labels"][INSTALLATION_LABEL]:
+            kitchen.daemon.client.images.remove(image["Id"], force=True)
 
 
 def stocked(image_store: DockerImageStore) -> dict[str, StoredImage]:
