@@ -23,6 +23,7 @@ from formulacode_dagster.suites.remote import Remote
 FILES = {"pkg/core.py": "slow = 1\n", "pkg/setup.c": "", "tests/test_a.py": "before\n", "benchmarks/bench.py": ""}
 SUITE = SuiteFiles("8 of its own tests", {"benchmarks/own_tests.py": b"", "tests/test_a.py": b"after\n"})
 FAST = "fast = 1\n"
+FASTER_C = {"pkg/setup.c": "int fast;\n"}
 LAID, CLEAN = ("after\n", True), ("before\n", False)
 
 
@@ -34,7 +35,7 @@ def state(repository):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "after",
-    [{"pkg/core.py": "fast = 1\n"}, {"pkg/setup.c": "int fast;\n"}],
+    [{"pkg/core.py": FAST}, FASTER_C],
     ids=["the control is a copy", "it is built"],
 )
 def test_no_arm_has_the_suite_while_it_is_built_nor_when_it_is_built_again(
@@ -80,7 +81,7 @@ def arms_of(tmp_path, git_patch, engine_of, image, monkeypatch):
     (tmp_path / "source").mkdir()
 
     @contextmanager
-    def prepared(build, after={"pkg/setup.c": "int fast;\n"}):  # noqa: B006 - read alone
+    def prepared(build, after=FASTER_C):
         patch = git_patch(tmp_path / "source", FILES, after)
         engine = engine_of(tmp_path / "source", build)
         with Arms.open(engine, image, run_id="run", limits=ResourceLimits(), log=Log(None)) as arms:
