@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--per-source", type=int, default=0, help="tasks without effect by each source of workloads")
     parser.add_argument("--per-effect", type=int, default=20, help="tasks of each true effect")
     parser.add_argument("--arms", choices=[*Arms, "all"], default=Arms.AT_ONCE, help="how those of a round run")
-    parser.add_argument("--sample-seconds", type=float, default=0.05)
+    parser.add_argument("--sample-seconds", type=float, default=SamplingPlan().seconds_per_sample)
     parser.add_argument("--repositories", type=Path, help="folder of bare mirrors owner/name.git")
     parser.add_argument("--found", type=Path, help="folder of workloads that `make yield LOGS=…` found in these")
     parser.add_argument("--kept", type=Path, default=KEPT)

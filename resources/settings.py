@@ -141,7 +141,7 @@ class Settings(BaseSettings):
     """time limit of one build"""
     benchmark_seconds: int = Field(120, alias="FC_BENCHMARK_SECONDS", ge=1)
     """time limit of one benchmark process"""
-    sample_seconds: float = Field(0.1, alias="FC_SAMPLE_SECONDS", gt=0)
+    sample_seconds: float = Field(0.05, alias="FC_SAMPLE_SECONDS", gt=0)
     """seconds of timing in one sample"""
     measure_seconds: int = Field(600, alias="FC_MEASURE_SECONDS", ge=10)
     """seconds that surveys, warm-up and rounds of one task may take; builds, and looking for workloads, come on top"""

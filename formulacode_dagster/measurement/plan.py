@@ -42,7 +42,7 @@ class SamplingPlan(Frozen):
         default=14_400.0, gt=0, description="seconds after which no more builds of a task are begun"
     )
     max_survey_seconds: float = Field(default=60.0, gt=0, description="seconds an arm for running each benchmark once")
-    seconds_per_sample: float = Field(default=0.1, gt=0, description="seconds of timing in one process, warm-up apart")
+    seconds_per_sample: float = Field(default=0.05, gt=0, description="seconds of timing in one process, warm-up apart")
     single_call_seconds: float = Field(
         default=1.0, gt=0, description="a benchmark whose one call takes longer is called once a process"
     )
