@@ -9,25 +9,29 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import tee
 
 from found_workloads import FoundWorkloads
 from yield_report import CONDITIONS, DONE, Condition, Trial
-from yield_sources import ENOUGH, modules_of
+from yield_sources import ENOUGH, modules_of, say
 
 from formulacode_dagster.correctness.compare import compare_tests
 from formulacode_dagster.correctness.summary import summary_of_tests
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.git.mirror import Mirror
+from formulacode_dagster.items.pending import MAX_ATTEMPTS
 from formulacode_dagster.measurement.again import measure_again
 from formulacode_dagster.measurement.cores import Cores
-from formulacode_dagster.measurement.measure import measure_task
+from formulacode_dagster.measurement.measure import TimedTask, measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.measurement.stage import summary_of
+from formulacode_dagster.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.replays.verdict import verdict_of
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.workloads.documents import Shown, shown_at
@@ -62,20 +66,7 @@ class Measuring:
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with its verdict; where that is `faster`, with what its tests come to. Raises as `measure_task`."""
         started = time.perf_counter()
-        timed = measure_task(
-            self.engine,
-            self.image,
-            pr=self.pr,
-            patch=self.patch,
-            suite=first,
-            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=self.elsewhere),
-            shown=self._shown,
-            plan=self.plan,
-            limits=self.limits,
-            run_id=RUN,
-            cores=self.cores,
-            progress=lambda line: print(f"{trial.item}: {line}", file=sys.stderr, flush=True),
-        )
+        timed = self._timed(trial.item, first)
         row, suite = timed.measurement, timed.procedure.suite_files
         names = [result.benchmark for result in row.results]
         trial = replace(
@@ -108,6 +99,37 @@ class Measuring:
             trial, measuring_seconds=round(measured - started, 1), testing_seconds=round(tested - measured, 1)
         )
 
+    def _timed(self, item: str, first: SuiteFiles) -> TimedTask:
+        """What is measured in as many attempts as a month makes, each of which goes on with what is left of surveys."""
+        found: dict[str, frozenset[str]] = {}
+        left = self.elsewhere
+        for attempt in range(1, MAX_ATTEMPTS):
+            elsewhere, left = tee(left)
+            try:
+                return self._attempt(item, first, elsewhere, Surveyed(dict(found), found.__setitem__, goes_on=True))
+            except ItemFailure as failure:
+                if failure.kind is not FailureKind.SURVEY_UNFINISHED:
+                    raise
+                say(f"{item}: attempt {attempt}: {failure}")
+        return self._attempt(item, first, left, Surveyed(found))
+
+    def _attempt(self, item: str, first: SuiteFiles, elsewhere: Iterable[SuiteFiles], surveyed: Surveyed) -> TimedTask:
+        return measure_task(
+            self.engine,
+            self.image,
+            pr=self.pr,
+            patch=self.patch,
+            suite=first,
+            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=elsewhere),
+            shown=self._shown,
+            plan=self.plan,
+            limits=self.limits,
+            run_id=RUN,
+            surveyed=surveyed,
+            cores=self.cores,
+            progress=lambda line: say(f"{item}: {line}"),
+        )
+
     def _replayed(self, procedure: Procedure, metric: Metric, number: int) -> str:
         """What measuring it again comes to, in a process and with a chance of its own, under its condition."""
         seed = zlib.crc32(f"{self.image.spec.task_id} {number}".encode())
@@ -128,7 +150,7 @@ class Measuring:
             return failure.kind
         verdict, _ = verdict_of(measured, metric)
         told = f"{self.image.spec.task_id}, {condition}: {verdict}, {summary_of(measured)}"
-        print(told, file=sys.stderr, flush=True)
+        say(told)
         return verdict.value
 
     def _shown(self, names: Collection[str]) -> Shown:
