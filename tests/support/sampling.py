@@ -20,6 +20,8 @@ OF_OTHER_VERSIONS = pytest.mark.variant("versions beside those of this machine",
 """Of services, interpreters and programs: each takes a minute, and tells of what seldom changes."""
 
 ENDED_IN_A_DAEMON = pytest.mark.variant("work in a daemon that is ended", most=1)
+HOME_OF_ITS_OWN = pytest.mark.variant("month or UI that a home of its own is for", most=1)
+"""Ended in the middle, and gone on with, most of them: each takes a minute."""
 BUILT_ONCE_MORE = pytest.mark.variant("image that Docker builds once more", most=1)
 
 

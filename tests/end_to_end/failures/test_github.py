@@ -20,7 +20,7 @@ WORDLOOM = "loomworks/wordloom"
 ONE_OF_FOUR = "0.3"
 """The failure budget of a month of four repositories that may lose one, with more than a fourth of its changes."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of GitHub in a month", most=5)]
+pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of GitHub in a month", most=3)]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sandbox.model.faults import Fault, ModelFaults
 CANDIDATES = 18
 JUDGED = {ItemState.DONE: 14, ItemState.REJECTED: 8}
 
-pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of a model in a month", most=5)]
+pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of a model in a month", most=3)]
 
 
 def seeded_platform(seeded):

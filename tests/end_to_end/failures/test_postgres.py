@@ -11,7 +11,7 @@ from sqlalchemy import text
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.store.migrations import migrate, read_migrations
 
-pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of Postgres in a month", most=3)]
+pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of Postgres in a month", most=2)]
 
 
 def test_an_embedded_postgres_that_is_killed_in_the_middle_comes_back_with_all_that_was_kept(own_platform) -> None:

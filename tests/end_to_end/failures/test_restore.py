@@ -19,12 +19,13 @@ from tests.end_to_end.failures.test_kill import (
     outcomes,
     processes_of,
 )
+from tests.support.sampling import HOME_OF_ITS_OWN
 
 REPOSITORY = "signal-kit/rollwin"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.variant("month that is ended in the middle", most=1),
+    HOME_OF_ITS_OWN,
     pytest.mark.timeout(900),
 ]
 

@@ -26,7 +26,7 @@ from tests.end_to_end.failures.test_kill import (
     measuring,
     processes_of,
 )
-from tests.support.sampling import sampled
+from tests.support.sampling import HOME_OF_ITS_OWN, sampled
 
 REPOSITORY = "signal-kit/rollwin"
 ENDED_SECONDS = 10.0
@@ -34,7 +34,7 @@ CTRL_C, POLITE = [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.variant("month that is ended in the middle", most=1),
+    HOME_OF_ITS_OWN,
     pytest.mark.timeout(900),
 ]
 

@@ -19,9 +19,9 @@ from formulacode_dagster.specs.context import Origins
 from tests.support.docker import OS_IMAGE
 from tests.support.git_world import MODULE, MOMENT, BareRepository
 from tests.support.images import LIMITS, Sample, build_sample, command, make_sample, make_spec
-from tests.support.sampling import sampled
 
-ENGINES = sampled(["process", pytest.param("docker", marks=pytest.mark.docker)], most=1, of=__name__)
+IN_DOCKER = pytest.mark.docker, pytest.mark.variant("fields of a build in Docker", most=1)
+ENGINES = ["process", pytest.param("docker", marks=IN_DOCKER)]
 
 pytestmark = pytest.mark.network
 
