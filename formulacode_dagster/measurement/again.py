@@ -53,7 +53,8 @@ def measure_again(
                 f"it was judged by version {procedure.rule.version} of the rule, and here it is {RULE_VERSION}",
                 remedy="Replay it with the version of the platform that released it",
             )
-        plan = procedure.plan.model_copy(update={"seed": seed})
+        # each of them is to be timed, whatever it takes
+        plan = procedure.plan.model_copy(update={"seed": seed, "least_benchmarks": len(procedure.benchmarks)})
         suite, budget = procedure.suite_files, Budget(plan.max_seconds * PATIENCE)
         log.keep(f"measuring {image.spec.task_id} again in {image.location} ({image.digest})")
         with Arms.open(engine, image, run_id=run_id, limits=procedure.limits, log=log) as arms:

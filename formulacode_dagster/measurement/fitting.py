@@ -34,12 +34,14 @@ def fit(
     *,
     seconds: float,
 ) -> Fitted:
-    """Time each for less where not all fit into *seconds* up to the first claim, and leave out what still does not.
+    """What of *candidates*, in their seeded order, is timed, and for how long a sample.
 
-    *calls* are the seconds of one call with its setup, by name, and *overhead* those of a process beside them. Where
-    single calls of all do not fit either, those that come first in the seeded order of *candidates* do, past what alone
-    takes more than there is; where each does, the quickest is timed for as long as there is time. More *seconds* than
-    the plan's, as what is measured again has, leave less out, and make no sample longer.
+    The plan's least are timed, and the next ones as long as its share of the time for the rounds up to the first claim
+    suffices: a task is to be cheap, and each further one says less about the whole. Each is timed for less where not
+    all of these fit into *seconds* up to the first claim; where single calls of all do not fit either, those that come
+    first do, past what alone takes more than there is; where each does, the quickest is timed for as long as there is
+    time. More *seconds* than the plan's, as what is measured again has, leave less out, and make no sample longer.
+    *calls* are the seconds of one call with its setup, by name, and *overhead* those of a process beside them.
     """
     processes = rule.first_claim.units * len(Arm)
     share = seconds / processes - overhead
@@ -48,11 +50,17 @@ def fit(
         for candidate in candidates
     ]
     fitting: list[Candidate] = []
-    room = share
+    room, cheap = share, plan.claim_share * plan.max_seconds / processes - overhead
     for candidate, cost in zip(candidates, costs, strict=True):
+        whole = calls[candidate.name]
+        if not is_single_call(candidate, plan):
+            whole += calls[candidate.name] + TIMING_FACTOR * plan.seconds_per_sample
+        # not the quicker ones that come after it: what is timed is not to be chosen by how long it takes
+        if len(fitting) >= plan.least_benchmarks and whole > cheap:
+            break
         if cost <= room:
             fitting.append(candidate)
-            room -= cost
+            room, cheap = room - cost, cheap - whole
     if not fitting:
         fitting.append(candidates[costs.index(min(costs))])
     untimed = [candidate.name for candidate in candidates if candidate not in fitting]

@@ -38,6 +38,10 @@ class SamplingPlan(Frozen):
     max_seconds: float = Field(
         default=600.0, gt=0, description="seconds that surveys, warm-up and rounds of a task may take, builds apart"
     )
+    claim_share: float = Field(
+        default=0.15, gt=0, le=1, description="share of that for the rounds up to the first claim: the fewer are timed"
+    )
+    least_benchmarks: int = Field(default=8, ge=1, description="benchmarks timed however long these rounds then take")
     max_build_seconds: float = Field(
         default=14_400.0, gt=0, description="seconds after which no more builds of a task are begun"
     )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from formulacode_dagster.measurement.again import measure_again
@@ -65,16 +67,22 @@ def test_what_is_as_fast_as_before_is_not_faster_by_being_in_the_dataset(again):
 
 
 @pytest.mark.slow
-def test_a_slower_machine_has_three_times_the_seconds_of_the_plan(again, monkeypatch):
+def test_a_slower_machine_has_three_times_the_seconds_of_the_plan_and_leaves_none_of_the_benchmarks_out(
+    again, monkeypatch
+):
     given = []
+    names = ("bench.time_total", "later.time_total")
+    hasty = PLAN.model_copy(update={"claim_share": 1e-9, "least_benchmarks": 1})
 
     def budget(seconds):
         given.append(seconds)
         return Budget(seconds)
 
     monkeypatch.setattr("formulacode_dagster.measurement.again.Budget", budget)
-    (measured, log), procedure = again(FAST)
+    suite = replace(LAID, files={**LAID.files, "benchmarks/bench.py": BENCH.encode()})
+    (measured, log), procedure = again(FAST, suite=suite, benchmarks=names, plan=hasty)
     assert measured.is_faster, log
+    assert {result.benchmark for result in measured.results} == {*names}
     assert given == [3 * procedure.plan.max_seconds]
 
 

@@ -234,6 +234,23 @@ def test_more_time_than_the_plan_has_is_for_more_rounds_and_not_for_longer_ones(
     assert seconds_asked() == seconds
 
 
+def test_of_slow_benchmarks_no_more_are_timed_than_the_first_claim_is_to_take(take):
+    def timed(wall, **more):
+        def answer(name, _arm, _count):
+            return Timed(value=1, calls=1, wall=0.01 if name == "l" else wall, waited=True)
+
+        taken = take([*"abcdefghijkl"], answer, SamplingPlan(**more))
+        results = [result.benchmark for result in taken.judged.results]
+        assert sorted([*results, *taken.untimed]) == [*"abcdefghijkl"]
+        return "".join(sorted(results))
+
+    assert timed(0.01) == "abcdefghijkl"
+    assert timed(0.3) == "abcdefgh", "l is quick, and not chosen for that"
+    # two calls of 0.3 s and the timing, in each of 24 processes
+    assert timed(0.3, claim_share=9.5 * 24 * 0.7 / 600) == "abcdefghi"
+    assert timed(0.3, least_benchmarks=12) == "abcdefghijkl"
+
+
 @pytest.mark.parametrize("names", [["a", "b"], ["b", "a"]])
 def test_what_alone_takes_more_than_all_the_time_is_told_and_keeps_nothing_else_from_being_timed(take, names):
     def answer(name, arm, count):
