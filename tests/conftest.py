@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import warnings
 
@@ -37,15 +36,6 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_finish() -> None:
-    """Look for garbage in what tests make alone: all that was loaded and collected stays."""
-    from formulacode_dagster.cli.app import GARBAGE_THRESHOLDS
-
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 @pytest.fixture(autouse=True)
