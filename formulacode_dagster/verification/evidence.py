@@ -11,7 +11,7 @@ from pathlib import Path
 
 from formulacode_dagster.declarations.asv_config import find_config, read_config
 from formulacode_dagster.declarations.tree import Tree
-from formulacode_dagster.engines.files import TESTS_FOLDER, Area, ImageConfig
+from formulacode_dagster.engines.files import Area, ImageConfig
 from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.models.errors import ItemFailure
@@ -93,15 +93,6 @@ class Evidence:
     def local(self) -> tuple[Distribution, ...]:
         """The distributions that the image's build installed: the package under test."""
         return tuple(distribution for distribution in self._distributions if distribution.is_local)
-
-    @cached_property
-    def from_index(self) -> frozenset[tuple[Area, str]]:
-        """Files that came from the package index, by the word of the installer: the environment's and the tests'."""
-        brought = {
-            Area.ENVIRONMENT: [distribution for distribution in self._distributions if not distribution.is_local],
-            Area.TOOLS: installed(self.facts, Area.TOOLS, TESTS_FOLDER),
-        }
-        return frozenset((area, path) for area, some in brought.items() for each in some for path in each.record)
 
     @cached_property
     def _distributions(self) -> tuple[Distribution, ...]:

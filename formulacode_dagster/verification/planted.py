@@ -41,6 +41,10 @@ _GIT_SETTINGS = re.compile(
 _LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*==\s*([^\s;\\]+)", re.MULTILINE)
 
 
+_INSTRUMENT = "instrument"
+"""Folder of the tools in which the asv_runner of the harness lies, from the index as all that is locked."""
+
+
 @dataclass(frozen=True)
 class Distribution:
     """One installed distribution."""
@@ -66,7 +70,7 @@ def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], tes
         *_altered(facts, Area.ENVIRONMENT, distributions),
         *_unrecorded(facts, distributions, site),
         *_foreign_programs(facts, distributions),
-        *_altered(facts, Area.TOOLS, installed(facts, Area.TOOLS, "instrument")),
+        *_altered(facts, Area.TOOLS, installed(facts, Area.TOOLS, _INSTRUMENT)),
         *_of_tests(facts, test_lock),
         *_tools(facts),
         *_git(facts),
@@ -98,6 +102,14 @@ def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
         is_local = (area, f"{inside.parent}/direct_url.json") in facts.texts
         distributions.append(Distribution(canonicalize_name(name), version, record, is_local))
     return distributions
+
+
+def from_index(facts: ImageFacts) -> frozenset[tuple[Area, str]]:
+    """Files that came from the package index, by the word of the installer: the environment's, the tests', asv's."""
+    locked = [each for each in installed(facts, Area.ENVIRONMENT, site_packages(facts)) if not each.is_local]
+    tools = [each for folder in (TESTS_FOLDER, _INSTRUMENT) for each in installed(facts, Area.TOOLS, folder)]
+    brought = {Area.ENVIRONMENT: locked, Area.TOOLS: tools}
+    return frozenset((area, path) for area, some in brought.items() for each in some for path in each.record)
 
 
 def locked_versions(lock: str) -> dict[str, set[str]]:

@@ -14,7 +14,7 @@ from .elsewhere import versions_by_name
 from .evidence import Evidence
 from .importing import import_modules, imports, modules_of, tops_of
 from .oracle import oracle_absent
-from .planted import find_planted
+from .planted import find_planted, from_index
 from .results import result_of
 from .running import one_benchmark_runs
 
@@ -63,7 +63,7 @@ def _no_credentials(evidence: Evidence) -> Verification:
 def _oracle_absent(evidence: Evidence) -> Verification:
     lines, objects = evidence.subject.origin.lines, evidence.repository.all_objects()
     local = versions_by_name((distribution.name, distribution.version) for distribution in evidence.local)
-    return oracle_absent(evidence.facts, evidence.truth, objects, lines, evidence.from_index, local)
+    return oracle_absent(evidence.facts, evidence.truth, objects, lines, from_index(evidence.facts), local)
 
 
 VERIFICATIONS: dict[str, Verify] = {

@@ -7,7 +7,7 @@ import pytest
 
 from formulacode_dagster.engines.files import Area
 from formulacode_dagster.verification.facts import FileFact, ImageFacts
-from formulacode_dagster.verification.planted import find_planted
+from formulacode_dagster.verification.planted import find_planted, from_index
 
 SITE = "lib/python3.11/site-packages"
 SHARED = f"{SITE}/shared/__init__.py"
@@ -77,6 +77,18 @@ def test_what_tests_need_lies_beside_the_lock_as_its_wheels_brought_it() -> None
     facts = with_tests(b"pytest")
     facts.files[Area.TOOLS]["tests/conftest.py"] = FileFact(0, False, None, digest(b""), "", "")
     assert find_planted(facts, LOCK, {}, "pytest==9.0\n") == ["tests/conftest.py belongs to no installed package"]
+
+
+def test_what_the_index_brought_are_the_files_of_locks_and_those_of_asv_and_nothing_of_the_package() -> None:
+    """asv_runner has lines as `import contextlib`, which some pull request adds: rich#955 did."""
+    facts = with_tests(b"pytest")
+    facts.texts[(Area.TOOLS, "instrument/asv_runner-0.2.0.dist-info/RECORD")] = "asv_runner/_aux.py,sha256=abc,1\n"
+    facts.texts[(Area.TOOLS, "other/planted-1.0.dist-info/RECORD")] = "planted.py,sha256=abc,1\n"
+    local = f"{SITE}/local-1.0.dist-info"
+    facts.texts[(Area.ENVIRONMENT, f"{local}/RECORD")] = "local.py,sha256=abc,1\n"
+    facts.texts[(Area.ENVIRONMENT, f"{local}/direct_url.json")] = "{}"
+    tools = {"tests/pytest.py", "instrument/asv_runner/_aux.py"}
+    assert from_index(facts) == {(Area.ENVIRONMENT, SHARED), *((Area.TOOLS, path) for path in tools)}
 
 
 def test_a_file_of_neither_is_found() -> None:
