@@ -22,11 +22,12 @@ from tests.records import make_change, make_merged
 from tests.support.celery_workers import require_redis, wait_until
 from tests.support.databases import EMPTY, DatabaseServer
 from tests.support.gates import open_gates
+from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("celery"),
-    pytest.mark.variant("deployments", most=1, case="celery"),
+    TAKES_MINUTES.with_args(case="celery"),
     pytest.mark.timeout(600),
 ]
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.composed import STAND_INS, Composed, composed
 from tests.support.docker import image_is_here
+from tests.support.sampling import TAKES_MINUTES
 from tests.support.sharing import RunFolder
 from tests.support.waiting import until
 
@@ -17,7 +18,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.slow,
     pytest.mark.xdist_group("compose"),
-    pytest.mark.variant("deployments", most=1, case="compose"),
+    TAKES_MINUTES.with_args(case="compose"),
     pytest.mark.timeout(1200),
 ]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.docker import image_is_here
+from tests.support.sampling import TAKES_MINUTES
 from tests.support.sharing import RunFolder
 from tests.support.systemd_machine import CHECKOUT, SETTINGS, STAND_IN, SystemdMachine, booted
 from tests.support.waiting import until
@@ -15,7 +16,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.slow,
     pytest.mark.xdist_group("systemd"),
-    pytest.mark.variant("deployments", most=1, case="systemd"),
+    TAKES_MINUTES.with_args(case="systemd"),
     pytest.mark.timeout(1200),
 ]
 

@@ -6,8 +6,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
@@ -126,8 +124,6 @@ ORACLES = {
     C: {"shapes/_fast.c": FAST_C},
 }
 BENCHMARKS = {PYTHON: "bench.time_squares", C: "bench.time_total"}
-GRADED = pytest.mark.variant("where tasks are graded", most=1)
-"""By one harness of others, or by the grader itself: it is the same in all of them."""
 LANGUAGES = sampled((PYTHON, C), most=1, of="language of what a harness runs")
 """Of what harnesses of others run; in containers of ours each attack is run on Python."""
 

@@ -16,18 +16,18 @@ SEED = int(os.environ.get("FC_TEST_SEED", "0"))
 TAKES_ALL = os.environ.get("FC_TEST_ALL", "") not in ("", "0")
 
 
-OF_OTHER_VERSIONS = pytest.mark.variant("versions beside those of this machine", most=1)
-"""Of services, interpreters and programs: each takes a minute, and tells of what seldom changes."""
+TAKES_MINUTES = pytest.mark.variant("what takes minutes", most=1)
+"""A deployment that is started whole, and each harness of others that grades tasks."""
+TAKES_A_MINUTE = pytest.mark.variant("what takes a minute", most=1)
+"""A month or a UI in a home of its own, mostly ended in the middle, and versions beside those of this machine."""
 
 ENDED_IN_A_DAEMON = pytest.mark.variant("work in a daemon that is ended", most=1)
-HOME_OF_ITS_OWN = pytest.mark.variant("month or UI that a home of its own is for", most=1)
-"""Ended in the middle, and gone on with, most of them: each takes a minute."""
 BUILT_ONCE_MORE = pytest.mark.variant("image that Docker builds once more", most=1)
 
 
 def run_whole(bench: str) -> pytest.MarkDecorator:
-    """Mark a test that runs *bench* from its start to its line of JSON: two of them are run."""
-    return pytest.mark.variant("bench that is run whole", most=2, case=bench)
+    """Mark a test that runs *bench* from its start to its line of JSON: one of them is run."""
+    return pytest.mark.variant("bench that is run whole", most=1, case=bench)
 
 
 def pytest_report_header() -> str:

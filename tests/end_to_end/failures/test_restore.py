@@ -19,13 +19,13 @@ from tests.end_to_end.failures.test_kill import (
     outcomes,
     processes_of,
 )
-from tests.support.sampling import HOME_OF_ITS_OWN
+from tests.support.sampling import TAKES_A_MINUTE
 
 REPOSITORY = "signal-kit/rollwin"
 
 pytestmark = [
     pytest.mark.slow,
-    HOME_OF_ITS_OWN,
+    TAKES_A_MINUTE,
     pytest.mark.timeout(900),
 ]
 

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from formulacode_dagster.exports.formats import Format
-from tests.support.exports import GRADED, TOUCHED_GRADER
+from tests.support.exports import TOUCHED_GRADER
+from tests.support.sampling import TAKES_MINUTES
 
-pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, GRADED.with_args(case="attacks")]
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, TAKES_MINUTES.with_args(case="attacks")]
 
 PATCHED_CLOCKS = """cat >>shapes/__init__.py <<'END'
 import time, timeit

@@ -8,8 +8,9 @@ import math
 import pytest
 
 from formulacode_dagster.exports.formats import Format
-from tests.support.exports import ATTACK, GRADED, LANGUAGES, PYTHON, C
+from tests.support.exports import ATTACK, LANGUAGES, PYTHON, C
 from tests.support.harnesses import call
+from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
@@ -51,7 +52,7 @@ def test_harbors_own_loader_reads_the_tasks(tasks, tmp_path):
     assert [json.loads(line) for line in told] == [[f"formulacode/{task.name}", "root", 2] for task in tasks.values()]
 
 
-@GRADED
+@TAKES_MINUTES
 @pytest.mark.timeout(1700)
 def test_the_oracle_gets_what_is_measured_of_it_and_who_does_nothing_or_cheats_gets_nothing(tasks, tmp_path):
     honest = [tasks[kind] for kind in LANGUAGES]

@@ -10,8 +10,9 @@ import pytest
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.exports.formats import Format
-from tests.support.exports import ATTACK, BENCHMARKS, GRADED, LANGUAGES, PYTHON
+from tests.support.exports import ATTACK, BENCHMARKS, LANGUAGES, PYTHON
 from tests.support.harnesses import call
+from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
@@ -41,7 +42,7 @@ def run(exported, tmp_path):
     return results
 
 
-@GRADED
+@TAKES_MINUTES
 @pytest.mark.timeout(1700)
 def test_fc_eval_tells_the_speed_of_agents_that_work_in_a_container_one_after_the_other(run):
     results = run(Format.FC_EVAL, "fc-eval", "--agents", "oracle:oracle", "--agents", "nop:nop")
@@ -64,7 +65,7 @@ def test_fc_eval_tells_the_speed_of_agents_that_work_in_a_container_one_after_th
             assert math.log(measured["agent/nop"]) > 0.5 * math.log(measured["oracle/nop"])
 
 
-@GRADED
+@TAKES_MINUTES
 @pytest.mark.timeout(1700)
 def test_terminal_bench_resolves_what_is_faster_alone(run):
     told = {}
