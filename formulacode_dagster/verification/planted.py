@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -104,11 +104,16 @@ def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
     return distributions
 
 
-def from_index(facts: ImageFacts) -> frozenset[tuple[Area, str]]:
-    """Files that came from the package index, by the word of the installer: the environment's, the tests', asv's."""
+def from_index(facts: ImageFacts, instrument: Collection[str]) -> frozenset[tuple[Area, str]]:
+    """Files that came from the package index, by the word of the installer: the environment's, the tests', asv's.
+
+    Of the tools to measure with, these are the files of what *instrument* pins, and of nothing that lies beside it.
+    """
+    pinned = locked_versions("\n".join(instrument))
     locked = [each for each in installed(facts, Area.ENVIRONMENT, site_packages(facts)) if not each.is_local]
-    tools = [each for folder in (TESTS_FOLDER, _INSTRUMENT) for each in installed(facts, Area.TOOLS, folder)]
-    brought = {Area.ENVIRONMENT: locked, Area.TOOLS: tools}
+    measuring = installed(facts, Area.TOOLS, _INSTRUMENT)
+    tools = [each for each in measuring if _version(each.version) in pinned.get(each.name, ())]
+    brought = {Area.ENVIRONMENT: locked, Area.TOOLS: [*installed(facts, Area.TOOLS, TESTS_FOLDER), *tools]}
     return frozenset((area, path) for area, some in brought.items() for each in some for path in each.record)
 
 

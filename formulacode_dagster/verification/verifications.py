@@ -63,7 +63,8 @@ def _no_credentials(evidence: Evidence) -> Verification:
 def _oracle_absent(evidence: Evidence) -> Verification:
     lines, objects = evidence.subject.origin.lines, evidence.repository.all_objects()
     local = versions_by_name((distribution.name, distribution.version) for distribution in evidence.local)
-    return oracle_absent(evidence.facts, evidence.truth, objects, lines, from_index(evidence.facts), local)
+    brought = from_index(evidence.facts, evidence.subject.image.spec.instrument)
+    return oracle_absent(evidence.facts, evidence.truth, objects, lines, brought, local)
 
 
 VERIFICATIONS: dict[str, Verify] = {

@@ -83,12 +83,18 @@ def test_what_the_index_brought_are_the_files_of_locks_and_those_of_asv_and_noth
     """asv_runner has lines as `import contextlib`, which some pull request adds: rich#955 did."""
     facts = with_tests(b"pytest")
     facts.texts[(Area.TOOLS, "instrument/asv_runner-0.2.0.dist-info/RECORD")] = "asv_runner/_aux.py,sha256=abc,1\n"
+    facts.texts[(Area.TOOLS, "instrument/planted-1.0.dist-info/RECORD")] = "planted.py,sha256=abc,1\n"
     facts.texts[(Area.TOOLS, "other/planted-1.0.dist-info/RECORD")] = "planted.py,sha256=abc,1\n"
     local = f"{SITE}/local-1.0.dist-info"
     facts.texts[(Area.ENVIRONMENT, f"{local}/RECORD")] = "local.py,sha256=abc,1\n"
     facts.texts[(Area.ENVIRONMENT, f"{local}/direct_url.json")] = "{}"
     tools = {"tests/pytest.py", "instrument/asv_runner/_aux.py"}
-    assert from_index(facts) == {(Area.ENVIRONMENT, SHARED), *((Area.TOOLS, path) for path in tools)}
+    assert from_index(facts, ("asv_runner==0.2.0",)) == {
+        (Area.ENVIRONMENT, SHARED),
+        *((Area.TOOLS, path) for path in tools),
+    }
+    another = from_index(facts, ("asv_runner==0.2.1",))
+    assert another == {(Area.ENVIRONMENT, SHARED), (Area.TOOLS, "tests/pytest.py")}, "another version is pinned"
 
 
 def test_a_file_of_neither_is_found() -> None:
