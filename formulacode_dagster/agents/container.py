@@ -191,7 +191,7 @@ def _create(
             volumes={str(folder): {"bind": inside, "mode": "ro"}, **readable},
             mem_limit=memory,
             memswap_limit=memory,
-            nano_cpus=int(bounds.cpus * 1_000_000_000),
+            nano_cpus=daemon.nano_cpus(bounds.cpus),
             pids_limit=bounds.processes,
             log_config=LogConfig(type=LogConfig.types.NONE),
         )

@@ -105,6 +105,18 @@ class DockerDaemon:
         except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
             raise OutsideSystemError("docker", f"{what}: no answer", why=str(error)[:300], remedy=_REMEDY) from error
 
+    def nano_cpus(self, cpus: float) -> int:
+        """*cpus* in the unit of containers; all that the daemon's machine has where those are fewer: more it refuses.
+
+        https://docs.docker.com/reference/api/engine/ (`HostConfig.NanoCpus`).
+        """
+        return int(min(cpus, self._machine_cpus) * 1_000_000_000)
+
+    @cached_property
+    def _machine_cpus(self) -> int:
+        with self.watched("ask for its CPUs"):
+            return int(self.client.info()["NCPU"])
+
     def image(self, reference: str) -> Image | None:
         """The image that *reference*, a name or a digest, means here; None when there is none."""
         import docker.errors

@@ -243,7 +243,7 @@ class DockerEngine:
                     security_opt=["no-new-privileges:true"],
                     mem_limit=memory,
                     memswap_limit=memory,
-                    nano_cpus=int(self._limits.cpus * 1_000_000_000),
+                    nano_cpus=self._daemon.nano_cpus(self._limits.cpus),
                     pids_limit=self._limits.processes,
                     ulimits=[
                         Ulimit(name="core", soft=0, hard=0),

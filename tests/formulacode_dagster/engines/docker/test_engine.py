@@ -121,6 +121,18 @@ def test_a_session_is_confined(docker: DockerEngine, image: BuiltImage) -> None:
     assert containers(docker, f"confined-{MARK}") == []
 
 
+def test_a_limit_above_the_cpus_of_the_machine_is_all_of_them(
+    make_docker_engine: MakeDockerEngine, image: BuiltImage
+) -> None:
+    docker = make_docker_engine(LIMITS.model_copy(update={"cpus": 4096.0}))
+
+    with docker.session(image, run_id=f"wide-{MARK}"):
+        (name,) = containers(docker, f"wide-{MARK}")
+        host = docker.daemon.client.containers.get(name).attrs["HostConfig"]
+
+    assert host["NanoCpus"] == docker.daemon.client.info()["NCPU"] * 1_000_000_000
+
+
 def test_the_harness_can_be_read_and_not_written(docker: DockerEngine, image: BuiltImage) -> None:
     with docker.session(image, run_id="harness") as session:
         path = session.put("judge.py", b"print('honest')\n")
