@@ -157,7 +157,7 @@ class Chooser:
 
     def _survey_whole(self, ruled_out: frozenset[str]) -> list[Survey]:
         """Every benchmark once on the base and with the patch: at the same time, where each has a core."""
-        arms, is_only_core = (Arm.BASE, Arm.ORACLE), self.remotes[Arm.BASE].core_count() == 1
+        arms, is_only_core = (Arm.BASE, Arm.ORACLE), self.remotes[Arm.BASE].core_count == 1
         surveys: list[Survey] = []
         for group in [(arm,) for arm in arms] if is_only_core else [arms]:
             self.log(f"running every benchmark once on the {' and the '.join(group)}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
@@ -20,8 +22,9 @@ def compare_returned(
 ) -> dict[str, Returned]:
     """Call each of the benchmarks *names* once on base and oracle; where they differ, once more on either side.
 
-    Each call has a hash seed of its own, as it would elsewhere. Where the harness itself breaks off twice, nothing was
-    seen of that side: the samples are taken by then and stand without.
+    Each call has a hash seed of its own, as it would elsewhere; both sides run at the same time where each has a core.
+    Where the harness itself breaks off twice, nothing was seen of that side: the samples are taken by then and stand
+    without.
     """
 
     def values(arm: Arm, only: Sequence[str]) -> dict[str, ReturnValue]:
@@ -40,11 +43,15 @@ def compare_returned(
             return {each.name: each.returned for each in survey.benchmarks if each.returned is not None}
         return {}
 
+    def side_by_side(arms: Sequence[Arm], only: Sequence[str]) -> list[dict[str, ReturnValue]]:
+        with ThreadPoolExecutor(min(len(arms), remotes[Arm.BASE].core_count)) as pool:
+            return list(pool.map(partial(values, only=only), arms))
+
     log("comparing what benchmarks return")
-    base, oracle = (values(arm, names) for arm in (Arm.BASE, Arm.ORACLE))
+    base, oracle = side_by_side((Arm.BASE, Arm.ORACLE), names)
     told = {name: first_of(base.get(name), oracle.get(name)) for name in names}
     differing = [name for name, returned in told.items() if returned is Returned.DIFFERENT]
-    control, again = (values(arm, differing) for arm in (Arm.CONTROL, Arm.ORACLE))
+    control, again = side_by_side((Arm.CONTROL, Arm.ORACLE), differing)
     for name in differing:
         sides = (base[name], control.get(name)), (oracle[name], again.get(name))
         if any(second is None or not first.equals(second) for first, second in sides):

@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.measurement import BaseProfile, Stacks
@@ -278,6 +279,7 @@ class Remote:
         require_end(completed, answers, "choosing a core")
         return next(int(str(answer["number"])) for answer in answers if answer["event"] == "core")
 
+    @cached_property
     def core_count(self) -> int:
         """On how many cores what is asked may run."""
         completed, answers = self.ask({"command": "cores"}, timeout=FILE_SECONDS)

@@ -16,7 +16,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO
@@ -152,7 +152,7 @@ class ProcessEngine:
             else nullcontext,
         )
         try:
-            self._fill(session, image, like.folder if isinstance(like, ProcessSession) else Path(image.location))
+            self._fill(session, image, like)
             yield session
         finally:
             session.close()
@@ -197,9 +197,14 @@ class ProcessEngine:
             removed += 1
         return removed
 
-    def _fill(self, session: ProcessSession, image: BuiltImage, source: Path) -> None:
+    def _fill(self, session: ProcessSession, image: BuiltImage, like: Session | None) -> None:
+        # another session is ours alone, the image anybody's to remove or build again
+        source = Path(image.location)
+        held: AbstractContextManager[object] = self._lock(image.tag)
+        if isinstance(like, ProcessSession):
+            source, held = like.folder, nullcontext()
         try:
-            with self._lock(image.tag):
+            with held:
                 # one that was built before there was something beside the lock lacks a folder for it
                 copy_tree(source, session.folder, tuple(name for name in COPIED if (source / name).exists()))
             session.open()

@@ -35,13 +35,10 @@ ONE, OTHER = (SuiteFiles(name, {f"benchmarks/{name}.py": b""}) for name in ("one
 class Listening:
     """A session whose suites hold no benchmark, and load `pkg.core` as a compiled module."""
 
-    cores = 1
+    core_count = 1
 
     def __init__(self):
         self.asked = []
-
-    def core_count(self):
-        return self.cores
 
     def write(self, files):
         self.asked.append(("write", *files))
@@ -198,7 +195,7 @@ def test_python_that_a_suite_loads_compiled_is_told_to_those_who_look_for_others
 class Meeting(Hurried):
     """A session on two cores, whose first surveys wait for one another."""
 
-    cores = 2
+    core_count = 2
 
     def __init__(self):
         super().__init__()

@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 
 from formulacode_dagster.measurement.log import Log
@@ -9,6 +11,19 @@ from formulacode_dagster.models.measurement import Arm, Returned
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.harness.results import returned
 from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
+
+
+class Meeting:
+    """A session's harness on two cores, which answers when the other side has been asked, too."""
+
+    core_count = 2
+
+    def __init__(self, barrier, *values):
+        self.barrier, self.returning = barrier, Returning(a=values)
+
+    def survey(self, **asked):
+        self.barrier.wait()
+        return self.returning.survey(**asked)
 
 
 class BreakingOff:
@@ -26,6 +41,8 @@ class BreakingOff:
 
 class Returning:
     """A session's harness in which benchmarks return what a script says, call by call; what is left out fails."""
+
+    core_count = 1
 
     def __init__(self, **scripts):
         self.scripts = {name: list(values) for name, values in scripts.items()}
@@ -88,3 +105,10 @@ def test_a_harness_that_breaks_off_is_asked_once_more_and_takes_no_samples_with_
 
 def test_nothing_in_the_place_of_something_is_different():
     assert compared(base=[1], control=[1], oracle=[None, None])[0] is Returned.DIFFERENT
+
+
+def test_both_sides_are_asked_at_the_same_time_where_each_has_a_core():
+    barrier = threading.Barrier(2, timeout=20)
+    values = {Arm.BASE: [1], Arm.ORACLE: [2, 2], Arm.CONTROL: [1]}
+    remotes = {arm: Meeting(barrier, *script) for arm, script in values.items()}
+    assert compare_returned(remotes, ["a"], ResourceLimits(), SamplingPlan(), Log(None)) == {"a": Returned.DIFFERENT}

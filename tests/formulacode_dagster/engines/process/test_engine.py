@@ -58,6 +58,17 @@ def test_a_session_like_another_starts_from_what_that_one_holds(
             assert not Path(session.repository).with_name("mine").exists()
 
 
+def test_a_session_like_another_waits_for_nobody_who_has_the_image(
+    engine: ProcessEngine, compiled_image: BuiltImage
+) -> None:
+    with (
+        engine.session(compiled_image, run_id="run") as session,
+        engine._lock(compiled_image.tag),
+        engine.session(compiled_image, run_id="run", like=session) as copy,
+    ):
+        assert Path(copy.python).exists()
+
+
 def test_a_rebuild_is_not_fooled_by_bytecode_of_a_source_with_equal_size_and_time(
     engine: ProcessEngine, pure_image: BuiltImage
 ) -> None:
