@@ -165,7 +165,7 @@ def renewed(survey: Survey, again: Survey) -> Survey:
 
 
 def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Candidate]:
-    """At most *limit* of those that execute the change, spread over the benchmark functions.
+    """At most *limit* of those that execute the change: first those that cover it, then spread over the functions.
 
     Raises Rejection (`no_relevant_workload`) when none executes the change, ItemFailure when that is known of none, and
     unknown of some, which are never timed as if they did: `survey_unfinished` where there was no time to run them, else
@@ -173,7 +173,7 @@ def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Ca
     """
     relevant = _spread([candidate for candidate in candidates if candidate.executes_change], seed)
     if relevant:
-        return relevant[:limit]
+        return _covering_first(relevant, limit)[:limit]
     unknown = [candidate for candidate in candidates if candidate.executes_change is None]
     left = sum(candidate.unknown == NO_TIME for candidate in unknown)
     if left:
@@ -258,3 +258,27 @@ def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
         seen[key] = seen.get(key, 0) + 1
         turns.append(seen[key])
     return [shuffled[place] for place in sorted(range(len(shuffled)), key=turns.__getitem__)]
+
+
+def _covering_first(ordered: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """*ordered*, but for those before which the most of the changed lines is executed by none: up to *limit* of them.
+
+    Where there is time for few, they are to tell of all of the change. What they take is not looked at.
+    """
+    lines = {
+        candidate.name: {
+            (arm, path, line)
+            for arm, by_path in candidate.executed.items()
+            for path, executed in by_path.items()
+            for line in executed
+        }
+        for candidate in ordered
+    }
+    rest, first = list(ordered), []
+    left: set[tuple[str, str, int]] = set().union(*lines.values())
+    while left and len(first) < limit:
+        candidate = max(rest, key=lambda each: len(lines[each.name] & left))  # of equals the first
+        first.append(candidate)
+        rest.remove(candidate)
+        left -= lines[candidate.name]
+    return [*first, *rest]

@@ -124,6 +124,23 @@ def test_a_limited_choice_is_spread_over_the_functions_and_depends_on_the_seed_a
     ]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_where_few_are_timed_these_execute_as_much_of_the_change_as_any_do(seed):
+    executed = {"time_a": (1,), "time_b": (1, 2), "time_c": (1, 2, 3), "time_d": (9,), "time_e": (2,)}
+    base, oracle = (
+        survey(*(surveyed(name, lines={path: lines}) for name, lines in executed.items() if name < last))
+        for path, last in (("src/pkg/core.py", "time_f"), ("src/pkg/core.py", "time_d"))
+    )
+    oracle = survey(*oracle.benchmarks, surveyed("time_d"), surveyed("time_e", lines={"src/pkg/new.py": (4,)}))
+    candidates, _ = comparable(base, oracle, CHANGED)
+    chosen = [name[6:12] for name in names(select(candidates, limit=3, seed=seed))]
+    assert chosen[0] == "time_c"
+    assert sorted(chosen[1:]) == ["time_d", "time_e"]
+    every = [name[6:12] for name in names(select(candidates, limit=9, seed=seed))]
+    assert every[:3] == chosen
+    assert sorted(every) == sorted(executed)
+
+
 def test_a_benchmark_that_the_oracle_breaks_is_a_failure_of_the_task():
     broken = survey(surveyed("time_it", outcome="error", message="KeyError: 1"), surveyed("time_other"))
     with pytest.raises(ItemFailure) as failure:
