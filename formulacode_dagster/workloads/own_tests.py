@@ -5,12 +5,14 @@ ones with larger inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import PurePosixPath
 
 from formulacode_dagster.correctness.patch_lines import patch_lines
 from formulacode_dagster.correctness.runs import EndedTest, TestRun, TestRunner
+from formulacode_dagster.engines.protocol import Session
 from formulacode_dagster.models.correctness import RunOutcome
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Source
@@ -21,7 +23,7 @@ from formulacode_dagster.suites.remote import Remote
 from .laying import PytestFunction, functions_in, is_laid, is_same_everywhere, suite_files, words_of
 from .scaled import LEAST_SECONDS, grown_files, grown_tests
 from .scaled import MOST_TESTS as MOST_GROWN
-from .sides import Sides
+from .sides import Lines, Sides
 
 MOST_TESTS = 24
 MOST_FILES = 20
@@ -95,13 +97,15 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
     with sides.copies() as (base, oracle):
         if laid:
             apply_patch(base, patch, only=laid)
-        runs = [
-            TestRunner(session, spec, most_files=MOST_FILES, budget=RUN_SECONDS, turn=TURN).run(
-                hash_seed=HASH_SEED, words=changed.words, watched=watched
-            )
-            for session, watched in zip((base, oracle), sides.lines, strict=True)
-        ]
+
+        def run(session: Session, watched: Lines) -> TestRun:
+            runner = TestRunner(session, spec, most_files=MOST_FILES, budget=RUN_SECONDS, turn=TURN)
+            return runner.run(hash_seed=HASH_SEED, words=changed.words, watched=watched)
+
         remote = Remote(oracle, benchmark_dir=spec.benchmark_dir)
+        # at the same time where each has a core
+        with ThreadPoolExecutor(min(2, remote.core_count)) as pool:
+            runs = list(pool.map(run, (base, oracle), sides.lines))
         candidates = relevant_tests(*runs, is_compiled=sides.is_compiled)
         places = {name: str(PurePosixPath(spec.package_root, name.partition("::")[0])) for name in candidates}
         present = remote.read(places.values())

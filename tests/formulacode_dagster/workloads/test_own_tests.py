@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -182,6 +183,20 @@ def test_tests_that_end_their_process_are_told_and_no_suite(looked):
     suite, _ = looked(files={**FILES, "tests/test_core.py": "import os\nos._exit(3)\n"})
     assert suite is None
     assert "broke off" in looked.notes[-1]
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_both_sides_are_run_at_the_same_time_where_each_has_a_core(looked, monkeypatch, cores):
+    barrier = threading.Barrier(cores, timeout=20)
+
+    def meeting(_runner, **_asked):
+        barrier.wait()
+        return TestRun()
+
+    monkeypatch.setattr(own_tests.TestRunner, "run", meeting)
+    monkeypatch.setattr(Remote, "core_count", cores)
+    assert looked()[0] is None
+    assert looked.notes[-1] == "0 of its own tests execute the change, and 0 of them take long enough"
 
 
 @pytest.mark.parametrize(("lines", "folder"), [({}, "benchmarks"), (LINES, ".")])
