@@ -50,6 +50,7 @@ class TestRun(Frozen):
     pytest: str = Field(default="", description="its version")
     left_out: int = Field(default=0, description="files that were not looked into")
     no_time: bool = Field(default=False, description="whether time was up before the last test")
+    is_enough: bool = Field(default=False, description="whether as many executed watched lines as were asked for")
     executable: dict[str, frozenset[int]] = Field(
         default_factory=dict, description="watched lines that can be executed"
     )
@@ -75,12 +76,15 @@ class TestRunner:
         most_files: int | None = None,
         budget: float | None = None,
         turn: int = 0,
+        enough: int = 0,
+        least: float = 0.0,
     ) -> None:
         """It looks into *most_files* at most (MOST_FILES), and begins none after *budget* seconds (BUDGET_SECONDS).
 
-        With a *turn* so many tests of each file are run before more of any.
+        With a *turn* so many tests of each file are run before more of any. After *enough* tests that execute watched
+        lines and whose calls take *least* seconds it begins no other, unless that is 0.
         """
-        self._turn = turn
+        self._turn, self._enough, self._least = turn, enough, least
         self._session, self._spec = session, spec
         self._most_files = MOST_FILES if most_files is None else most_files
         self._budget = BUDGET_SECONDS if budget is None else budget
@@ -170,6 +174,8 @@ class TestRunner:
             "budget": self._budget,
             "mutation": None,
             "turn": self._turn,
+            "enough": self._enough,
+            "least": self._least,
         }
 
 
@@ -194,6 +200,8 @@ def joined(run: TestRun, answers: Iterable[Mapping[str, object]]) -> TestRun:
                     whole["left_out"] = told["left_out"]
                 case "no_time":
                     whole["no_time"] = True
+                case "enough":
+                    whole["is_enough"] = True
                 case "ran":
                     whole["pytest"] = told["pytest"]
         return TestRun.model_validate(whole)

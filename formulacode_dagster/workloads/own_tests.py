@@ -26,6 +26,8 @@ from .scaled import MOST_TESTS as MOST_GROWN
 from .sides import Lines, Sides
 
 MOST_TESTS = 24
+ENOUGH = 2 * MOST_TESTS
+"""Of those that take long enough, on a side: not every one passes and executes the change on the other, too."""
 MOST_FILES = 20
 RUN_SECONDS = 60.0
 """For the tests of one side; what they do not come to is no workload."""
@@ -61,7 +63,7 @@ def suites_of_tests(
         return
     note("looking for tests of its own that execute the change")
     try:
-        tests, laid, was_short = _relevant(sides, patch)
+        tests, laid, why_not_all = _relevant(sides, patch)
     except ItemFailure as failure:
         note(f"its own tests cannot be told from: {failure}")
         return
@@ -69,7 +71,7 @@ def suites_of_tests(
     timed = [test for test in tests if test.seconds >= LEAST_SECONDS][:MOST_TESTS]
     short = [test for test in tests if test.seconds < LEAST_SECONDS][:MOST_GROWN]
     told = f"{len(tests)} of its own tests execute the change, and {len(timed)} of them take long enough"
-    note(f"{told}{'; there was no time for all of them' if was_short else ''}")
+    note("; ".join(filter(None, [told, why_not_all])))
     if timed:
         functions = _by_function(timed)
         files = {**laid, **suite_files(functions, spec)}
@@ -89,8 +91,8 @@ def suites_of_tests(
             yield SuiteFiles(f"{len(adapted)} grown tests", files, Source.SCALED_TESTS, commit, adapted)
 
 
-def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, bytes], bool]:
-    """The tests, the files that are laid with them, and whether time was up before the last was run."""
+def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, bytes], str]:
+    """The tests, the files that are laid with them, and why not all tests were run."""
     spec = sides.image.spec
     changed = patch_lines(patch, benchmark_dir=spec.benchmark_dir)
     laid = [path for path in changed.tests if is_laid(path, spec.package_name)]
@@ -99,7 +101,8 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
             apply_patch(base, patch, only=laid)
 
         def run(session: Session, watched: Lines) -> TestRun:
-            runner = TestRunner(session, spec, most_files=MOST_FILES, budget=RUN_SECONDS, turn=TURN)
+            bounds = {"most_files": MOST_FILES, "turn": TURN, "enough": ENOUGH}
+            runner = TestRunner(session, spec, budget=RUN_SECONDS, least=LEAST_SECONDS, **bounds)
             return runner.run(hash_seed=HASH_SEED, words=changed.words, watched=watched)
 
         remote = Remote(oracle, benchmark_dir=spec.benchmark_dir)
@@ -116,7 +119,10 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         ]
         if sides.is_compiled:
             tests = speaking_of(tests, present, changed.words)
-        return tests, remote.read(laid), any(run.no_time for run in runs)
+        why_not_all = "there was no time for all of them" if any(run.no_time for run in runs) else ""
+        if any(run.is_enough for run in runs):
+            why_not_all = "that is enough, and others were not run"
+        return tests, remote.read(laid), why_not_all
 
 
 def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: Collection[str]) -> list[OwnTest]:

@@ -73,6 +73,8 @@ class Harness:
             "budget": seconds,
             "mutation": None,
             "turn": 0,
+            "enough": 0,
+            "least": 0.0,
         }
         ended: dict[str, str] = {}
         while True:

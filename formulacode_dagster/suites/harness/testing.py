@@ -46,7 +46,9 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     `without` is run: they have ended a process. `watched` are lines by file of `repository`: which of them can be
     executed at all is told before, which were by importing after collecting, and which a test executes with that test;
     of those and of its seconds, which are the call's own, without fixtures, `setUp` and `tearDown`.
-    With a `mutation` its file is imported with that mistake, and the first test that does not pass is the last.
+    After `enough` tests that pass and whose calls execute watched lines for `least` seconds no other is begun; 0 is no
+    such end. With a `mutation` its file is imported with that mistake, and the first test that does not pass is the
+    last.
     """
     folder = Path(request["folder"])
     lay_built_files(str(folder), request["packages"])
@@ -139,6 +141,8 @@ class Runs:
         self._without = frozenset(request["without"])
         self._limit = float(request["limit"])
         self._turn = int(request["turn"])
+        self._enough, self._least = int(request["enough"]), float(request["least"])
+        self._found = 0
         self._deadline = time.monotonic() + float(request["budget"])
         self._outcome, self._message, self._seconds = "", "", 0.0
         self._call_seconds: float | None = None
@@ -220,14 +224,21 @@ class Runs:
             call_seconds=self._call_seconds or 0.0,
             call_lines=self._watching.called,
         )
+        is_found = self._outcome == "passed" and self._watching.called
+        self._found += bool(is_found and (self._call_seconds or 0.0) >= self._least)
 
     def pytest_runtest_protocol(self, item: Any, nextitem: object) -> None:
-        """Stop before the first test for which there is no time."""
+        """Stop before the first test for which there is no time, or after which nobody asks."""
         del nextitem
+        if self._enough and self._found >= self._enough:
+            self._stop(item.session, "enough")
         if time.monotonic() > self._deadline:
-            item.session.shouldstop = "no time is left"
-            self._emit(event="no_time")
-            raise item.session.Interrupted(item.session.shouldstop)
+            self._stop(item.session, "no_time")
+
+    def _stop(self, session: Any, why: str) -> None:
+        session.shouldstop = why
+        self._emit(event=why)
+        raise session.Interrupted(why)
 
 
 class _Watching:

@@ -112,6 +112,46 @@ def test_what_the_call_of_a_test_takes_and_executes_is_told_apart_from_all_of_it
         assert test.call_seconds < 0.05 <= test.seconds
 
 
+MANY = """
+import time
+
+import pytest
+from pkg import core
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_long(n):
+    core.work(0.02)
+
+
+def test_short():
+    core.work(0)
+
+
+def test_that_fails():
+    core.work(0.02)
+    assert False
+
+
+def test_of_something_else():
+    time.sleep(0.02)
+
+
+def test_last():
+    core.work(0.02)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("enough", "executed"), [(0, 10), (3, 3), (7, 10)])
+def test_once_enough_tests_execute_the_change_for_long_enough_no_other_is_begun(session, lay, enough, executed) -> None:
+    source = "import time\n\ndef work(seconds):\n    time.sleep(seconds)\n"
+    lay(session.folder / "repository", {"pkg/__init__.py": "", "pkg/core.py": source, "test_a.py": MANY})
+    runner = TestRunner(session, SPEC, enough=enough, least=0.01)
+    run = runner.run(hash_seed=1, watched={"pkg/core.py": [4]})
+    assert (len(run.tests), run.is_enough, run.no_time) == (executed, executed < 10, False)
+
+
 @pytest.mark.slow
 def test_tests_that_all_end_the_process_are_given_up(session, lay) -> None:
     lay(session.folder / "repository", {"test_a.py": "import os\nos._exit(7)\n"})

@@ -199,6 +199,19 @@ def test_both_sides_are_run_at_the_same_time_where_each_has_a_core(looked, monke
     assert looked.notes[-1] == "0 of its own tests execute the change, and 0 of them take long enough"
 
 
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (TestRun(no_time=True), "there was no time for all of them"),
+        (TestRun(is_enough=True), "that is enough, and others were not run"),
+    ],
+)
+def test_it_is_told_why_not_all_tests_were_run(looked, monkeypatch, run, told):
+    monkeypatch.setattr(own_tests.TestRunner, "run", lambda _runner, **_asked: run)
+    assert looked()[0] is None
+    assert looked.notes[-1].partition("; ")[2] == told
+
+
 @pytest.mark.parametrize(("lines", "folder"), [({}, "benchmarks"), (LINES, ".")])
 def test_where_no_line_of_python_changed_or_nothing_can_be_laid_no_test_is_run(looked, lines, folder):
     assert looked(lines=lines, benchmark_dir=folder)[0] is None
