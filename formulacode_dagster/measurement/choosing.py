@@ -166,20 +166,27 @@ class Chooser:
                 surveys += pool.map(ask, group)
         return surveys
 
-    def _survey(self, arm: Arm, only: Sequence[str]) -> Survey:
+    def _survey(self, arm: Arm, only: Sequence[str], *, is_traced: bool = True) -> Survey:
         self.log(f"running {len(only)} benchmarks once on the {arm}")
         with self.budget.paused_at_first(self.turn()):
-            return self._ask(arm, seconds=self._survey_seconds(), only=only)
+            return self._ask(arm, seconds=self._survey_seconds(), only=only, is_traced=is_traced)
 
     def _survey_seconds(self) -> float:
         return self.budget.for_survey(self.plan.max_survey_seconds)
 
     def _ask(
-        self, arm: Arm, *, seconds: float, only: Sequence[str] | None = None, ruled_out: frozenset[str] = frozenset()
+        self,
+        arm: Arm,
+        *,
+        seconds: float,
+        only: Sequence[str] | None = None,
+        ruled_out: frozenset[str] = frozenset(),
+        is_traced: bool = True,
     ) -> Survey:
         changed = self._changed(())
+        lines = changed.oracle if arm is Arm.ORACLE else changed.base
         return self.remotes[arm].survey(
-            lines=changed.oracle if arm is Arm.ORACLE else changed.base,
+            lines=lines if is_traced else {},
             limit=float(self.limits.benchmark_seconds),
             budget=seconds,
             only=only,
@@ -216,7 +223,7 @@ class Chooser:
         candidates = self.compiled.settle(candidates, changed, suite)
         self.surveyed.add(suite, candidates)
         self.tried.append((suite, candidates))
-        selected = select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed)
+        selected = self._asked_of_state(select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed))
         left_out = LeftOut.of(candidates, selected)
         self.log("; ".join(filter(None, [f"{len(selected)} of {len(candidates)} benchmarks are timed", str(left_out)])))
         ready = selected
@@ -230,6 +237,14 @@ class Chooser:
         if not ready:
             raise nothing_timed(stopped)
         return Choice(suite, ready, [*failures, *stopped], changed, left_out)
+
+    def _asked_of_state(self, selected: list[Candidate]) -> list[Candidate]:
+        """*selected*, all of which have told whether calls depend on state: surveys ask what executes traced lines."""
+        names, changed = [candidate.name for candidate in selected if not candidate.executed], self._changed(())
+        if not names or not (changed.base or changed.oracle):
+            return selected
+        surveys = {arm: self._survey(arm, names, is_traced=False) for arm in (Arm.BASE, Arm.ORACLE)}
+        return [with_surveys(candidate, surveys) for candidate in selected]
 
 
 def _with_the_rest(unfinished: ItemFailure, first: Rejection | ItemFailure) -> ItemFailure:

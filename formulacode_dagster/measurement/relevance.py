@@ -274,7 +274,7 @@ def _covering_first(ordered: Sequence[Candidate], limit: int) -> list[Candidate]
         }
         for candidate in ordered
     }
-    rest, first = list(ordered), []
+    rest, first = list(ordered), list[Candidate]()
     left: set[tuple[str, str, int]] = set().union(*lines.values())
     while left and len(first) < limit:
         candidate = max(rest, key=lambda each: len(lines[each.name] & left))  # of equals the first

@@ -51,6 +51,7 @@ class Benchmark(Protocol):
     setup_cache_key: str | None
     _setups: list[Callable[..., object]]
     _current_params: tuple[object, ...]
+    _redo_setup_next: bool
 
     def set_param_idx(self, param_idx: int) -> None:
         """Choose a combination of parameters."""

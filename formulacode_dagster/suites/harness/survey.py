@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import suite
 from .child import Answer, in_child
@@ -30,6 +30,17 @@ BATCHED_BELOW_SECONDS = 0.01
 STATE_NOISE_SECONDS = 20e-6
 
 
+ALL, RELEVANT, NONE = "all", "relevant", "none"
+
+
+class Asked(NamedTuple):
+    """What is told of a benchmark beside what it executes."""
+
+    results: bool
+    state: str
+    """Of which benchmarks it is told whether calls depend on state: ALL, RELEVANT to the change, or NONE."""
+
+
 class ImportTimeoutError(BaseException):
     """A module took too long to import. No `except Exception` of the module can swallow this."""
 
@@ -38,10 +49,12 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
 
     Those that speak of `names` come first, and those `ruled_out` are not run. Where `enough` is a number it stops
-    running them after as many ran, but not before one of them executed one of `lines`, if there are any.
+    running them after as many ran, but not before one of them executed one of `lines`, if there are any. Whether calls
+    depend on state is told of what executes one of them, or of all where there are none: it takes several setups.
     """
     left, lines = request["enough"], request["lines"]
     seek, ruled_out = bool(lines), frozenset(request["ruled_out"])
+    asked = Asked(bool(request["results"]), _of_state(request))
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
     native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
@@ -72,7 +85,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
             folder, answer = _cache(benchmark, caches, limit)
             if answer["outcome"] == "ran":
                 watches = LineWatch(lines), native
-                answer = _run_once(benchmark, index, folder, watches, timeout, bool(request["results"]))
+                answer = _run_once(benchmark, index, folder, watches, timeout, asked)
             if left is not None and answer["outcome"] == "ran":
                 left -= 1
                 seek = seek and not answer.get("lines")
@@ -146,14 +159,14 @@ def _run_once(
     cache_folder: str,
     watches: tuple[LineWatch, NativeWatch],
     timeout: float,
-    results: bool,
+    asked: Asked,
 ) -> Answer:
     folder = tempfile.mkdtemp(prefix="fc-work-")
 
     def work() -> Answer:
         os.chdir(folder)
         suite.prepare(benchmark, index, cache_folder)
-        return _trace(benchmark, *watches, results)
+        return _trace(benchmark, *watches, asked)
 
     try:
         return in_child(work, timeout)
@@ -161,10 +174,17 @@ def _run_once(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, results: bool) -> Answer:
+def _of_state(request: dict[str, Any]) -> str:
+    """Of which benchmarks it is asked whether calls depend on state: of those that may be timed by this survey."""
+    if request["results"] or request["compiled"]:
+        return NONE
+    return RELEVANT if request["lines"] else ALL
+
+
+def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, asked: Asked) -> Answer:
     """Run the benchmark once: what it executes of the lines watched, how long it takes, how it has to be timed.
 
-    With *results*, what it returned is told too, in a form in which runs can be compared.
+    If results are *asked* for, what it returned is told too, in a form in which runs can be compared.
     """
     skipped: Answer = {"outcome": "skipped"}
     metric = suite.metric_of(benchmark)
@@ -183,14 +203,19 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, re
             watch.stop()
         lines = {**watch.executed(), **native.executed()}
         isolate = False
-        if metric == "time" and benchmark._setups and benchmark.number == 0 and seconds < BATCHED_BELOW_SECONDS:
+        is_batched = metric == "time" and benchmark._setups and benchmark.number == 0
+        if (
+            is_batched
+            and seconds < BATCHED_BELOW_SECONDS
+            and (asked.state == ALL or (asked.state == RELEVANT and lines))
+        ):
             isolate = _depends_on_state(benchmark)
     except NotImplementedError:
         return skipped
     finally:
         benchmark.do_teardown()
     # a tracked value is what the patch may change
-    told: Answer = {"returned": returned(result)} if results and metric != "track" else {}
+    told: Answer = {"returned": returned(result)} if asked.results and metric != "track" else {}
     return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
 
 

@@ -104,9 +104,10 @@ class Uninstrumented:
     core_count = 1
 
     def __init__(self, fits=5):
-        self.fits = fits
+        self.fits, self.asked = fits, []
 
-    def survey(self, *, ruled_out, only, **_):
+    def survey(self, *, ruled_out, only, lines, **_):
+        self.asked.append((only, dict(lines)))
         wanted = [name for name in NAMES if only is None or name in only]
         left = [name for name in wanted if name not in ruled_out]
         outcomes = dict.fromkeys(left[: self.fits], "ran") | dict.fromkeys(left[self.fits :], "untraced")
@@ -144,7 +145,8 @@ def select(monkeypatch):
         engine = SimpleNamespace(session=lambda *_, **__: nullcontext(built))
         plan, log, limits = SamplingPlan(), Log(None), ResourceLimits()
         budget = Budget(seconds, clock=Clock())
-        remotes = dict.fromkeys(Arm, Uninstrumented(fits))
+        run.session = Uninstrumented(fits)
+        remotes = dict.fromkeys(Arm, run.session)
         sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
         with CompiledLines(engine, make_image(), "run", b"", limits, plan, budget, log, choosing=choosing) as compiled:
             files = changed_files(patch.encode())
@@ -191,6 +193,15 @@ def test_what_executes_the_change_on_the_base_is_not_asked_for_on_the_oracle(sel
     choice = select(Surveyed(), counting)
     assert [asked["only"] for asked in counting.asked] == [NAMES, NAMES[1:]]
     assert [candidate.name for candidate in choice.candidates] == [NAMES[0]]
+
+
+def test_what_only_compiled_lines_tell_of_is_asked_whether_its_calls_depend_on_state(select):
+    choice = select(Surveyed(), Counting(NAMES[0]), patch=C + PYTHON)
+    assert [candidate.name for candidate in choice.candidates] == [NAMES[0]]
+    whole, further = select.session.asked[:2], select.session.asked[2:]
+    assert all(only is None and lines for only, lines in whole)
+    # base and oracle, by no line, then the control
+    assert [(only, bool(lines)) for only, lines in further] == [([NAMES[0]], False)] * 2 + [([NAMES[0]], True)]
 
 
 def test_a_survey_with_coverage_takes_a_share_of_the_time_that_is_left_and_those_first_that_speak_of_the_change(select):

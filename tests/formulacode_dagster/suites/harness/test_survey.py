@@ -28,6 +28,35 @@ def test_a_slow_import_leaves_the_whole_budget_to_the_benchmarks(session, lay):
     assert [benchmark.outcome for benchmark in survey.benchmarks] == ["ran"]
 
 
+USING_UP = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": "def changed(items):\n    return items.pop()\n",
+    "benchmarks/bench.py": """
+from pkg import core
+
+class Using:
+    def setup(self):
+        self.items = [1]
+    def time_changed(self):
+        core.changed(self.items)
+    def time_other(self):
+        self.items.pop()
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lines", "results", "told"),
+    [({"pkg/core.py": [2]}, False, {"time_changed"}), ({}, False, {"time_changed", "time_other"}), ({}, True, set())],
+)
+def test_whether_calls_depend_on_state_is_asked_of_what_may_be_timed(session, lay, lines, results, told):
+    lay(Path(session.repository), USING_UP)
+    survey = Remote(session, benchmark_dir="benchmarks").survey(lines=lines, limit=5, budget=20, results=results)
+    assert {each.outcome for each in survey.benchmarks} == {"ran"}
+    assert {each.attribute for each in survey.benchmarks if each.isolate} == told
+
+
 SPEAKING = {
     "pkg/__init__.py": "",
     "pkg/core.py": "def changed(n):\n    return n\n\n\ndef common(n):\n    return n\n",

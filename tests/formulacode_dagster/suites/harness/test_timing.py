@@ -103,6 +103,33 @@ class Suite:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("setup_seconds", "number", "is_once"), [(0.03, 0, True), (0.002, 0, False), (0.03, 3, False)])
+def test_a_setup_that_takes_longer_than_a_batch_is_done_once_unless_the_author_said_so(
+    one, tmp_path, setup_seconds, number, is_once
+):
+    source = f"""
+import time
+class Suite:
+    number = {number}
+    def setup(self):
+        with open({str(tmp_path / "setups")!r}, "a") as file:
+            file.write("x")
+        end = time.process_time() + {setup_seconds}
+        while time.process_time() < end:
+            pass
+    def time_it(self):
+        sum(range(1000))
+"""
+    remote, survey = one(source)
+    (tmp_path / "setups").unlink()
+    timed = take(remote, survey.benchmarks[0], seconds=0.05)
+    setups = len((tmp_path / "setups").read_text())
+    assert (setups == 1) is is_once
+    assert is_once or setups > timing.LEAST_BATCHES
+    assert timed.calls > 3 * timing.LEAST_BATCHES or number
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "waits"), [("time.sleep(0.001)", True), ("pass", False)])
 def test_a_call_that_waits_for_something_says_so(one, call, waits):
     remote, survey = one(f"import time\ndef time_it():\n    {call}\n")
