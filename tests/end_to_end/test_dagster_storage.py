@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 from assets.monthly_report import monthly_report
 from tests.end_to_end.test_ui import processes_of
 from tests.support.gates import open_gates
-from tests.support.sampling import TAKES_A_MINUTE
+from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -86,7 +86,7 @@ def test_pools_and_runs_are_kept_in_the_postgres_that_the_setting_names(
     assert list((tmp_path / "home" / "dagster").rglob("*.db")) == []
 
 
-@TAKES_A_MINUTE
+@TAKES_MINUTES
 def test_the_ui_serves_what_is_in_that_postgres_and_nothing_shows_its_password(
     call_fc_data, new_home, settings, serve_ui, dagster_url
 ) -> None:

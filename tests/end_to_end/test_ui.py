@@ -17,7 +17,7 @@ from formulacode_dagster.orchestration.operations import operations
 from tests.support.browser import require_browser
 from tests.support.expected_outcomes import expected_outcomes
 from tests.support.samples import DEMO
-from tests.support.sampling import TAKES_A_MINUTE
+from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -100,7 +100,7 @@ def test_the_picture_of_the_asset_graph_in_the_readme_can_be_drawn_again(seen, u
     assert width / height == pytest.approx(shown_width / shown_height, rel=0.1)
 
 
-@TAKES_A_MINUTE
+@TAKES_MINUTES
 def test_the_ui_ends_on_sigterm_with_the_run_in_progress_and_leaves_no_process(new_home, serve_ui) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -127,7 +127,7 @@ def test_the_ui_ends_on_sigterm_with_the_run_in_progress_and_leaves_no_process(n
         assert slots + connection.execute("SELECT run_id FROM pending_steps").fetchall() == []
 
 
-@TAKES_A_MINUTE
+@TAKES_MINUTES
 def test_kill_9_leaves_no_process_and_no_run_in_progress(new_home, serve_ui) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

@@ -17,9 +17,9 @@ TAKES_ALL = os.environ.get("FC_TEST_ALL", "") not in ("", "0")
 
 
 TAKES_MINUTES = pytest.mark.variant("what takes minutes", most=1)
-"""A deployment that is started whole, and each harness of others that grades tasks."""
-TAKES_A_MINUTE = pytest.mark.variant("what takes a minute", most=1)
-"""A month or a UI in a home of its own, mostly ended in the middle, and versions beside those of this machine."""
+"""A deployment that is started whole, and each harness of others that grades tasks; a month or a UI in a home of its
+own, mostly ended in the middle; versions beside those of this machine.
+"""
 
 ENDED_IN_A_DAEMON = pytest.mark.variant("work in a daemon that is ended", most=1)
 BUILT_ONCE_MORE = pytest.mark.variant("image that Docker builds once more", most=1)

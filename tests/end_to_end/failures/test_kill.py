@@ -15,7 +15,7 @@ from sqlalchemy import text
 from formulacode_dagster.models.items import MONTH_STAGES, ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import artifacts
 from tests.support.expected_outcomes import expected_outcomes, settled
-from tests.support.sampling import TAKES_A_MINUTE, sampled
+from tests.support.sampling import TAKES_MINUTES, sampled
 
 MONTH = "2026-02"
 # few items with every kind of end: done, rejected by the model and by what they are, failed where others may
@@ -30,7 +30,7 @@ PROCESS_END = (Stage.PUBLISHED_IMAGES, ItemState.SKIPPED, "process_engine")
 
 pytestmark = [
     pytest.mark.slow,
-    TAKES_A_MINUTE,
+    TAKES_MINUTES,
     pytest.mark.timeout(1200),
 ]
 

@@ -19,13 +19,13 @@ from tests.end_to_end.failures.test_kill import (
     outcomes,
     processes_of,
 )
-from tests.support.sampling import TAKES_A_MINUTE
+from tests.support.sampling import TAKES_MINUTES
 
 REPOSITORY = "signal-kit/rollwin"
 
 pytestmark = [
     pytest.mark.slow,
-    TAKES_A_MINUTE,
+    TAKES_MINUTES,
     pytest.mark.timeout(900),
 ]
 

@@ -26,7 +26,7 @@ from tests.end_to_end.failures.test_kill import (
     measuring,
     processes_of,
 )
-from tests.support.sampling import TAKES_A_MINUTE, sampled
+from tests.support.sampling import TAKES_MINUTES, sampled
 
 REPOSITORY = "signal-kit/rollwin"
 ENDED_SECONDS = 10.0
@@ -34,7 +34,7 @@ CTRL_C, POLITE = [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]
 
 pytestmark = [
     pytest.mark.slow,
-    TAKES_A_MINUTE,
+    TAKES_MINUTES,
     pytest.mark.timeout(900),
 ]
 

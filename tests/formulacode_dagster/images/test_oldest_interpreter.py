@@ -17,11 +17,11 @@ from tests.support.declarations import resolve
 from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, Sample, build_sample, make_spec
 from tests.support.measurement import take
-from tests.support.sampling import TAKES_A_MINUTE, sampled
+from tests.support.sampling import TAKES_MINUTES, sampled
 
 ENGINES = sampled(["process", pytest.param("docker", marks=pytest.mark.docker)], most=1, of=__name__)
 
-pytestmark = [pytest.mark.network, TAKES_A_MINUTE.with_args(case="Python")]
+pytestmark = [pytest.mark.network, TAKES_MINUTES.with_args(case="Python")]
 
 OLDEST = INSTRUMENT_VERSIONS[0]
 

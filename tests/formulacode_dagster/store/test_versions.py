@@ -13,13 +13,13 @@ import pytest
 from tests.support.databases import ANOTHER
 from tests.support.documents import ROOT
 from tests.support.postgres_versions import VERSIONS, programs_of, server_of
-from tests.support.sampling import TAKES_A_MINUTE
+from tests.support.sampling import TAKES_MINUTES
 
 HERE = Path(__file__)
 
 
 @pytest.mark.slow
-@TAKES_A_MINUTE.with_args(case="Postgres")
+@TAKES_MINUTES.with_args(case="Postgres")
 @pytest.mark.variant("versions of Postgres", most=1)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", VERSIONS)

@@ -20,7 +20,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from tests.support.declarations import PackageIndex, resolve
 from tests.support.docker import MakeDockerEngine
-from tests.support.sampling import ENDED_IN_A_DAEMON, TAKES_A_MINUTE
+from tests.support.sampling import ENDED_IN_A_DAEMON, TAKES_MINUTES
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
@@ -162,7 +162,7 @@ def test_one_that_hangs_is_a_timeout_and_is_gone(engine: DockerEngine, index: Pa
     assert not left
 
 
-@TAKES_A_MINUTE.with_args(case="uv")
+@TAKES_MINUTES.with_args(case="uv")
 def test_the_real_index_gives_the_lock_that_this_machine_would_give(
     make_docker_engine: MakeDockerEngine, tmp_path: Path
 ) -> None:
