@@ -38,6 +38,7 @@ from aa_sources import laid_by
 from aa_tasks import EFFECTS, AaTask, build, changed, commit, diff, files, tasks, timed
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.engines.process.removal import finish_removals
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.measurement.arms import Arms as ArmSessions
 from formulacode_dagster.measurement.budget import Budget
@@ -144,6 +145,7 @@ def main() -> None:
                 f"{place} of {len(left)}: {told}, control {outcome.control:.3f}x, {outcome.cpu_seconds:.0f} s",
                 flush=True,
             )
+        finish_removals()
     print(json.dumps({way: figures(ended(done, asked, way)) for way in ways}))
 
 

@@ -35,6 +35,11 @@ def remove_aside(folder: Path, aside: Path) -> None:
         _remover.submit(_remove, folder)
 
 
+def finish_removals() -> None:
+    """Wait until all is removed that was moved aside: who removes the folder around it would meet it half removed."""
+    _remover.submit(lambda: None).result()
+
+
 def _remove(folder: Path) -> None:
     try:
         remove_tree(folder)

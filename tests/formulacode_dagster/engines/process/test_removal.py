@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.engines.process import removal
-from formulacode_dagster.engines.process.removal import MOST_WAITING, remove_aside
+from formulacode_dagster.engines.process.removal import MOST_WAITING, finish_removals, remove_aside
 from formulacode_dagster.engines.process.session import abandoned_sessions, new_session_folder
 
 
@@ -20,11 +19,6 @@ def folder_of(root: Path, name: str) -> Path:
     return folder
 
 
-def removed_so_far() -> None:
-    done: Future[None] = removal._remover.submit(lambda: None)
-    done.result(30)
-
-
 def test_a_folder_is_out_of_the_way_at_once_and_removed_beside_the_work(tmp_path: Path) -> None:
     hold = threading.Event()
     removal._remover.submit(hold.wait, 30)
@@ -33,7 +27,7 @@ def test_a_folder_is_out_of_the_way_at_once_and_removed_beside_the_work(tmp_path
     assert not folder.exists()
     assert (aside / "one" / "locked" / "file").exists(), "nobody waited for it"
     hold.set()
-    removed_so_far()
+    finish_removals()
     assert list(aside.iterdir()) == []
     remove_aside(folder, aside)  # what is gone is gone
 
@@ -45,7 +39,7 @@ def test_whoever_comes_when_too_many_wait_removes_the_folder_itself(tmp_path: Pa
         remove_aside(folder_of(tmp_path, f"{number}"), aside)
     assert sorted(path.name for path in aside.iterdir()) == [f"{number}" for number in range(MOST_WAITING)]
     hold.set()
-    removed_so_far()
+    finish_removals()
     assert list(aside.iterdir()) == []
     assert removal._places._value == MOST_WAITING
 
@@ -63,10 +57,10 @@ def test_a_folder_that_cannot_be_removed_is_told_and_found_again(
     with monkeypatch.context() as patched:
         patched.setattr(removal, "remove_tree", broken)
         remove_aside(folder, tmp_path / "removed")
-        removed_so_far()
+        finish_removals()
     assert "could not be removed" in caplog.text
     assert removal._places._value == MOST_WAITING
     (session,) = abandoned_sessions(tmp_path / "sessions")
     session.close()
-    removed_so_far()
+    finish_removals()
     assert list((tmp_path / "removed").iterdir()) == []
