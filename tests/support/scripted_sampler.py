@@ -1,22 +1,51 @@
 """The sampler over sessions that answer from a script."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
 import pytest
 
 from formulacode_dagster.measurement.budget import Budget
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.relevance import Candidate
-from formulacode_dagster.measurement.sampling import Sampler
+from formulacode_dagster.measurement.sampling import Sampler, Taken
 from formulacode_dagster.models.measurement import Arm, Unit
-from formulacode_dagster.suites.questions import Conditions, KeptBuild, ProcessAnswer, SurveyedBenchmark, Timed
+from formulacode_dagster.suites.questions import (
+    Asked,
+    Conditions,
+    KeptBuild,
+    NotTimed,
+    ProcessAnswer,
+    ProcessSetting,
+    SurveyedBenchmark,
+    Timed,
+)
+from formulacode_dagster.suites.remote import Remote
+
+Answer = Callable[[str, Arm, int], Timed | NotTimed]
+"""What a benchmark of that name gives on an arm, as the sample of that number of all."""
+
+
+class World:
+    """What the samples depend on."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.asked: list[tuple[str, Arm, ProcessSetting, bool, float]] = []
+        self.builds: list[Arm] = []
+        self.now = 0.0
+        self.answer = answer
+        self.conditions: Callable[[int], dict[str, Any]] = lambda _: {}
 
 
 class ScriptedRemote:
     """A session's harness that answers from a script, on a clock of its own, and remembers what it was asked."""
 
-    def __init__(self, arm, world):
+    def __init__(self, arm: Arm, world: World) -> None:
         self.arm, self.world = arm, world
 
-    def time(self, asked, *, seconds, setting):
+    def time(self, asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
         world = self.world
         samples = []
         for request in asked:
@@ -24,20 +53,12 @@ class ScriptedRemote:
             samples.append(world.answer(request.benchmark.attribute, self.arm, len(world.asked)))
         spent = sum(sample.wall for sample in samples)
         world.now += spent
-        conditions = Conditions(**{"machine": "a machine", **world.conditions(len(world.asked))})
+        conditions = Conditions.model_validate({"machine": "a machine", **world.conditions(len(world.asked))})
         return ProcessAnswer(tuple(samples), conditions, spent)
 
 
-class World:
-    """What the samples depend on."""
-
-    def __init__(self, answer):
-        self.asked, self.builds, self.now = [], [], 0.0
-        self.answer = answer
-        self.conditions = lambda _: {}
-
-
-def candidate(name, seconds=0.001, **changes):
+def candidate(name: str, seconds: float = 0.001, **changes: object) -> Candidate:
+    """A benchmark that ran on every arm, and executes the change."""
     fields = {"name": name, "module": "m", "owner": "", "attribute": name, "index": 0, "timeout": 1.0}
     surveyed = SurveyedBenchmark.model_validate(
         fields | {"cache_folder": "", "outcome": "ran", "seconds": seconds, **changes}
@@ -45,30 +66,33 @@ def candidate(name, seconds=0.001, **changes):
     return Candidate(dict.fromkeys(Arm, surveyed), True)
 
 
-@pytest.fixture
-def take():
-    """Take samples of benchmarks (names, or candidates) in a scripted world; `take.world` is the last one."""
+class TakeSamples:
+    """Takes samples of benchmarks (names, or candidates) in a scripted world; `world` is the last one."""
 
-    def run(
-        names,
-        answer,
-        plan=None,
+    world: World
+
+    def __call__(
+        self,
+        names: Sequence[str | Candidate],
+        answer: Answer,
+        plan: SamplingPlan | None = None,
         *,
-        unit=Unit.PROCESS,
-        conditions=None,
-        build_seconds=0.0,
-        waited=0.0,
-        unbuilt=None,
-        patience=1,
-    ):
+        unit: Unit = Unit.PROCESS,
+        conditions: Callable[[int], dict[str, Any]] | None = None,
+        build_seconds: float = 0.0,
+        waited: float = 0.0,
+        unbuilt: Callable[[Arm, int], object] | None = None,
+        patience: float = 1,
+    ) -> Taken:
+        """What comes of them by *plan*."""
         plan = plan or SamplingPlan()
-        world = run.world = World(answer)
+        world = self.world = World(answer)
         world.conditions = conditions or world.conditions
         budget = Budget(plan.max_seconds * patience, clock=lambda: world.now)
         with budget.paused():
             world.now += waited
 
-        def make_build(arm):
+        def make_build(arm: Arm) -> KeptBuild:
             if unit is Unit.PROCESS:
                 return KeptBuild(objects=arm)
             world.builds.append(arm)
@@ -80,7 +104,7 @@ def take():
             return KeptBuild(folder=f"/{number}", objects=f"{arm}{number}")
 
         sampler = Sampler(
-            {arm: ScriptedRemote(arm, world) for arm in Arm},
+            {arm: cast("Remote", ScriptedRemote(arm, world)) for arm in Arm},
             [candidate(name) if isinstance(name, str) else name for name in names],
             plan=plan,
             rule=plan.rule(unit),
@@ -91,8 +115,13 @@ def take():
         )
         return sampler.take()
 
-    return run
+
+@pytest.fixture
+def take() -> TakeSamples:
+    """Take samples in a scripted world."""
+    return TakeSamples()
 
 
-def twice_as_fast(name, arm, count):
+def twice_as_fast(_name: str, arm: Arm, count: int) -> Timed:
+    """The answer of a world in which the oracle takes half."""
     return Timed(value=(1 + count % 7 / 1000) / (2 if arm is Arm.ORACLE else 1), calls=5, wall=1.0, waited=True)
