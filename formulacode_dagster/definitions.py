@@ -2,10 +2,14 @@
 
 import gc
 
+from formulacode_dagster.orchestration.build import build_definitions
+
+was_enabled = gc.isenabled()
 # what is loaded stays: to look for garbage in it takes a sixth of the time, here and whenever it is looked for again
 gc.disable()
-from formulacode_dagster.orchestration.build import build_definitions  # noqa: E402
-
-defs = build_definitions()
-gc.freeze()
-gc.enable()
+try:
+    defs = build_definitions()
+finally:
+    gc.freeze()
+    if was_enabled:
+        gc.enable()

@@ -6,13 +6,9 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from formulacode_dagster.running.programs import run_program
-
-ATTEMPTS = 3
-"""To remove a folder, each of which may miss a file that a process which was killed still took away."""
 
 
 def walk(*roots: Path) -> Iterator[Path]:
@@ -36,15 +32,7 @@ def copy_tree(source: Path, target: Path, names: tuple[str, ...]) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove *folder* though the code that ran in it may have locked parts of it, and removes others while it ends."""
-    for _ in range(ATTEMPTS):
-        with suppress(FileNotFoundError):
-            _remove(folder)
-            return
-    _remove(folder)
-
-
-def _remove(folder: Path) -> None:
+    """Remove *folder* though the code that ran in it may have locked parts of it."""
     if not folder.exists():
         return
     for place, folders, _ in os.walk(folder):

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -96,7 +95,7 @@ def run_bounded(
     started = time.monotonic()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _confine(), marshal.dumps(task).hex()],
+            [sys.executable, "-I", "-S", str(Path(confine.__file__)), marshal.dumps(task).hex()],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if progress is None else subprocess.STDOUT,
@@ -131,13 +130,6 @@ def run_bounded(
         seconds=time.monotonic() - started,
         timed_out=timed_out,
     )
-
-
-@cache
-def _confine() -> str:
-    """The script as it was compiled when it was imported here, which saves a quarter of its start; else its source."""
-    compiled = confine.__spec__.cached if confine.__spec__ else None
-    return compiled if compiled and Path(compiled).is_file() else confine.__file__
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -203,12 +203,9 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, as
             watch.stop()
         lines = {**watch.executed(), **native.executed()}
         isolate = False
-        is_batched = metric == "time" and benchmark._setups and benchmark.number == 0
-        if (
-            is_batched
-            and seconds < BATCHED_BELOW_SECONDS
-            and (asked.state == ALL or (asked.state == RELEVANT and lines))
-        ):
+        is_asked = asked.state == ALL or (asked.state == RELEVANT and bool(lines))
+        is_batched = metric == "time" and benchmark.number == 0 and seconds < BATCHED_BELOW_SECONDS
+        if is_asked and is_batched and benchmark._setups:
             isolate = _depends_on_state(benchmark)
     except NotImplementedError:
         return skipped
