@@ -133,6 +133,7 @@ class FailureKind(StrEnum):
     BUILD = "build"
     CRATES = "crates"
     IMAGE_GONE = "image_gone"
+    IMAGE_CHANGED = "image_changed"
     NOT_OURS = "not_ours"
     SESSION_GONE = "session_gone"
     HARNESS_CHANGED = "harness_changed"

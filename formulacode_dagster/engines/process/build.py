@@ -19,6 +19,7 @@ from formulacode_dagster.specs.context import Origins
 
 from .interpreters import Interpreter
 from .layout import Layout, Manifest, online_variables
+from .sharing import note_installed
 from .tier_cache import TierCache, tier_name
 
 BUILD_NICENESS = 5
@@ -86,6 +87,7 @@ class ProcessBuild:
         for name in ("home", "tmp", "scratch"):
             remove_tree(work.folder / name)
         work.log.write_text(self._log)
+        note_installed(work)
         total = size_of(work.folder)
         lower = (base, repo, env)
         task = Tier(

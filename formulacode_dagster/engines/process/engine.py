@@ -1,7 +1,7 @@
 """Builds and measures in folders of this machine, for a laptop without Docker.
 
-An image is a folder with a relocatable virtual environment, the checkout and the instrument. A session is a copy of
-that folder: the package is installed plainly, so nothing in it points back, and a rebuild changes only the copy.
+An image is a folder with a relocatable virtual environment, the checkout and the instrument. A session is a folder like
+it: the package is installed plainly, so nothing in it points back, and a rebuild changes only the session's.
 
 It protects the host's state from honest code, not the host from hostile code: everything runs as the user who runs
 this. Where the kernel allows it, that is in a user namespace of its own, from where no process outside can be looked
@@ -16,7 +16,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO
@@ -24,7 +24,7 @@ from typing import IO
 from filelock import FileLock
 
 from formulacode_dagster.engines.files import Area, ImageConfig, ImageFile
-from formulacode_dagster.engines.folders import copy_tree, remove_tree, walk
+from formulacode_dagster.engines.folders import remove_tree, walk
 from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.engines.protocol import BuildOutcome, Progress, Session
 from formulacode_dagster.files.atomic import disk_errors
@@ -39,8 +39,6 @@ from .interpreters import Interpreter, installed_interpreters
 from .layout import Layout, Manifest, folder_lock, half_built, subfolders
 from .session import ProcessSession, abandoned_sessions, new_session_folder
 from .tier_cache import TierCache, tier_name
-
-COPIED = ("venv", "build", "repository", "instrument", "tests", "crates", "task")
 
 
 class ProcessEngine:
@@ -130,9 +128,10 @@ class ProcessEngine:
 
     @contextmanager
     def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:
-        """Open a session in a copy of the image's folder, or of that of the session *like*.
+        """Open a session with what the image's folder holds, or that of the session *like*.
 
-        Raises ItemFailure (`image_gone`) when the folder is not there any more.
+        Raises ItemFailure: `image_gone` when the folder is not there any more, or not what was built; `image_changed`
+        at the end, when code in the session wrote to files that the image shares with it. It is gone then.
         """
         if not self.exists(image):
             raise ItemFailure(
@@ -155,7 +154,15 @@ class ProcessEngine:
             self._fill(session, image, like)
             yield session
         finally:
-            session.close()
+            if written := session.close():
+                Layout(Path(image.location)).manifest.unlink(missing_ok=True)
+        if written:
+            raise ItemFailure(
+                FailureKind.IMAGE_CHANGED,
+                f"code of {image.spec.task_id} wrote to {written[0]} and {len(written) - 1} other files of its image",
+                why="they are installed once for all its sessions",
+                remedy="Build it with Docker, where each session has its own",
+            )
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
         """All files of the image's folder."""
@@ -198,19 +205,16 @@ class ProcessEngine:
         return removed
 
     def _fill(self, session: ProcessSession, image: BuiltImage, like: Session | None) -> None:
-        # another session is ours alone, the image anybody's to remove or build again
-        source = Path(image.location)
-        held: AbstractContextManager[object] = self._lock(image.tag)
-        if isinstance(like, ProcessSession):
-            source, held = like.folder, nullcontext()
         try:
-            with held:
-                # one that was built before there was something beside the lock lacks a folder for it
-                copy_tree(source, session.folder, tuple(name for name in COPIED if (source / name).exists()))
-            session.open()
+            # another session is ours alone, the image anybody's to remove or build again
+            if isinstance(like, ProcessSession):
+                session.open_like(like)
+            else:
+                with self._lock(image.tag):
+                    session.open(Layout(Path(image.location)))
         except (subprocess.CalledProcessError, OSError) as error:
             raise OutsideSystemError(
-                "disk", f"cannot copy {image.tag} to {session.folder}", why=str(error), remedy="Free some space"
+                "disk", f"cannot lay {image.tag} into {self._sessions}", why=str(error), remedy="Free some space"
             ) from error
 
     @cached_property

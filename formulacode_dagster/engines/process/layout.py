@@ -50,6 +50,8 @@ class Layout:
         """What the build started from, see `context`."""
         self.manifest = folder / "manifest.json"
         """Written last."""
+        self.installed = folder / "installed.json"
+        """The installed files as they were finished, see `sharing`."""
         self.log = folder / "build.log"
         """The build's whole log."""
 

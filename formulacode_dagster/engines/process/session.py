@@ -1,4 +1,4 @@
-"""A session of the process engine: a copy of a built folder, thrown away when it closes."""
+"""A session of the process engine: a folder with what a built one holds, thrown away when it closes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from formulacode_dagster.specs import recipes
 
 from .layout import SYSTEM_PATH, Layout, subfolders
 from .removal import remove_aside
+from .sharing import NOTHING_SHARED, SharedFiles, share, share_again
 
 _MARK = "FORMULACODE_SESSION"
 _OWNER = "owner.json"
@@ -45,6 +46,7 @@ class ProcessSession:
     ) -> None:
         """*compiler* made the environment; *bytecode* lays what builds import, compiled, and takes it out again."""
         self._layout = layout
+        self.shared = NOTHING_SHARED
         self.compiler = compiler
         self._bytecode = bytecode
         self._bounds = Bounds(limits, isolate_network=isolate_network)
@@ -57,11 +59,19 @@ class ProcessSession:
 
     @property
     def folder(self) -> Path:
-        """The copy."""
+        """Its folder."""
         return self._layout.folder
 
-    def open(self) -> None:
-        """Make what the copied folder lacks."""
+    def open(self, image: Layout) -> None:
+        """Fill the folder with the content of *image*; raises as `share`."""
+        self._fill(share(image, self._layout.folder))
+
+    def open_like(self, other: ProcessSession) -> None:
+        """Fill the folder with what the open session *other* now holds; raises as `share_again`."""
+        self._fill(share_again(other._layout, other.shared, self._layout.folder))
+
+    def _fill(self, shared: SharedFiles) -> None:
+        self.shared = shared
         self._layout.make()
         Path(self.harness).mkdir(mode=0o555)
 
@@ -113,13 +123,15 @@ class ProcessSession:
                 cwd=self._layout.folder,
             )
 
-    def close(self) -> None:
-        """Kill what still runs, and take the folder away."""
+    def close(self) -> list[str]:
+        """Kill what still runs, and take the folder away; returns files of the image that were written in place."""
         mark = f"{_MARK}={self._layout.folder}".encode()
         for pid in _processes_with(mark):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+        written = self.shared.written_in(self._layout.folder)
         remove_aside(self._layout.folder, self._layout.folder.parent.with_name(REMOVED))
+        return written
 
     def _environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
         folder = self._layout.folder

@@ -1,7 +1,8 @@
 """What builds of equal locks share: their installed dependencies, kept as they were before any repository's code ran.
 
 A build takes a copy, never a link: what it runs could reach the others through it. Beside the tier lies bytecode of
-what builds import, lent for the time of a build: an image has none, since nobody could tell what it was compiled from.
+what builds import, lent for the time of a build (linked, as interpreters replace bytecode and never write to it): an
+image has none, since nobody could tell what it was compiled from.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulacode_dagster.engines.folders import copy_tree, remove_tree, size_of, walk
+from formulacode_dagster.engines.folders import copy_tree, link_or_copy, remove_tree, size_of, walk
 from formulacode_dagster.engines.image_store import TrimmedCache
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec
@@ -71,7 +72,7 @@ class KeptTier:
             place = target / file.relative_to(self.folder / BYTECODE)
             if place.parent.parent.is_dir() and not place.exists():
                 place.parent.mkdir(exist_ok=True)
-                shutil.copy2(file, place)
+                link_or_copy(file, place)
                 laid.append(place)
         return laid
 

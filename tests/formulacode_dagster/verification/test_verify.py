@@ -18,13 +18,15 @@ from tests.support.git_world import git
 from tests.support.images import COMPILED, PURE, Sample, build_sample, make_sample, make_spec, with_oracle
 
 Build = Callable[..., BuiltImage]
+without_note = shutil.ignore_patterns("installed.json")
+"""So that sessions open in what was tampered with, which they would notice."""
 
 
 @pytest.fixture
 def copied(compiled_image: BuiltImage, tmp_path: Path) -> Iterator[Path]:
     """A copy of a built folder, to be tampered with."""
     folder = tmp_path / "images" / "copy"
-    shutil.copytree(compiled_image.location, folder, symlinks=True)
+    shutil.copytree(compiled_image.location, folder, symlinks=True, ignore=without_note)
     yield folder
     shutil.rmtree(folder)
 
@@ -275,7 +277,7 @@ class TestAnImage:
         self, engine: ProcessEngine, pure: Sample, pure_image: BuiltImage, tmp_path: Path
     ) -> None:
         folder = tmp_path / "copy"
-        shutil.copytree(pure_image.location, folder, symlinks=True)
+        shutil.copytree(pure_image.location, folder, symlinks=True, ignore=without_note)
         (folder / "venv/notes.md").write_text("Hint:\n    return n * (n - 1) // 2 if n else total_of_nothing\n")
         oracle = {"tinypure/__init__.py": "def total(n):\n    return n * (n - 1) // 2 if n else total_of_nothing\n"}
         other = with_oracle(pure, tmp_path / "other", oracle)
