@@ -50,7 +50,7 @@ class BuildOutcome:
 
 
 class Session(Protocol):
-    """A disposable place in which the image's code runs: a container, or a copy of a built folder.
+    """A disposable place in which the image's code runs: a container, or a folder like the built one.
 
     No network, no credentials, no host folder to write, limited CPU, memory, processes and time. Changes made in a
     session are gone when it closes.

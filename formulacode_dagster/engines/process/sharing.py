@@ -1,19 +1,19 @@
 """What a session shares with its image: installed files are linked, as uv links its cache, and not copied.
 
-On a disk that is slow to make files, copying them all was a fifth of a run's work. An installer and whoever compiles
-bytecode replace a file, which makes it the session's own. What honest code may write in place, the checkout and the
-package itself, is copied. Should something be written in place nevertheless, it is noticed by size and time: when the
-session closes, and, had its process been killed before that, when the next one opens.
+On a disk that is slow to make files, a quarter of the demo's samples were copies of them. An installer and whoever
+compiles bytecode replace a file, which makes it the session's own. What honest code may write in place, the checkout
+and the package itself, is copied. Should something be written in place nevertheless, it is noticed by size, time and
+mode: when the session closes, and, had its process been killed before that, when the next one opens.
 """
 
 from __future__ import annotations
 
 import csv
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import stat_result
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ COPIED = ("repository", "task")
 class FileState(NamedTuple):
     """What tells that a file was written."""
 
+    mode: int
     size: int
     mtime_ns: int
 
@@ -70,14 +71,15 @@ def share(image: Layout, folder: Path) -> SharedFiles:
     """Lay the content of *image* into *folder*, linked where it can be; what is shared is returned.
 
     One that was built before there were links is copied, and so is one whose file system has none. Raises ItemFailure
-    (`image_gone`) when a file was written after the image was finished, subprocess.CalledProcessError and OSError
-    when *folder* cannot be filled.
+    (`image_gone`) when a file was written after the image was finished, which it is no longer then;
+    subprocess.CalledProcessError and OSError when *folder* cannot be filled.
     """
     if not _lay(image.folder, folder, link=image.installed.exists()):
         return NOTHING_SHARED
     states = InstalledFiles.model_validate_json(image.installed.read_bytes()).root
     found = {path: now for path in states if (now := _look(folder / path))}
     if written := [path for path, state in states.items() if path not in found or _state(found[path]) != state]:
+        image.manifest.unlink(missing_ok=True)
         raise ItemFailure(
             FailureKind.IMAGE_GONE,
             f"{written[0]} of {image.folder} is not what was built, nor are {len(written) - 1} other files",
@@ -92,7 +94,7 @@ def share_again(session: Layout, shared: SharedFiles, folder: Path) -> SharedFil
 
     Raises subprocess.CalledProcessError and OSError when *folder* cannot be filled.
     """
-    if not _lay(session.folder, folder, link=shared is not NOTHING_SHARED):
+    if not _lay(session.folder, folder, link=bool(shared.states)):
         return NOTHING_SHARED
     _own_package(session, Layout(folder))
     return shared
@@ -115,23 +117,24 @@ def _lay(source: Path, target: Path, *, link: bool) -> bool:
 
 def _own_package(source: Layout, copy: Layout) -> None:
     """Copy what the build installed from the checkout: code that keeps data beside it writes them there."""
-    for mark in source.venv.glob("lib/python3*/site-packages/*.dist-info/direct_url.json"):
-        packages = mark.parent.parent
-        # not every wheel has one that can be read
-        lines = csv.reader((mark.parent / "RECORD").read_text(errors="replace").splitlines())
-        for name in {line[0] for line in lines if line}:
-            path = Path(os.path.normpath(packages / name))
-            if path.is_relative_to(source.venv) and path.is_file() and not path.is_symlink():
-                own = copy.venv / path.relative_to(source.venv)
+    venv = source.venv.resolve()
+    for mark in venv.glob("lib/python3*/site-packages/*.dist-info/direct_url.json"):
+        # code that ran in a session may have taken it away, and anything may stand in it
+        record = mark.with_name("RECORD")
+        lines = record.read_text(errors="replace").splitlines() if record.is_file() else []
+        for name in {line[0] for line in csv.reader(lines) if line}:
+            path = (mark.parents[1] / name).resolve()
+            if path.is_relative_to(venv) and path.is_file():
+                own = copy.venv / path.relative_to(venv)
                 own.unlink()
                 shutil.copy2(path, own)
 
 
-def _state(facts: os.stat_result) -> FileState:
-    return FileState(facts.st_size, facts.st_mtime_ns)
+def _state(facts: stat_result) -> FileState:
+    return FileState(facts.st_mode, facts.st_size, facts.st_mtime_ns)
 
 
-def _look(path: Path) -> os.stat_result | None:
+def _look(path: Path) -> stat_result | None:
     try:
         return path.lstat()
     except OSError:

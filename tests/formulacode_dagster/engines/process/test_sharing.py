@@ -97,7 +97,11 @@ def test_an_error_in_a_session_is_raised_and_the_image_it_wrote_to_is_gone(
     assert not engine.exists(image)
 
 
-@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_text("")], ids=["gone", "written"])
+@pytest.mark.parametrize(
+    "change",
+    [Path.unlink, lambda path: path.write_text(""), lambda path: path.chmod(0o600)],
+    ids=["gone", "written", "mode"],
+)
 def test_no_session_opens_in_an_image_that_one_wrote_to_which_was_killed(
     engine: ProcessEngine, image: BuiltImage, change: Callable[[Path], None]
 ) -> None:
@@ -105,6 +109,7 @@ def test_no_session_opens_in_an_image_that_one_wrote_to_which_was_killed(
     with pytest.raises(ItemFailure, match=r"setuptools/version\.py .* is not what was built") as caught:
         engine.session(image, run_id="run").__enter__()
     assert caught.value.kind == "image_gone"
+    assert not engine.exists(image), "it would never be built again"
 
 
 def test_what_was_built_before_there_were_links_is_copied(engine: ProcessEngine, image: BuiltImage) -> None:
@@ -131,14 +136,23 @@ def test_a_record_that_names_files_elsewhere_copies_none_of_them(
 ) -> None:
     outside = tmp_path / "outside"
     outside.write_text("x")
+    (Path(image.location) / "venv" / "away").symlink_to(tmp_path)
     (record,) = Path(image.location).glob("venv/lib/python3*/site-packages/tinypure-*.dist-info/RECORD")
     up = os.path.relpath(outside, record.parents[1])
     with record.open("a") as file:
-        file.write(f"{up},,\n/etc/passwd,,\nnot/there.py,,\n")
+        file.write(f"{up},,\n../../../away/outside,,\n/etc/passwd,,\nnot/there.py,,\n")
     sharing.note_installed(Layout(Path(image.location)))
+    inode = outside.stat().st_ino
     with engine.session(image, run_id="run") as session:
         assert in_session(session, INSTALLED).samefile(in_image(image, INSTALLED))
-    assert outside.stat().st_nlink == 1
+    assert (outside.read_text(), outside.stat().st_ino) == ("x", inode)
+
+
+def test_code_that_takes_the_record_away_stops_no_session(engine: ProcessEngine, image: BuiltImage) -> None:
+    with engine.session(image, run_id="run") as session:
+        in_session(session, "tinypure-*.dist-info/RECORD").unlink()
+        with engine.session(image, run_id="run", like=session) as other:
+            run(other, "import tinypure")
 
 
 def test_an_image_that_cannot_be_laid_stops_the_stage(
