@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -94,9 +96,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Look for no garbage in what is imported and collected: all of it stays."""
     gc.disable()
+    _import_own_share_first(session.config)
     collected = yield
     gc.freeze()
     gc.enable()
@@ -124,6 +127,26 @@ def _group_of(item: pytest.Item) -> str:
     if any(_uses(item, name) for name in _PUBLISHED):
         return "published"
     return item.nodeid.partition("::")[0] if any(_uses(item, name) for name in _BUILT) else ""
+
+
+def _import_own_share_first(config: pytest.Config) -> None:
+    """Import the files of tests, each worker from another one on: what one has compiled, the others read.
+
+    In the order of collection all of them would compile every file and all that it imports, at the same time.
+    """
+    if worker := getattr(config, "workerinput", None):
+        files = [file for arg in config.args for file in sorted(Path(arg).absolute().rglob("test_*.py"))]
+        number, workers = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+        for file in from_share_on(files, number, of=workers):
+            # what fails is told by the collection
+            with suppress(Exception, pytest.skip.Exception):
+                import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
+
+
+def from_share_on(files: list[Path], number: int, *, of: int) -> list[Path]:
+    """All *files*, beginning with share *number*, from 0, of as many as there are workers, and round."""
+    first = len(files) * number // of
+    return files[first:] + files[:first]
 
 
 def _uses(item: pytest.Item, fixture: str) -> bool:
