@@ -50,7 +50,7 @@ def test_the_command_of_the_documentation_samples_both_sides_and_keeps_them(
         change = pr.change.model_copy(update={"patch_sha256": procedure.patch_sha256, "patch_bytes": len(patch)})
         save_changes(connection, [(change, patch)])
     settings = {"FC_ENGINE": "process", "FC_DATABASE_URL": database_url}
-    ran = call_fc_data("profile", pr.item, "--page", "flames.html", "--seconds", "0.05", **settings)
+    ran = call_fc_data("profile", pr.item, "--page", "flames.html", "--seconds", "0.3", **settings)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert BENCHMARK in ran.stdout
     assert "total (tinypure/__init__.py:1)" in ran.stdout
