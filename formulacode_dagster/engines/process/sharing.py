@@ -119,15 +119,21 @@ def _own_package(source: Layout, copy: Layout) -> None:
     """Copy what the build installed from the checkout: code that keeps data beside it writes them there."""
     venv = source.venv.resolve()
     for mark in venv.glob("lib/python3*/site-packages/*.dist-info/direct_url.json"):
-        # code that ran in a session may have taken it away, and anything may stand in it
-        record = mark.with_name("RECORD")
+        for path in _recorded(mark.with_name("RECORD"), venv):
+            own = copy.venv / path.relative_to(venv)
+            own.unlink()
+            shutil.copy2(path, own)
+
+
+def _recorded(record: Path, venv: Path) -> set[Path]:
+    """The files in *venv* that *record* names; none where code that ran in a session took it away or broke it."""
+    try:
         lines = record.read_text(errors="replace").splitlines() if record.is_file() else []
-        for name in {line[0] for line in csv.reader(lines) if line}:
-            path = (mark.parents[1] / name).resolve()
-            if path.is_relative_to(venv) and path.is_file():
-                own = copy.venv / path.relative_to(venv)
-                own.unlink()
-                shutil.copy2(path, own)
+        named = {(record.parents[1] / line[0]).resolve() for line in csv.reader(lines) if line}
+        return {path for path in named if path.is_relative_to(venv) and path.is_file()}
+    # what stands in it may be no table, and no path, or one that leads in a circle
+    except (csv.Error, ValueError, OSError, RuntimeError):
+        return set()
 
 
 def _state(facts: stat_result) -> FileState:

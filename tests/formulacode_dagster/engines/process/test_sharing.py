@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 from collections.abc import Callable
@@ -13,7 +14,9 @@ from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.engines.process.layout import Layout
 from formulacode_dagster.engines.protocol import Session
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
-from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.image import BuiltImage, EngineName
+from formulacode_dagster.specs.context import Origins
+from tests.support.images import LIMITS, Sample, as_image
 
 pytestmark = pytest.mark.network
 
@@ -84,6 +87,23 @@ def test_code_that_writes_to_an_installed_file_in_place_fails_and_the_image_is_g
     assert not engine.exists(image)
 
 
+def test_an_image_that_was_written_to_is_built_again(pure: Sample, pure_image: BuiltImage, tmp_path: Path) -> None:
+    engine = ProcessEngine(tmp_path / "engine", LIMITS)
+    built = engine.build(pure_image.spec, Origins(pure.mirror))
+    image = as_image(EngineName.PROCESS, pure_image.spec, built)
+
+    def write() -> None:
+        with engine.session(image, run_id="run") as session:
+            run(session, f"open({str(in_session(session, INSTALLED))!r}, 'a').write('#')")
+
+    with pytest.raises(ItemFailure, match="wrote to"):
+        write()
+    again = engine.build(pure_image.spec, Origins(pure.mirror))
+    assert (again.digest, again.location) == (built.digest, built.location)
+    with engine.session(image, run_id="run") as session:
+        assert not in_session(session, INSTALLED).read_text().endswith("#")
+
+
 def test_an_error_in_a_session_is_raised_and_the_image_it_wrote_to_is_gone(
     engine: ProcessEngine, image: BuiltImage
 ) -> None:
@@ -148,9 +168,20 @@ def test_a_record_that_names_files_elsewhere_copies_none_of_them(
     assert (outside.read_text(), outside.stat().st_ino) == ("x", inode)
 
 
-def test_code_that_takes_the_record_away_stops_no_session(engine: ProcessEngine, image: BuiltImage) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [None, "x" * (csv.field_size_limit() + 1), "a\0b.py,,\n", f"{'x' * 300}.py,,\n", "round/round.py,,\n"],
+    ids=["gone", "field too long", "no path", "name too long", "circle"],
+)
+def test_code_that_takes_the_record_away_or_breaks_it_stops_no_session(
+    engine: ProcessEngine, image: BuiltImage, content: str | None
+) -> None:
     with engine.session(image, run_id="run") as session:
-        in_session(session, "tinypure-*.dist-info/RECORD").unlink()
+        record = in_session(session, "tinypure-*.dist-info/RECORD")
+        (record.parents[1] / "round").symlink_to("round")
+        record.unlink()
+        if content is not None:
+            record.write_text(content)
         with engine.session(image, run_id="run", like=session) as other:
             run(other, "import tinypure")
 
