@@ -32,7 +32,7 @@ RUN_BY = {
     "make demo": "tests/end_to_end/test_demo.py::test_the_demo_succeeds_and_says_what_it_did",
     "sudo deploy/systemd/install.sh": "tests/deploy/test_systemd_runs.py::"
     "test_what_was_installed_is_healthy_and_kept_from_others",
-    "sudo deploy/celery/install.sh": "tests/deploy/test_systemd_runs.py::"
+    "sudo deploy/celery/install.sh": "tests/deploy/test_celery_by_systemd.py::"
     "test_runs_go_to_workers_of_celery_once_these_are_installed_and_all_of_it_ends_together",
     "kubectl apply --kustomize deploy/kubernetes": "tests/deploy/test_kubernetes.py::"
     "test_kustomize_puts_one_image_everywhere_runs_included",

@@ -19,7 +19,10 @@ STAND_IN = "fc-service:machine"
 """By `.ci/make-service-images`."""
 CHECKOUT = "/srv/checkout"
 SETTINGS = "/etc/formulacode/settings.env"
+SERVICES = ("formulacode-code", "formulacode-daemon", "formulacode-webserver")
+START_SECONDS = 300
 _UI_PORT = 3000
+_SANDBOX = "http://127.0.0.1:8100"
 _SECONDS = 600
 _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -40,6 +43,33 @@ class SystemdMachine:
         )  # fmt: skip
         assert not is_expected or done.returncode == 0, f"{command}: {done.stdout[-4000:]}\n{self.journal()}"
         return done.stdout.strip()
+
+    def install(self, part: str, *, is_expected: bool = True) -> None:
+        """Install what `deploy/` has for *part*, as a user does."""
+        self.run(f"{CHECKOUT}/deploy/{part}/install.sh", is_expected=is_expected)
+
+    def ask_a_sandbox(self) -> None:
+        """Start the unit `sandbox`, let the platform take it for GitHub, and wait until that is healthy."""
+        self.run(
+            "systemd-run", "--quiet", "--unit", "sandbox", "--uid", "formulacode", "--setenv", "FC_HOME=.",
+            "--working-directory", "/var/lib/formulacode",
+            "/opt/formulacode/venv/bin/fc-data", "sandbox", "--port", "8100",
+        )  # fmt: skip
+        self.add_settings(
+            GITHUB_API_URL=_SANDBOX, GITHUB_CLONE_URL="file:///var/lib/formulacode/sandbox/repositories",
+            GH_TOKENS="sandbox", FC_MINIMUM_STARS="0", FC_LANGUAGES="any",
+            FC_LISTEN_HOST="0.0.0.0",  # noqa: S104 - of the container, where the test asks the UI
+        )  # fmt: skip
+        self.run("systemctl", "restart", "formulacode.target")
+        self.wait_until_healthy()
+
+    def wait_until_healthy(self) -> None:
+        """Wait until the platform's own question for its health is answered well."""
+        until(
+            lambda: self.run("systemctl", "start", "formulacode-health", is_expected=False) == "",
+            self.journal,
+            seconds=START_SECONDS,
+        )
 
     def states(self, units: Sequence[str]) -> dict[str, str]:
         """`active`, `failed` … by unit."""
