@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from formulacode_dagster.engines.protocol import Completed
 
-from .cli import BASE_URL, INSTALLED, Program, Said, Start, binary, last_json, on_path, version_beside
-from .limits import Ended, ended_by_text
+from .cli import BASE_URL, INSTALLED, AgentReport, Program, Start, binary, last_json, on_path, version_beside
+from .limits import RunEnd, ended_by_text
 from .protocol import AgentBudget, AgentName, AgentOutcome
 from .wire import Wire
 
@@ -44,7 +44,7 @@ class Claude:
         }
         return Start(tuple(arguments), environment)
 
-    def read(self, completed: Completed) -> Said:
+    def read(self, completed: Completed) -> AgentReport:
         """Its one object at the end. On errors of the API `subtype` is still `success`: `is_error` counts."""
         output = completed.stdout.decode(errors="replace")
         result = last_json(output)
@@ -52,9 +52,11 @@ class Claude:
         cost = result.get("total_cost_usd")
         dollars = float(cost) if isinstance(cost, int | float) and 0 <= cost < 1e6 else 0.0
         if completed.rc == 0 and result.get("is_error") is False:
-            return Said(None, dollars, text)
+            return AgentReport(None, dollars, text)
         subtype = str(result.get("subtype", ""))
         if subtype in _USED_UP:
-            return Said(Ended(AgentOutcome.BUDGET, subtype), dollars, text)
+            return AgentReport(RunEnd(AgentOutcome.BUDGET, subtype), dollars, text)
         limited = ended_by_text(f"{text}\n{output}", now=datetime.now(tz=UTC))
-        return Said(limited or Ended(AgentOutcome.CRASHED, f"status {completed.rc}: {text[:300]}"), dollars, text)
+        return AgentReport(
+            limited or RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {text[:300]}"), dollars, text
+        )

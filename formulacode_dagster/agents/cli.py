@@ -12,7 +12,7 @@ from typing import Protocol
 from formulacode_dagster.engines.protocol import Completed
 
 from .container import PORT
-from .limits import Ended
+from .limits import RunEnd
 from .protocol import AgentBudget, AgentName
 from .wire import Wire
 
@@ -42,10 +42,10 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Said:
+class AgentReport:
     """What the output of an agent means: how it ended, where not well, and what it says that it took."""
 
-    ended: Ended | None = None
+    ended: RunEnd | None = None
     dollars: float = 0.0
     text: str = ""
 
@@ -67,7 +67,7 @@ class Cli(Protocol):
     def start(self, budget: AgentBudget, *, model: str, key: str) -> Start:
         """How it is started; *key* is the dummy."""
 
-    def read(self, completed: Completed) -> Said:
+    def read(self, completed: Completed) -> AgentReport:
         """What its output means. Of a program that others control: every text may be there."""
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from formulacode_dagster.engines.protocol import Completed
 
-from .cli import BASE_URL, INSTALLED, Program, Said, Start, binary, on_path, version_beside
-from .limits import Ended, ended_by_text
+from .cli import BASE_URL, INSTALLED, AgentReport, Program, Start, binary, on_path, version_beside
+from .limits import RunEnd, ended_by_text
 from .protocol import AgentBudget, AgentName, AgentOutcome
 from .wire import Wire
 
@@ -61,7 +61,7 @@ class Codex:
         arguments += ["--dangerously-bypass-approvals-and-sandbox", *(["--model", model] if model else []), "-"]
         return Start(tuple(arguments), {"FC_AGENT_KEY": key}, {".codex/config.toml": _CONFIG.format(url=BASE_URL)})
 
-    def read(self, completed: Completed) -> Said:
+    def read(self, completed: Completed) -> AgentReport:
         """Its lines of JSON: the last message, and the error of a turn that failed. It knows no prices."""
         text, failed = "", ""
         for event in _events(completed.stdout):
@@ -72,10 +72,10 @@ class Codex:
                 error = event.get("error")
                 failed = str(error.get("message", "") if isinstance(error, dict) else event.get("message", ""))
         if completed.rc == 0:
-            return Said(None, 0.0, text)
+            return AgentReport(None, 0.0, text)
         failed = failed or completed.stderr.decode(errors="replace")[-2000:]
         limited = ended_by_text(failed, now=datetime.now(tz=UTC))
-        return Said(limited or Ended(AgentOutcome.CRASHED, f"status {completed.rc}: {failed[:300]}"), 0.0, text)
+        return AgentReport(limited or RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {failed[:300]}"), 0.0, text)
 
 
 def _events(output: bytes) -> Iterator[dict[str, Any]]:

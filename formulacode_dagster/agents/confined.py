@@ -12,12 +12,12 @@ from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.models.items import Cost
 
-from .cli import Cli, Program, Said
+from .cli import AgentReport, Cli, Program
 from .container import MOST_OUTPUT, USER_HOME, AgentContainer, Confinement, confined, require_place
 from .edit import SpecEdit
 from .forwarder import Account, Endpoint, forwarding
 from .gates import EditRefused, read_edit, require_honest
-from .limits import Ended
+from .limits import RunEnd
 from .protocol import AgentBudget, AgentOutcome, AgentRun, AgentTask, BuildRelay, EditGate
 from .relay import Relay, relaying
 from .workspace import Places, archive_of, prompt_of, read_workspace
@@ -74,12 +74,12 @@ class _Run:
         seconds = self._budget.seconds + MARGIN_SECONDS
         with confined(agent.daemon, bounds, seconds=seconds, run_id=self._task.item, places=self._places) as container:
             completed = self._let_run(container)
-            said = agent.cli.read(completed)
-            ended, edit, refused = self._how(completed, said), None, self._refused
+            report = agent.cli.read(completed)
+            ended, edit, refused = self._how(completed, report), None, self._refused
             if ended is None:
                 ended, edit, refused = self._edited(container)
         account = self._account.cost if self._account is not None else Cost()
-        own = said.dollars if account.dollars == 0 else 0.0
+        own = report.dollars if account.dollars == 0 else 0.0
         return AgentRun(
             agent=f"{agent.name} {agent.program.version}".strip(),
             outcome=ended.outcome,
@@ -123,26 +123,26 @@ class _Run:
         """What the relay was asked for beside a build."""
         return self._relay.refused if self._relay is not None else None
 
-    def _how(self, completed: Completed, said: Said) -> Ended | None:
+    def _how(self, completed: Completed, report: AgentReport) -> RunEnd | None:
         """How it ended, where it did not end well; what the host saw counts before what the agent says."""
         if self._refused is not None:
-            return Ended(AgentOutcome.REFUSED, str(self._refused))
+            return RunEnd(AgentOutcome.REFUSED, str(self._refused))
         if self._account is not None and self._account.ended is not None:
             return self._account.ended
         if completed.timed_out:
-            return Ended(AgentOutcome.TIMED_OUT, f"ended after {self._budget.seconds:g} s")
+            return RunEnd(AgentOutcome.TIMED_OUT, f"ended after {self._budget.seconds:g} s")
         if max(len(completed.stdout), len(completed.stderr)) >= MOST_OUTPUT:
-            return Ended(AgentOutcome.BUDGET, f"it said more than {MOST_OUTPUT >> 20} MB")
-        return said.ended
+            return RunEnd(AgentOutcome.BUDGET, f"it said more than {MOST_OUTPUT >> 20} MB")
+        return report.ended
 
-    def _edited(self, container: AgentContainer) -> tuple[Ended, SpecEdit | None, EditRefused | None]:
+    def _edited(self, container: AgentContainer) -> tuple[RunEnd, SpecEdit | None, EditRefused | None]:
         try:
             edit = self._read(container)
         except EditRefused as refused:
-            return Ended(AgentOutcome.REFUSED, str(refused)), refused.edit, refused
+            return RunEnd(AgentOutcome.REFUSED, str(refused)), refused.edit, refused
         if edit.is_empty or edit.asks_the_same(self._task.edit):
-            return Ended(AgentOutcome.GAVE_UP, edit.reason or "it asks for nothing new"), None, None
-        return Ended(AgentOutcome.EDITED, edit.reason), edit, None
+            return RunEnd(AgentOutcome.GAVE_UP, edit.reason or "it asks for nothing new"), None, None
+        return RunEnd(AgentOutcome.EDITED, edit.reason), edit, None
 
     def _read(self, container: AgentContainer) -> SpecEdit:
         packed = container.workspace(self._places.workspace)

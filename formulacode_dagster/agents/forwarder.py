@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from formulacode_dagster.models.items import Cost
 
 from .bridge import MODEL_SOCKET
-from .limits import Ended, ended_by_answer
+from .limits import RunEnd, ended_by_answer
 from .protocol import AgentBudget, AgentOutcome
 from .wire import KEY_HEADERS, Wire, is_allowed, is_answer, remote_tools, tokens_of
 
@@ -59,15 +59,15 @@ class Account:
         self._lock = threading.Lock()
         self._failures = 0
         self.cost = Cost()
-        self.ended: Ended | None = None
+        self.ended: RunEnd | None = None
 
     def begin(self) -> bool:
         """Whether one more answer may be asked for; otherwise the run is cut."""
         with self._lock:
             if self.ended is None and self.cost.model_calls >= self._budget.turns:
-                self._end(Ended(AgentOutcome.BUDGET, f"{self._budget.turns} answers were asked for"))
+                self._end(RunEnd(AgentOutcome.BUDGET, f"{self._budget.turns} answers were asked for"))
             if self.ended is None and not self._is_left:
-                self._end(Ended(AgentOutcome.BUDGET, self._said))
+                self._end(RunEnd(AgentOutcome.BUDGET, self._budget_detail))
             if self.ended is None:
                 self.cost += Cost(model_calls=1)
             return self.ended is None
@@ -81,7 +81,7 @@ class Account:
             self._failures = 0
             self.cost += Cost(tokens_in=took.given, tokens_out=took.made, dollars=dollars)
             if not self._is_left:
-                self._end(Ended(AgentOutcome.BUDGET, self._said))
+                self._end(RunEnd(AgentOutcome.BUDGET, self._budget_detail))
 
     def fail(self, status: int, headers: dict[str, str], answer: str) -> None:
         """Cut the run after an answer of *status* that no further request will better; 0 for none at all."""
@@ -98,11 +98,11 @@ class Account:
         return tokens < self._budget.tokens and (not has_price or self.cost.dollars < self._budget.dollars)
 
     @property
-    def _said(self) -> str:
+    def _budget_detail(self) -> str:
         cost = self.cost
         return f"{cost.tokens_in} tokens in, {cost.tokens_out} out, {cost.dollars:.2f} dollars are used up"
 
-    def _end(self, ended: Ended) -> None:
+    def _end(self, ended: RunEnd) -> None:
         if self.ended is None:
             self.ended = ended
             # not by this thread, whose caller is what ends

@@ -139,25 +139,25 @@ def _leads_out(word: str) -> bool:
 
 def _of_command(command: PreBuildCommand) -> Iterator[str]:
     program, *arguments = command.argv
-    said = " ".join(command.argv)
+    line = " ".join(command.argv)
     for word in (*command.argv, command.folder):
         parts = PurePosixPath(word).parts
         if not _ARGUMENT.fullmatch(word):
-            yield f"`{said}`: {word!r} is more than a plain argument"
+            yield f"`{line}`: {word!r} is more than a plain argument"
         elif _leads_out(word):
-            yield f"`{said}`: {word!r} leads out of the repository"
+            yield f"`{line}`: {word!r} leads out of the repository"
         elif any(_PLANTED.fullmatch(piece) for part in parts for piece in re.split(r"[=:,]", part)):
-            yield f"`{said}`: {word!r} is nothing that a build makes"
+            yield f"`{line}`: {word!r} is nothing that a build makes"
     is_of_repository = "/" in program
     if not is_of_repository and program not in _PROGRAMS:
-        yield f"`{said}`: {program} is none of {', '.join(sorted(_PROGRAMS))}, nor a file of the repository"
+        yield f"`{line}`: {program} is none of {', '.join(sorted(_PROGRAMS))}, nor a file of the repository"
     if program.startswith("python"):
-        yield from _of_python(said, arguments)
+        yield from _of_python(line, arguments)
 
 
-def _of_python(said: str, arguments: list[str]) -> Iterator[str]:
+def _of_python(line: str, arguments: list[str]) -> Iterator[str]:
     first, second = [*arguments, "", ""][:2]
     if first == "-m" and second not in _MODULES:
-        yield f"`{said}`: {second} is none of the modules {', '.join(sorted(_MODULES))}"
+        yield f"`{line}`: {second} is none of the modules {', '.join(sorted(_MODULES))}"
     elif first != "-m" and (first.startswith("-") or not first.endswith(".py")):
-        yield f"`{said}`: Python is given a file of the repository, or -m and a module"
+        yield f"`{line}`: Python is given a file of the repository, or -m and a module"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from formulacode_dagster.engines.protocol import Completed
 
-from .cli import BASE_URL, INSTALLED, Program, Said, Start, last_json, on_path, version_beside
-from .limits import Ended, ended_by_text
+from .cli import BASE_URL, INSTALLED, AgentReport, Program, Start, last_json, on_path, version_beside
+from .limits import RunEnd, ended_by_text
 from .protocol import AgentBudget, AgentName, AgentOutcome
 from .wire import Wire
 
@@ -44,16 +44,16 @@ class Gemini:
         environment = {"GEMINI_API_KEY": key, "GOOGLE_GEMINI_BASE_URL": BASE_URL}
         return Start(tuple(arguments), environment, {".gemini/settings.json": json.dumps(settings)})
 
-    def read(self, completed: Completed) -> Said:
+    def read(self, completed: Completed) -> AgentReport:
         """Its one object, or the one at the end of stderr that holds an error. It knows no prices."""
         output, errors = (stream.decode(errors="replace") for stream in (completed.stdout, completed.stderr))
         result = last_json(output)
         text = str(result.get("response", ""))
         if completed.rc == 0 and "error" not in result:
-            return Said(None, 0.0, text)
+            return AgentReport(None, 0.0, text)
         if completed.rc == _TURNS_USED_UP:
-            return Said(Ended(AgentOutcome.BUDGET, "its turns are used up"), 0.0, text)
+            return AgentReport(RunEnd(AgentOutcome.BUDGET, "its turns are used up"), 0.0, text)
         failed = json.dumps(result["error"]) if "error" in result else errors[-4000:]
         limited = ended_by_text(failed, now=datetime.now(tz=UTC))
         detail = f"status {completed.rc}: {failed[-300:]}"
-        return Said(limited or Ended(AgentOutcome.CRASHED, detail), 0.0, text or failed)
+        return AgentReport(limited or RunEnd(AgentOutcome.CRASHED, detail), 0.0, text or failed)

@@ -41,28 +41,28 @@ _CLOCK = ("%I:%M %p", "%I %p", "%I%p", "%I:%M%p", "%H:%M")
 
 
 @dataclass(frozen=True)
-class Ended:
-    """Why a run is over before its agent says so."""
+class RunEnd:
+    """How a run of an agent ended, and why, where the host or the agent tells so."""
 
     outcome: AgentOutcome
     detail: str
     until: datetime | None = None
 
 
-def ended_by_answer(status: int, headers: Mapping[str, str], answer: str, *, now: datetime) -> Ended | None:
+def ended_by_answer(status: int, headers: Mapping[str, str], answer: str, *, now: datetime) -> RunEnd | None:
     """What an endpoint's error of *status* means for the run; None where the agent may ask again at once or never."""
-    said = f"HTTP {status}: {_line(answer)}" if status else _line(answer)
+    detail = f"HTTP {status}: {_line(answer)}" if status else _line(answer)
     if status in _BAD_KEY or (status == 400 and _KEY_WORDS.search(answer)):
-        return Ended(AgentOutcome.BAD_KEY, said)
+        return RunEnd(AgentOutcome.BAD_KEY, detail)
     if status == _LIMIT:
         until = until_of_headers(headers, now) or until_of_text(answer, now)
         if until is not None and until - now <= _SHORT:
             return None
-        return Ended(AgentOutcome.LIMITED, said, until)
-    return Ended(AgentOutcome.OVERLOADED, said) if status in _BUSY else None
+        return RunEnd(AgentOutcome.LIMITED, detail, until)
+    return RunEnd(AgentOutcome.OVERLOADED, detail) if status in _BUSY else None
 
 
-def ended_by_text(text: str, *, now: datetime) -> Ended | None:
+def ended_by_text(text: str, *, now: datetime) -> RunEnd | None:
     """What an agent that failed says of its endpoint, where it says anything of it."""
     for words, outcome in (
         (_KEY_WORDS, AgentOutcome.BAD_KEY),
@@ -72,7 +72,7 @@ def ended_by_text(text: str, *, now: datetime) -> Ended | None:
         if match := words.search(text):
             begin = text.rfind("\n", 0, match.start()) + 1
             until = until_of_text(text[begin:], now) if outcome is AgentOutcome.LIMITED else None
-            return Ended(outcome, _line(text[begin:]), until)
+            return RunEnd(outcome, _line(text[begin:]), until)
     return None
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from formulacode_dagster.engines.protocol import Completed
 
-from .cli import INSTALLED, Program, Said, Start, on_path
-from .limits import Ended
+from .cli import INSTALLED, AgentReport, Program, Start, on_path
+from .limits import RunEnd
 from .protocol import AgentBudget, AgentName, AgentOutcome
 
 
@@ -38,10 +38,10 @@ class AnyProgram:
         del budget, model, key
         return Start()
 
-    def read(self, completed: Completed) -> Said:
+    def read(self, completed: Completed) -> AgentReport:
         """What it printed; any status but 0 is a crash."""
         text = completed.stdout.decode(errors="replace")
         if completed.rc == 0:
-            return Said(None, 0.0, text)
-        said = (completed.stderr or completed.stdout).decode(errors="replace").strip()
-        return Said(Ended(AgentOutcome.CRASHED, f"status {completed.rc}: {said[-300:]}"), 0.0, text)
+            return AgentReport(None, 0.0, text)
+        output = (completed.stderr or completed.stdout).decode(errors="replace").strip()
+        return AgentReport(RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {output[-300:]}"), 0.0, text)

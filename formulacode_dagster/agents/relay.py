@@ -65,11 +65,11 @@ class Relay:
 
     def _answer(self, connection: socket.socket) -> None:
         connection.settimeout(REQUEST_SECONDS)
-        said = b""
-        while len(said) <= len(REQUEST) and (chunk := connection.recv(len(REQUEST) + 1)):
-            said += chunk
-        if said != REQUEST:
-            self.refused = EditRefused(EditGate.RELAY, f"the relay was asked for {said[:40]!r}")
+        request = b""
+        while len(request) <= len(REQUEST) and (chunk := connection.recv(len(REQUEST) + 1)):
+            request += chunk
+        if request != REQUEST:
+            self.refused = EditRefused(EditGate.RELAY, f"the relay was asked for {request[:40]!r}")
             self._cut()
             return
         built = self._built()

@@ -90,21 +90,21 @@ def docker_is_dead(end: str) -> bool:
     return _DOCKER_DEAD.search(end) is not None
 
 
-def registry_is_busy(words: str) -> bool:
-    """Whether a registry's *words* say that it cannot answer now, which tells nothing of the image.
+def registry_is_busy(message: str) -> bool:
+    """Whether a registry's *message* says that it cannot answer now, which tells nothing of the image.
 
     One that cannot be reached at all is how a machine without a network sees every registry: there the images that are
     here count.
     """
-    return _REGISTRY_BUSY.search(words) is not None
+    return _REGISTRY_BUSY.search(message) is not None
 
 
-def registry_outage(image: str, words: str) -> OutsideSystemError:
+def registry_outage(image: str, message: str) -> OutsideSystemError:
     """The error for a registry that did not tell whether it has *image*."""
     return OutsideSystemError(
         "registry",
         f"does not tell whether it has {image}",
-        why=last_line(words),
+        why=last_line(message),
         remedy="Run the month again later, log in to the registry, or pull the image",
     )
 

@@ -139,16 +139,16 @@ def _kept(repository: str, root: Path) -> KeptMirror | None:
 def _remove(root: Path, repository: str) -> KeptMirror | None:
     """Remove one mirror; None when somebody uses or makes it, or it is gone."""
     use = Use(mirror_path(root, repository))
-    aside = partial_path(root, repository, "evicted")
+    evicted = partial_path(root, repository, "evicted")
     try:
         with locked(root, repository, 0), use.nobody() as unused:
             if not unused:
                 return None
             gone = KeptMirror(repository, use.size(), use.last())
-            use.mirror.rename(aside)
+            use.mirror.rename(evicted)
     except (Timeout, FileNotFoundError):
         return None
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(evicted, ignore_errors=True)
     return gone
 
 

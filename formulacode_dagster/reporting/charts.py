@@ -158,9 +158,9 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _lost(funnel: Funnel, step: str) -> str:
     losses = funnel.lost_before(step)
-    words = [f"\N{MINUS SIGN}{loss.count:,} {loss.reason.replace('_', ' ')}" for loss in losses[:SHOWN_REASONS]]
+    labels = [f"\N{MINUS SIGN}{loss.count:,} {loss.reason.replace('_', ' ')}" for loss in losses[:SHOWN_REASONS]]
     rest = sum(loss.count for loss in losses[SHOWN_REASONS:])
-    return ", ".join([*words, *([f"\N{MINUS SIGN}{rest:,} others"] if rest else [])])
+    return ", ".join([*labels, *([f"\N{MINUS SIGN}{rest:,} others"] if rest else [])])
 
 
 def _plain(axes: Axes, title: str) -> None:

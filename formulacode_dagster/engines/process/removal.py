@@ -18,17 +18,17 @@ _places = threading.BoundedSemaphore(MOST_WAITING)
 _remover = ThreadPoolExecutor(1, thread_name_prefix="removal")
 
 
-def remove_aside(folder: Path, aside: Path) -> None:
-    """Move *folder* into the folder *aside* at once, and remove it there before this process ends.
+def remove_in_background(folder: Path, removed: Path) -> None:
+    """Move *folder* into the folder *removed* at once, and remove it there before this process ends.
 
     The caller waits for that only where too many wait already, or when the process is to stop.
     """
     if not folder.exists():
         return
-    aside.mkdir(exist_ok=True)
+    removed.mkdir(exist_ok=True)
     # whoever moves a folder elsewhere has to be allowed to write in it
     folder.chmod(stat.S_IRWXU)
-    folder = folder.rename(aside / folder.name)
+    folder = folder.rename(removed / folder.name)
     if stop_request().requested or not _places.acquire(blocking=False):
         remove_tree(folder)
     else:

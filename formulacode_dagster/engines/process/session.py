@@ -19,7 +19,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import recipes
 
 from .layout import SYSTEM_PATH, Layout, subfolders
-from .removal import remove_aside
+from .removal import remove_in_background
 from .sharing import NOTHING_SHARED, SharedFiles, share, share_again
 
 _MARK = "FORMULACODE_SESSION"
@@ -130,7 +130,7 @@ class ProcessSession:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         written = self.shared.written_in(self._layout.folder)
-        remove_aside(self._layout.folder, self._layout.folder.parent.with_name(REMOVED))
+        remove_in_background(self._layout.folder, self._layout.folder.parent.with_name(REMOVED))
         return written
 
     def _environment(self, wanted: Mapping[str, str]) -> dict[str, str]:

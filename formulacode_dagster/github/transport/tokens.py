@@ -21,7 +21,7 @@ SETTING = "GH_TOKENS"
 class _Token:
     position: int
     secret: str = field(repr=False)
-    aside: str = ""
+    set_aside: str = ""
     unfit: dict[Resource, str] = field(default_factory=dict)
     remaining: dict[Resource, int] = field(default_factory=dict)
     uses: int = 0
@@ -156,7 +156,7 @@ class TokenPool:
     def set_aside(self, lease: Lease, reason: str) -> bool:
         """Never choose the token again; *reason* is GitHub's answer. Whether that is news."""
         token = self._tokens[lease.position]
-        is_new, token.aside = not token.aside, reason
+        is_new, token.set_aside = not token.set_aside, reason
         return is_new
 
     def set_aside_for(self, position: int, resource: Resource, reason: str) -> bool:
@@ -169,7 +169,7 @@ class TokenPool:
     def states(self) -> tuple[TokenState, ...]:
         """Every token by name: what it has left, where known, and why it was set aside."""
         return tuple(
-            TokenState(self._name(token), dict(token.remaining), token.aside, dict(token.unfit))
+            TokenState(self._name(token), dict(token.remaining), token.set_aside, dict(token.unfit))
             for token in self._tokens
         )
 
@@ -177,7 +177,7 @@ class TokenPool:
         fit = [token for token in self._tokens if self._is_fit(token, resource)]
         if not fit:
             reasons = "; ".join(
-                f"{self._name(token)}: {token.aside or token.unfit[resource]}" for token in self._tokens
+                f"{self._name(token)}: {token.set_aside or token.unfit[resource]}" for token in self._tokens
             )
             raise ConfigurationError(
                 f"GitHub accepts none of the tokens in {SETTING}", why=reasons, remedy="Replace them by valid ones"
@@ -186,7 +186,7 @@ class TokenPool:
 
     @staticmethod
     def _is_fit(token: _Token, resource: Resource) -> bool:
-        return not token.aside and resource not in token.unfit
+        return not token.set_aside and resource not in token.unfit
 
     @staticmethod
     def _pause(limits: RateLimits, token: _Token, resource: Resource, now: float) -> Pause:

@@ -49,7 +49,7 @@ POLL = 0.02
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandResult:
     """How a run ended and what it told its user."""
 
     succeeded: bool
@@ -149,7 +149,7 @@ class Platform:
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         return {**kept, "FC_HOME": str(self.home), "COLUMNS": "160", **self.settings, **more}
 
-    def fc_data(self, *arguments: str, cwd: Path = ROOT, **more: str) -> Said:
+    def fc_data(self, *arguments: str, cwd: Path = ROOT, **more: str) -> CommandResult:
         """Run `fc-data` in a process of its own to its end."""
         with self.started(*arguments, cwd=cwd, **more) as process:
             return self.ended(process)
@@ -171,12 +171,12 @@ class Platform:
             finally:
                 process.kill()
 
-    def ended(self, process: subprocess.Popen[str]) -> Said:
+    def ended(self, process: subprocess.Popen[str]) -> CommandResult:
         """How *process* ended and what it said."""
         output, _ = process.communicate(timeout=2 * DEADLINE)
-        return Said(process.returncode == 0, plain(output))
+        return CommandResult(process.returncode == 0, plain(output))
 
-    def run(self, *stages: Stage, **options: Any) -> Said:
+    def run(self, *stages: Stage, **options: Any) -> CommandResult:
         """What `fc-data run` does, in this process: each of *stages* with its checks, or the whole month.
 
         What Dagster keeps of it stays in memory; on disk its storage takes as long as most stages of the samples.
@@ -203,7 +203,7 @@ class Platform:
                 # as `cli.main` does
                 console.print(f"error: {error}", highlight=False)
                 ends = [False]
-        return Said(all(ends), plain(written.getvalue()))
+        return CommandResult(all(ends), plain(written.getvalue()))
 
     def entries(self, stage: Stage) -> dict[str, LedgerEntry]:
         """The ledger of a stage, by item."""

@@ -43,7 +43,7 @@ class SampledWork:
         return judged(4.0)
 
 
-class Ended:
+class EndedHarness:
     """A harness by which tests end as *told* of each arm."""
 
     def __init__(self, told):
@@ -108,7 +108,7 @@ def test_a_clock_that_was_changed_is_named(tampered):
 def test_tests_that_passed_before_must_pass(agent, base, reason, monkeypatch):
     monkeypatch.setattr(places, "for_tests", lambda arm: arm)
     grading = Grading(TASK, b"", "")
-    grading._harness = Ended({"agent": agent, "base": base})
+    grading._harness = EndedHarness({"agent": agent, "base": base})
     with pytest.raises(Refused) as refused:
         grading._require_tests({arm: arm for arm in ARMS})
     assert refused.value.reason == reason

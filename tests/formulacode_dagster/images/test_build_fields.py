@@ -179,7 +179,7 @@ def test_a_package_is_built_apart_from_what_it_runs_in_by_setup_py_install(
         assert session.reinstall(timeout=120).ok
 
 
-def test_a_build_aside_leaves_the_first_where_it_is(engine: Engine, pure: Sample, lock: str) -> None:
+def test_a_rebuild_leaves_the_first_image_where_it_is(engine: Engine, pure: Sample, lock: str) -> None:
     spec = make_spec(pure, lock, os_image=OS_IMAGE, repository=f"Acme/{NAME}")
     first = engine.build(spec, Origins(pure.mirror))
     again = engine.build(spec, Origins(pure.mirror), rebuild=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.engines.process import removal
-from formulacode_dagster.engines.process.removal import MOST_WAITING, finish_removals, remove_aside
+from formulacode_dagster.engines.process.removal import MOST_WAITING, finish_removals, remove_in_background
 from formulacode_dagster.engines.process.session import abandoned_sessions, new_session_folder
 
 
@@ -22,25 +22,25 @@ def folder_of(root: Path, name: str) -> Path:
 def test_a_folder_is_out_of_the_way_at_once_and_removed_beside_the_work(tmp_path: Path) -> None:
     hold = threading.Event()
     removal._remover.submit(hold.wait, 30)
-    folder, aside = folder_of(tmp_path, "one"), tmp_path / "removed"
-    remove_aside(folder, aside)
+    folder, removed = folder_of(tmp_path, "one"), tmp_path / "removed"
+    remove_in_background(folder, removed)
     assert not folder.exists()
-    assert (aside / "one" / "locked" / "file").exists(), "nobody waited for it"
+    assert (removed / "one" / "locked" / "file").exists(), "nobody waited for it"
     hold.set()
     finish_removals()
-    assert list(aside.iterdir()) == []
-    remove_aside(folder, aside)  # what is gone is gone
+    assert list(removed.iterdir()) == []
+    remove_in_background(folder, removed)  # what is gone is gone
 
 
 def test_whoever_comes_when_too_many_wait_removes_the_folder_itself(tmp_path: Path) -> None:
-    hold, aside = threading.Event(), tmp_path / "removed"
+    hold, removed = threading.Event(), tmp_path / "removed"
     removal._remover.submit(hold.wait, 30)
     for number in range(MOST_WAITING + 1):
-        remove_aside(folder_of(tmp_path, f"{number}"), aside)
-    assert sorted(path.name for path in aside.iterdir()) == [f"{number}" for number in range(MOST_WAITING)]
+        remove_in_background(folder_of(tmp_path, f"{number}"), removed)
+    assert sorted(path.name for path in removed.iterdir()) == [f"{number}" for number in range(MOST_WAITING)]
     hold.set()
     finish_removals()
-    assert list(aside.iterdir()) == []
+    assert list(removed.iterdir()) == []
     assert removal._places._value == MOST_WAITING
 
 
@@ -56,7 +56,7 @@ def test_a_folder_that_cannot_be_removed_is_told_and_found_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(removal, "remove_tree", broken)
-        remove_aside(folder, tmp_path / "removed")
+        remove_in_background(folder, tmp_path / "removed")
         finish_removals()
     assert "could not be removed" in caplog.text
     assert removal._places._value == MOST_WAITING
