@@ -84,6 +84,7 @@ def test_arms_are_built_in_the_turn_of_builds_and_timed_in_another_one_after_it(
 
 
 @pytest.mark.slow
+@pytest.mark.variant("objects that a build makes", most=1)
 @pytest.mark.parametrize(
     ("objects_by", "unit", "reinstalls"),
     [

@@ -26,8 +26,6 @@ from tests.support.git_world import BareRepository
 # what its fixtures make is made in one process
 pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
 
-FASTER = pytest.mark.variant("compiled code that is faster", most=1)
-NOT_FASTER = pytest.mark.variant("compiled code that is not faster", most=1)
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
 PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(Look(units=5, alpha=0.05),))
 """Five builds an arm: the fewest that can be significant."""
@@ -302,7 +300,12 @@ def measure(tmp_path, git_patch, pull_request) -> Measure:
     return run
 
 
-@FASTER
+def of_image(case: str) -> pytest.MarkDecorator:
+    """Mark a test of *case*: a run takes those of one, for which one image is built."""
+    return pytest.mark.variant("what is measured in an image", most=1, case=case)
+
+
+@of_image("faster C")
 def test_a_faster_c_extension_is_rebuilt_and_measured_faster_and_so_it_is_again(measure, with_c):
     """Failure 46: without the rebuild every task with compiled code measures 1.0x."""
     measured = measure(with_c, {"src/tinyc/_fast.c": FAST_C})
@@ -329,7 +332,7 @@ def require_faster_over_builds(measured, log):
     assert "linked again" not in log
 
 
-@NOT_FASTER
+@of_image("C that is not faster")
 def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure, with_c):
     with pytest.raises(Rejection) as rejection:
         measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("PyLong_FromLong(1)", "PyLong_FromLong(2)")})
@@ -337,7 +340,7 @@ def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure, with_c):
     assert "coverage of the base tells of src/tinyc/_fast.c" in rejection.value.log
 
 
-@NOT_FASTER
+@of_image("C that is not faster")
 def test_c_that_no_benchmark_reaches_is_reached_by_what_the_authors_wrote_down(measure, with_c):
     body = "```python\nfrom tinyc import _fast\n_fast.never(0)\n```\n```python\nimport tinyc\ntinyc.total(5)\n```\n"
     same = SLOW_C.replace("return PyLong_FromLong(1)", "volatile long one = 1;\n    return PyLong_FromLong(one)")
@@ -348,21 +351,21 @@ def test_c_that_no_benchmark_reaches_is_reached_by_what_the_authors_wrote_down(m
     assert len(measured.provenance.adapted) == 2
 
 
-@FASTER
+@of_image("Cython")
 def test_benchmarks_of_faster_cython_are_found_by_its_lines(measure, with_cython):
     measured = measure(with_cython, {"src/tinyc/_cubes.pyx": FAST_CYTHON})
     assert [result.benchmark for result in measured.results] == ["bench.time_cubes"], measure.log
     assert measured.is_faster, measure.log
 
 
-@FASTER
+@of_image("Rust")
 def test_benchmarks_of_faster_rust_are_found_by_its_lines(measure, with_rust):
     measured = measure(with_rust, {"src/lib.rs": FAST_RUST})
     assert [result.benchmark for result in measured.results] == ["bench.time_steps"], measure.log
     assert measured.is_faster, measure.log
 
 
-@NOT_FASTER
+@of_image("Rust")
 def test_rust_that_no_benchmark_reaches_is_no_relevant_change(measure, with_rust):
     with pytest.raises(Rejection) as rejection:
         measure(with_rust, {"src/lib.rs": SLOW_RUST.replace("n + 1\n", "n + 2\n")})
@@ -370,7 +373,7 @@ def test_rust_that_no_benchmark_reaches_is_no_relevant_change(measure, with_rust
     assert "coverage of the oracle tells of src/lib.rs" in rejection.value.log
 
 
-@NOT_FASTER
+@of_image("C that is not faster")
 def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(measure, with_c):
     measured = measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("volatile", "/* kept */ volatile")})
     assert measured.rule.unit is Unit.PROCESS
@@ -378,7 +381,7 @@ def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(meas
     assert measured.verdict is not Verdict.FASTER
 
 
-@FASTER
+@of_image("Python beside C")
 def test_a_faster_python_function_beside_other_flags_of_the_compiler_is_measured_over_builds(measure, with_c):
     flags = FILES["setup.py"].replace('_fast.c"])', '_fast.c"], extra_compile_args=["-O1"])')
     measured = measure(with_c, {"src/tinyc/__init__.py": FAST_PYTHON, "setup.py": flags})
@@ -388,6 +391,7 @@ def test_a_faster_python_function_beside_other_flags_of_the_compiler_is_measured
         assert len({sample.objects for sample in measured.results[0].samples if sample.arm is arm}) == 5
 
 
+@of_image("Python beside C")
 def test_a_faster_python_function_is_found_where_it_is_installed(measure, with_c):
     measured = measure(with_c, {"src/tinyc/__init__.py": FAST_PYTHON})
     assert [result.benchmark for result in measured.results] == ["bench.time_squares"]
@@ -395,6 +399,7 @@ def test_a_faster_python_function_is_found_where_it_is_installed(measure, with_c
     assert measured.speedup > 5
 
 
+@of_image("Python beside C")
 def test_a_patch_that_saves_memory_is_faster_by_its_memory(measure, with_c):
     """What it tracks stays as it is."""
     plan = PLAN.model_copy(update={"looks": (Look(units=6, alpha=0.05),)})
@@ -413,6 +418,7 @@ def test_a_patch_that_saves_memory_is_faster_by_its_memory(measure, with_c):
     assert measured.rule.metrics == (Metric.PEAK_MEMORY, Metric.TRACKED)
 
 
+@of_image("faster C")
 def test_comments_are_no_relevant_change(measure, with_c):
     with pytest.raises(Rejection) as rejection:
         measure(with_c, {"src/tinyc/__init__.py": SLOW_PYTHON.replace("return found", "return found  # all of them")})

@@ -12,7 +12,7 @@ from formulacode_dagster.workloads.written import Draft
 from sandbox.model.benchmarks import write_benchmark
 from tests.support.small_measurement import CORE, FASTER, FILES
 
-WHERE_NO_SUITE_SERVES = pytest.mark.variant("what is timed where no suite executes the change", most=2)
+WHERE_NO_SUITE_SERVES = pytest.mark.variant("what is timed where no suite executes the change", most=1)
 
 
 @WHERE_NO_SUITE_SERVES
