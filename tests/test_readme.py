@@ -25,6 +25,7 @@ from tests.support.documents import CONTRIBUTING, PAGES, ROOT, USERS_TEXT, block
 from tests.support.expected_outcomes import expected_outcomes
 
 MONTH, ITEM = "2026-02", "sample-org/gridpath#12"
+README_LINES = 165
 
 HERE = "tests/test_readme.py::test_a_cheap_command_does_what_it_says"
 ACCEPT = 'fc-data accept --month 2026-02 --stage images --by "Ada Byron" --reason "their mirror is gone for good"'
@@ -294,6 +295,10 @@ def test_every_file_that_is_named_is_there(text: str) -> None:
         name for name in {*quoted} - made_at_run_time - examples if not any((base / name).exists() for base in bases)
     ]
     assert missing == []
+
+
+def test_the_readme_keeps_to_what_users_need() -> None:
+    assert len(PAGES[ROOT / "README.md"].splitlines()) <= README_LINES, "what it tells beyond that belongs to docs/"
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:
