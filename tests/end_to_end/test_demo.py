@@ -52,7 +52,8 @@ def test_every_sample_ends_as_its_definition_says(demo, demo_database, month) ->
         expected.item: (expected.last_stage, expected.state, expected.reason)
         for expected in expected_outcomes(month, DEMO)
     }
-    assert found == wanted
+    others = [item for item in wanted if found[item] != wanted[item] and "#" in item]
+    assert found == wanted, "\n".join(demo.fc_data("why", item).stdout for item in others)
 
 
 @pytest.mark.parametrize("month", DEMO_MONTHS)
