@@ -30,7 +30,7 @@ def dataset(demo):
 
 
 def test_a_task_is_confirmed_from_its_row_and_its_image(demo, new_home, dataset) -> None:
-    (command,) = re.findall(r"^\.venv/bin/fc-data (replay --month 2026-02)$", USERS_TEXT, flags=re.MULTILINE)
+    (command,) = re.findall(r"^\.venv/bin/fc-data (replay --month 2026-02) +#", USERS_TEXT, flags=re.MULTILINE)
     # what a registry is to Docker: of the other home nothing but its images is there
     builds = new_home.home / "builds"
     builds.mkdir(parents=True)
