@@ -1,4 +1,4 @@
-"""deploy/celery installed as a user installs it, on a machine of its own that systemd runs."""
+"""deploy/celery installed where deploy/systemd is, as a user installs it, on a machine of its own that systemd runs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.docker import image_is_here
 from tests.support.sampling import TAKES_MINUTES
 from tests.support.sharing import RunFolder
-from tests.support.systemd_machine import SERVICES, STAND_IN, SystemdMachine, booted
+from tests.support.systemd_machine import SERVICES, SystemdMachine, booted
 from tests.support.waiting import until
 
 pytestmark = [
@@ -26,17 +25,16 @@ MONTH = "2026-01"
 
 @pytest.fixture
 def machine(run_folder: RunFolder, worker_id: str) -> Iterator[SystemdMachine]:
-    if not image_is_here(STAND_IN):
-        pytest.skip(f"run .ci/make-service-images: {STAND_IN} is not here")
     with booted(f"fc-test-{run_folder.uid}-{worker_id}-celery") as started:
-        started.install("celery")
-        started.ask_a_sandbox()
+        started.install("systemd")
+        started.set_up_sandbox()
         yield started
 
 
 def test_runs_go_to_workers_of_celery_once_these_are_installed_and_all_of_it_ends_together(
     machine: SystemdMachine,
 ) -> None:
+    machine.install("celery")
     assert machine.states((*WORKERS, HOUSEKEEPING)) == dict.fromkeys((*WORKERS, HOUSEKEEPING), "active")
     run = machine.ui.launch_month("repositories_only", MONTH)
     assert machine.ui.wait_for_run(run) == "SUCCESS", machine.journal()

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.docker import image_is_here
 from tests.support.sampling import TAKES_MINUTES
 from tests.support.sharing import RunFolder
-from tests.support.systemd_machine import SERVICES, SETTINGS, STAND_IN, SystemdMachine, booted
+from tests.support.systemd_machine import SERVICES, SETTINGS, SystemdMachine, booted
 from tests.support.waiting import until
 
 pytestmark = [
@@ -25,15 +24,15 @@ MONTH, NEXT_MONTH = "2026-01", "2026-02"
 
 @pytest.fixture(scope="module")
 def machine(run_folder: RunFolder, worker_id: str) -> Iterator[SystemdMachine]:
-    if not image_is_here(STAND_IN):
-        pytest.skip(f"run .ci/make-service-images: {STAND_IN} is not here")
     with booted(f"fc-test-{run_folder.uid}-{worker_id}-systemd") as started:
         started.run("systemctl", "stop", "postgresql")
         # fails, which the next one makes good
         started.install("systemd", is_expected=False)
         started.run("systemctl", "start", "postgresql")
         started.install("systemd")
-        started.ask_a_sandbox()
+        started.set_up_sandbox()
+        started.run("systemctl", "restart", "formulacode.target")
+        started.wait_until_healthy()
         yield started
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pytest
 import uv
 
 from tests.support.demo import Ui
 from tests.support.deployments import DEPLOY
-from tests.support.docker import ca_bundle
+from tests.support.docker import ca_bundle, image_is_here
 from tests.support.waiting import until
 
 STAND_IN = "fc-service:machine"
@@ -48,8 +49,8 @@ class SystemdMachine:
         """Install what `deploy/` has for *part*, as a user does."""
         self.run(f"{CHECKOUT}/deploy/{part}/install.sh", is_expected=is_expected)
 
-    def ask_a_sandbox(self) -> None:
-        """Start the unit `sandbox`, let the platform take it for GitHub, and wait until that is healthy."""
+    def set_up_sandbox(self) -> None:
+        """Start the unit `sandbox`, which services take for GitHub once they are started again."""
         self.run(
             "systemd-run", "--quiet", "--unit", "sandbox", "--uid", "formulacode", "--setenv", "FC_HOME=.",
             "--working-directory", "/var/lib/formulacode",
@@ -60,8 +61,6 @@ class SystemdMachine:
             GH_TOKENS="sandbox", FC_MINIMUM_STARS="0", FC_LANGUAGES="any",
             FC_LISTEN_HOST="0.0.0.0",  # noqa: S104 - of the container, where the test asks the UI
         )  # fmt: skip
-        self.run("systemctl", "restart", "formulacode.target")
-        self.wait_until_healthy()
 
     def wait_until_healthy(self) -> None:
         """Wait until the platform's own question for its health is answered well."""
@@ -101,6 +100,8 @@ class SystemdMachine:
 @contextmanager
 def booted(name: str) -> Iterator[SystemdMachine]:
     """A machine with Postgres, Redis, uv and this checkout, once systemd has started it; nothing is left of it."""
+    if not image_is_here(STAND_IN):
+        pytest.skip(f"run .ci/make-service-images: {STAND_IN} is not here")
     uv_bin = uv.find_uv_bin()
     cache = subprocess.run([uv_bin, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
     mounted = {uv_bin: "/usr/local/bin/uv:ro", cache: "/root/.cache/uv", str(DEPLOY.parent): f"{CHECKOUT}:ro"}
