@@ -94,7 +94,8 @@ def receiving_mail(scheme: str = "smtp", trust: ssl.SSLContext | None = None) ->
     try:
         yield box
     finally:
-        server.close()
+        # in the loop's own thread: in another, a connection that ends meanwhile closes it a second time
+        loop.call_soon_threadsafe(server.close)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         for task in asyncio.all_tasks(loop):
