@@ -6,8 +6,8 @@ it: the package is installed plainly, so nothing in it points back, and a rebuil
 It protects the host's state from honest code, not the host from hostile code: everything runs as the user who runs
 this. Where the kernel allows it, that is in a user namespace of its own, from where no process outside can be looked
 into: they hold tokens. There is no network while the package is built nor in a session where the kernel allows an
-unprivileged network namespace (`isolates_network` says so), and there are limits on memory, processor time, processes
-and file size.
+unprivileged network namespace (`isolates_network` says so), and there are limits on memory, processor time, file size
+and, unless it is root who runs this, processes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import marshal
 import os
 import resource
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.engines import confine
 from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.models.image import ResourceLimits
 
@@ -94,6 +96,44 @@ def test_memory_is_limited(tmp_path: Path) -> None:
     done = run_bounded(argv, timeout=20, bounds=bounds, environment=ENVIRONMENT, cwd=tmp_path)
     assert not done.ok
     assert b"MemoryError" in done.stderr
+
+
+FORK = """
+import os, time
+started = 0
+try:
+    while started < 200:
+        if os.fork() == 0:
+            time.sleep(60)
+        started += 1
+except BlockingIOError:
+    print(started)
+"""
+
+
+def test_the_processes_of_a_user_are_limited() -> None:
+    limits = {"nice": 0, "cpus": 1, "memory_bytes": 1 << 30, "processes": 16, "cpu_seconds": 20, "file_bytes": 1 << 20}
+    reading, writing = os.pipe()
+    # root is not limited, and an interpreter of root's need not be anybody's
+    is_root = os.getuid() == 0
+    python = "/usr/bin/python3" if is_root else sys.executable
+    task = {
+        "argv": [python, "-c", FORK],
+        "lifeline": reading,
+        "isolate_network": False,
+        "apart": True,
+        "limits": limits,
+    }
+    done = subprocess.run(
+        [python, "-I", "-S", "-c", Path(confine.__file__).read_text(), marshal.dumps({**task, "limits": limits}).hex()],
+        **({"user": 65534, "group": 65534, "extra_groups": ()} if is_root else {}),
+        pass_fds=(reading,),
+        capture_output=True,
+        check=False,
+    )
+    os.close(reading)
+    os.close(writing)
+    assert (done.stdout, done.stderr) == (b"15\n", b"")
 
 
 def test_a_command_that_does_not_exist_says_so(tmp_path: Path) -> None:
