@@ -31,6 +31,8 @@ HARNESS = f"{TOOLS}/harness"
 TESTS = f"{TOOLS}/tests"
 IDLE_PROCESSES = 2
 """The init process and the `sleep` that keeps the container."""
+DEFUNCT = "<defunct>"
+"""In the command, which `ps -ef` tells last, of what has ended and is only to be heard of yet."""
 
 
 class DockerSession:
@@ -121,9 +123,10 @@ class DockerSession:
 
         with self._daemon.watched(f"look after {argv[0]}"):
             try:
-                # one that is just ending answers, and lists nothing
-                running = self._container.top()["Processes"] or []
-                if not running:
+                listed = self._container.top()["Processes"] or []
+                running = [process for process in listed if DEFUNCT not in process[-1]]
+                # one that is just ending answers, and lists what is left, or nothing
+                if len(running) < IDLE_PROCESSES:
                     raise _gone(argv[0])
                 if done.timed_out or len(running) > IDLE_PROCESSES:
                     # A signal from inside could be dodged; the end of the container's processes cannot.

@@ -189,11 +189,13 @@ def test_code_that_ends_its_container_fails_its_item(docker: DockerEngine, image
     assert containers(docker, f"suicide-{MARK}") == []
 
 
-def test_a_container_that_is_just_ending_and_lists_no_process_has_ended(
-    docker: DockerEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("listed", [None, ["docker-init"], ["docker-init", "[sleep] <defunct>"]])
+def test_a_container_that_is_just_ending_has_ended(
+    docker: DockerEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch, listed: list[str] | None
 ) -> None:
+    rows = listed and [["root", "1", "0", "0", "12:00", "?", "00:00:00", command] for command in listed]
     with docker.session(image, run_id=f"ending-{MARK}") as session:
-        monkeypatch.setattr(session._container, "top", lambda: {"Processes": None})
+        monkeypatch.setattr(session._container, "top", lambda: {"Processes": rows})
         with pytest.raises(ItemFailure, match="container ended"):
             session.run(["true"], timeout=30)
 
