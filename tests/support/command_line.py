@@ -1,4 +1,4 @@
-"""`fc-data` in the process of the test, where it costs no second of imports."""
+"""`fc-data` in the process of the test, where it costs no second of imports, or in one of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+FC_DATA = Path(sys.executable).with_name("fc-data")
 _KEPT = ("PATH", "SSL_CERT_FILE")
 FcData = Callable[..., subprocess.CompletedProcess[str]]
 """`call_fc_data(*arguments, **settings)`: how it ended and what it printed."""
@@ -48,3 +49,25 @@ def call_fc_data(
     yield call
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+def run_fc_data(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run `fc-data` as a process in *folder*, with nothing set but what is given: `call_fc_data` is faster."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "FC_HOME": str(folder / "home"), **settings}
+    return subprocess.run(
+        [str(FC_DATA), *arguments],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def complaint(answer: subprocess.CompletedProcess[str]) -> str:
+    """The one line of a known error."""
+    assert (answer.returncode, answer.stdout) == (1, ""), answer
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")

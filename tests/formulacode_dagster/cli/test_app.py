@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -17,40 +16,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from formulacode_dagster.cli.app import app
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.blobs import put_log
-from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.migrations import read_migrations
-from formulacode_dagster.store.spending import Spent, add_spending
-from resources.documentation import SETTINGS
-from tests.support.command_line import FcData
+from tests.support.command_line import FC_DATA, FcData, complaint, run_fc_data
 
-FC_DATA = Path(sys.executable).with_name("fc-data")
 COMMANDS = get_command(app).commands
 MONTH = "2026-02"
-
-
-def process(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run `fc-data` as a process in *folder*, with nothing set but what is given: `call_fc_data` is faster."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "FC_HOME": str(folder / "home"), **settings}
-    return subprocess.run(
-        [str(FC_DATA), *arguments],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def complaint(answer: subprocess.CompletedProcess[str]) -> str:
-    """The one line of a known error."""
-    assert (answer.returncode, answer.stdout) == (1, ""), answer
-    (line,) = answer.stderr.splitlines()
-    assert line.startswith("error: ")
-    return line.removeprefix("error: ")
 
 
 def helped(*arguments: str) -> str:
@@ -139,7 +109,7 @@ def test_the_help_of_a_command_says_what_it_does_what_it_takes_and_the_defaults(
 
 @pytest.mark.slow
 def test_without_a_command_there_is_help(tmp_path: Path) -> None:
-    answer = process(tmp_path)
+    answer = run_fc_data(tmp_path)
     assert answer.returncode == 0
     assert "One pull request, or one repository" in answer.stdout
     assert answer.stderr == ""
@@ -244,169 +214,3 @@ def test_pools_are_set_once(call_fc_data: FcData) -> None:
     limits = {"github": 2, "llm": 2, "build": 1, "measure": 1}
     assert first.stdout.splitlines() == [f"{name}: {limit} (set now)" for name, limit in limits.items()]
     assert second.stdout.splitlines() == [f"{name}: {limit}" for name, limit in limits.items()]
-
-
-def findings(answer: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
-    """Health and text by system."""
-    lines = [line.split(maxsplit=2) for line in answer.stdout.splitlines()]
-    return {system: (health, text) for health, system, text in lines}
-
-
-@pytest.mark.slow
-def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
-    answer = process(tmp_path, "preflight", FC_ENGINE="process")
-    found = findings(answer)
-    assert (answer.returncode, answer.stderr) == (0, "")
-    asked = ["github", "llm", "containers", "agents", "registry", "hub", "alerts"]
-    assert list(found) == ["programs", "settings", "postgres", *asked]
-    for system, health, said in (
-        ("programs", "ok", "git, cc and make are on PATH"),
-        ("settings", "ok", f"2 of {len(SETTINGS)} are set"),
-        ("postgres", "ok", "answers and is up to date"),
-        ("github", "warning", "GH_TOKENS is empty; code search and GraphQL need a token"),
-        ("llm", "warning", "LLM_API_KEY and LLM_MODEL must be set before anything is classified"),
-        ("containers", "ok", "interpreters: 3."),
-        ("agents", "ok", "FC_AGENT=none: none is asked"),
-        ("registry", "ok", "FC_REGISTRY_URL is empty: images are built and measured, not published"),
-        ("hub", "ok", f"{tmp_path}/home/dataset answers, 0 releases"),
-        ("alerts", "ok", "nobody is told of failures"),
-    ):
-        assert found[system][0] == health, system
-        assert said in found[system][1]
-
-
-def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
-    tmp_path: Path, call_fc_data: FcData
-) -> None:
-    dead = "127.0.0.1:1"
-    answer = call_fc_data(
-        "preflight",
-        PATH=str(tmp_path),
-        FC_DATABASE_URL=f"postgresql://u:secret-word@{dead}/d",
-        LLM_BASE_URL=f"http://{dead}/v1",
-        LLM_API_KEY="secret-word",
-        LLM_MODEL="m",
-        FC_CA_BUNDLE="/no/such.pem",
-        FC_REGISTRY_URL=dead,
-        HF_ENDPOINT=f"http://{dead}",
-        HF_DATASET="a/b",
-        HF_TOKEN="secret-word",
-        FC_AGENT="claude",
-        FC_AGENT_API_KEY="secret-word",
-        FC_ALERT_WEBHOOK="https://example.org/secret-word",
-    )
-    found = findings(answer)
-    assert answer.returncode == 1
-    assert "Traceback" not in answer.stderr
-    assert "secret-word" not in answer.stdout + answer.stderr
-    assert {system for system, (health, _) in found.items() if health == "broken"} == set(found) - {
-        "settings",
-        "github",
-        "alerts",
-    }
-    for system, said in (
-        ("programs", "git, cc, make not found on PATH. Install it"),
-        ("postgres", "Start it or fix FC_DATABASE_URL"),
-        ("llm", "Start it, or fix LLM_BASE_URL"),
-        ("containers", "FC_CA_BUNDLE names /no/such.pem, which is no file. Name a PEM file"),
-        ("agents", "FC_AGENT=claude: claude is not on PATH. Install it"),
-        ("registry", "Start it, or fix FC_REGISTRY_URL"),
-        ("hub", "HF_ENDPOINT"),
-        ("alerts", "failures are told by webhook"),
-    ):
-        assert said in found[system][1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("helpers", "pooler", "health"), [(0, "false", "ok"), (9, "false", "warning"), (9, "true", "ok")]
-)
-def test_preflight_warns_of_helpers_that_the_server_has_no_connections_for(
-    helpers: int, pooler: str, health: str, database: Database, database_url: str, call_fc_data: FcData
-) -> None:
-    most = database.room() // 10
-    answer = call_fc_data(
-        "preflight",
-        FC_DATABASE_URL=database_url,
-        FC_DATABASE_BEHIND_POOLER=pooler,
-        FC_DATABASE_CONNECTIONS=str(most + 1),
-        FC_HELPER_RUNS=str(helpers),
-    )
-    found, said = findings(answer)["postgres"]
-    assert found == health
-    assert (f"set FC_DATABASE_CONNECTIONS to {most} at most" in said) == (health == "warning")
-
-
-def test_preflight_with_settings_that_cannot_be_names_them_all_and_asks_nobody(call_fc_data: FcData) -> None:
-    answer = call_fc_data("preflight", FC_CPUS="many", LLM_SECONDS="0")
-    found = findings(answer)
-    assert (answer.returncode, answer.stderr) == (1, "")
-    assert {system: health for system, (health, _) in found.items()} == {"programs": "ok", "settings": "broken"}
-    assert found["settings"][1].startswith("LLM_SECONDS is '0'; FC_CPUS is 'many'. Write a whole number, 1 or more for")
-
-
-@pytest.fixture
-def told(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Database:
-    """A database with one pull request's story, which the settings name."""
-
-    def entry(stage: Stage, state: ItemState, reason: str = "", **fields: object) -> LedgerEntry:
-        facts = {"stage": stage, "month": MONTH, "item": "a/b#1", "state": state, "reason": reason, "run_id": "r"}
-        return LedgerEntry.model_validate({**facts, **fields})
-
-    cost = Cost(tokens_in=900, model_calls=1)
-    with database.transaction() as connection:
-        add_spending(connection, [Spent(MONTH, Stage.CLASSIFICATIONS, "r", cost, "a/b#1")])
-        ledger.record(
-            connection,
-            [
-                entry(Stage.PULL_REQUESTS, ItemState.DONE, detail="squash, 1 files, 300 bytes"),
-                entry(Stage.CLASSIFICATIONS, ItemState.DONE, cost=cost),
-                entry(Stage.IMAGES, ItemState.FAILED, "build", detail="does not build", log_tail="[/gcc] error"),
-            ],
-        )
-        put_log(
-            connection,
-            stage=Stage.IMAGES,
-            month=MONTH,
-            item="a/b#1",
-            attempt=1,
-            state=ItemState.FAILED,
-            run_id="r",
-            text="the whole log\n[/gcc] error\n",
-        )
-    monkeypatch.setenv("FC_DATABASE_URL", database_url)
-    return database
-
-
-def invoke(*arguments: str) -> str:
-    answer = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
-    assert answer.exit_code == 0
-    return answer.output
-
-
-def test_why_tells_the_whole_story(told: Database) -> None:
-    text = invoke("why", "a/b#1")
-    for said in ("pull_requests", "squash, 1 files, 300 bytes", "'tokens_in': 900", "failed (build)", "[/gcc] error"):
-        assert said in text
-    assert "the whole log" not in text
-
-
-def test_why_prints_the_log_of_a_stage_that_kept_one(told: Database) -> None:
-    assert invoke("why", "a/b#1", "--log", "images").rstrip().endswith("the whole log\n[/gcc] error")
-    assert "no log of measurements was kept" in invoke("why", "a/b#1", "--log", "measurements")
-
-
-def test_the_funnel_is_shown(told: Database) -> None:
-    text = invoke("funnel", "--month", MONTH)
-    assert "Funnel of 2026-02" in text
-    assert "build" in text
-    assert "900 tokens in 1 model calls" in " ".join(text.split())
-
-
-def test_what_nobody_ran_is_no_empty_funnel_and_no_empty_story(
-    told: Database, database_url: str, call_fc_data: FcData
-) -> None:
-    unknown = call_fc_data("funnel", "--month", "2026-01", FC_DATABASE_URL=database_url)
-    assert complaint(unknown) == "nothing is known of 2026-01. Run it first: fc-data run --month 2026-01"
-    nobody = call_fc_data("why", "a/b#2", FC_DATABASE_URL=database_url)
-    assert "nothing is known of a/b#2. Run its month first" in complaint(nobody)

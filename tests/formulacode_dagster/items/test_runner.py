@@ -3,14 +3,13 @@ from __future__ import annotations
 import ast
 import asyncio
 import errno
-import threading
 from collections.abc import Sequence
 
 import pytest
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from formulacode_dagster.items.pending import MAX_ATTEMPTS
-from formulacode_dagster.items.runner import KEEP_SECONDS, KEPT_AT_ONCE, in_thread, run_items
+from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, RunOptions, Stage
@@ -19,9 +18,7 @@ from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import get_log
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.spending import spending_of
-from formulacode_dagster.store.tables import SPENDING
-
-MONTH = "2026-02"
+from tests.support.entries import MONTH, states_of
 
 
 class Kept:
@@ -54,21 +51,6 @@ def run(
     items = [WorkItem(name, inputs, name) for name in names]
     stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", options)
     return asyncio.run(run_items(stage_run, items, in_thread(work), kept))
-
-
-class Clock:
-    """Stands still but for what a test adds."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-def states(database: Database) -> dict[str, ItemState]:
-    with database.transaction() as connection:
-        return {entry.item: entry.state for entry in ledger.entries_of(connection, MONTH, Stage.IMAGES)}
 
 
 @pytest.mark.parametrize("source", ["-" * 100_000 + "1", "a." * 100_000 + "b"], ids=["MemoryError", "RecursionError"])
@@ -173,9 +155,9 @@ def test_a_dead_system_stops_the_stage_keeps_what_is_done_and_the_next_run_finis
             options=RunOptions(max_concurrency=1),
             trouble={"a/b#4": OutsideSystemError("docker", "no daemon")},
         )
-    assert states(database) == dict.fromkeys(["a/b#1", "a/b#2", "a/b#3"], ItemState.DONE)
+    assert states_of(database, Stage.IMAGES) == dict.fromkeys(["a/b#1", "a/b#2", "a/b#3"], ItemState.DONE)
     run(database, names, kept)
-    assert set(states(database).values()) == {ItemState.DONE}
+    assert set(states_of(database, Stage.IMAGES).values()) == {ItemState.DONE}
     assert kept.seen.count("a/b#1") == 1
 
 
@@ -188,7 +170,7 @@ def test_what_no_item_would_fare_better_with_stops_the_stage_and_is_no_items_fai
     kept = Kept()
     with pytest.raises((ConfigurationError, OutsideSystemError), match=r"no token|disk: no space left for a/b#2"):
         run(database, ["a/b#1", "a/b#2"], kept, options=RunOptions(max_concurrency=1), trouble={"a/b#2": trouble})
-    assert states(database) == {"a/b#1": ItemState.DONE}
+    assert states_of(database, Stage.IMAGES) == {"a/b#1": ItemState.DONE}
 
 
 def test_transient_failures_are_tried_again_but_not_for_ever_and_permanent_ones_are_not(database: Database) -> None:
@@ -211,23 +193,23 @@ def test_what_a_dead_system_let_fail_may_be_tried_again_however_often_it_was_dea
     for _ in range(MAX_ATTEMPTS + 2):
         with pytest.raises(OutsideSystemError):
             run(database, list(trouble), Kept(), options=RunOptions(max_concurrency=1), trouble=trouble)
-    assert states(database) == {"a/b#1": ItemState.FAILED}
+    assert states_of(database, Stage.IMAGES) == {"a/b#1": ItemState.FAILED}
     run(database, list(trouble), Kept())
-    assert set(states(database).values()) == {ItemState.DONE}
+    assert set(states_of(database, Stage.IMAGES).values()) == {ItemState.DONE}
 
 
 def test_only_and_limit_leave_the_rest_skipped_without_undoing_it(database: Database) -> None:
     kept = Kept()
     names = ["a/b#1", "a/b#2", "c/d#1"]
     run(database, names, kept, options=RunOptions(only=("a/b#2",)))
-    assert {name: state.value for name, state in states(database).items()} == {
+    assert {name: state.value for name, state in states_of(database, Stage.IMAGES).items()} == {
         "a/b#1": "skipped",
         "a/b#2": "done",
         "c/d#1": "skipped",
     }
     run(database, names, kept, options=RunOptions(limit_per_repository=1))
     assert kept.seen == ["a/b#2", "a/b#1", "c/d#1"]
-    assert set(states(database).values()) == {ItemState.DONE}
+    assert set(states_of(database, Stage.IMAGES).values()) == {ItemState.DONE}
 
 
 def test_what_is_to_be_redone_is_pending_whatever_the_ledger_says(database: Database) -> None:
@@ -247,7 +229,7 @@ def test_a_dry_run_names_what_it_would_do_and_writes_nothing(database: Database)
     kept = Kept()
     summary = run(database, ["a/b#1"], kept, options=RunOptions(dry_run=True))
     assert summary.would_do == ("a/b#1",)
-    assert states(database) == {}
+    assert states_of(database, Stage.IMAGES) == {}
     assert kept.seen == []
 
 
@@ -255,27 +237,13 @@ def test_items_that_left_the_month_leave_the_ledger(database: Database) -> None:
     kept = Kept()
     run(database, ["a/b#1", "a/b#2"], kept)
     run(database, ["a/b#2"], kept)
-    assert list(states(database)) == ["a/b#2"]
+    assert list(states_of(database, Stage.IMAGES)) == ["a/b#2"]
 
 
 def test_whole_logs_are_kept_by_attempt(database: Database) -> None:
     run(database, ["a/b#1"], Kept())
     with database.transaction() as connection:
         assert get_log(connection, stage=Stage.IMAGES, month=MONTH, item="a/b#1") == "log of a/b#1"
-
-
-def test_a_result_that_cannot_be_saved_is_not_recorded_as_done(database: Database) -> None:
-    def refuse(connection: Connection, values: Sequence[str]) -> None:
-        raise OutsideSystemError("postgres", "gone")
-
-    async def work(item: WorkItem[str]) -> Outcome[str]:
-        return Outcome("x")
-
-    with pytest.raises(OutsideSystemError):
-        asyncio.run(
-            run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), [WorkItem("a/b#1", "v", "")], work, refuse)
-        )
-    assert states(database) == {}
 
 
 def test_async_items_really_run_at_the_same_time(database: Database) -> None:
@@ -292,124 +260,3 @@ def test_async_items_really_run_at_the_same_time(database: Database) -> None:
     items = [WorkItem(f"a/b#{n}", "v", "") for n in range(5)]
     summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, Kept()))
     assert summary.count(ItemState.DONE) == 5
-
-
-class Batches:
-    """Collects how values come to be saved together, and tells when so many are."""
-
-    def __init__(self, expected: int = 1) -> None:
-        self.sizes: list[int] = []
-        self._expected = expected
-        self._reached = threading.Event()
-
-    def __call__(self, connection: Connection, values: Sequence[str]) -> None:
-        self.sizes.append(len(values))
-        if sum(self.sizes) >= self._expected:
-            self._reached.set()
-
-    async def reached(self) -> None:
-        assert await asyncio.to_thread(self._reached.wait, 20)
-
-
-def test_quick_items_are_written_together(database: Database) -> None:
-    async def work(item: WorkItem[str]) -> Outcome[str]:
-        return Outcome("x")
-
-    batches = Batches()
-    items = [WorkItem(f"a/b#{n}", "v", "") for n in range(1000)]
-    summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, batches))
-    assert (summary.count(ItemState.DONE), len(summary.worked), sum(batches.sizes)) == (1000, 1000, 1000)
-    assert len(batches.sizes) < 50
-    # what one transaction costs at most when the process is killed
-    assert max(batches.sizes) < KEPT_AT_ONCE + 8
-
-
-def test_an_item_is_written_while_a_longer_one_goes_on(database: Database) -> None:
-    batches = Batches(expected=2)
-
-    async def work(item: WorkItem[str]) -> Outcome[str]:
-        if item.name == "a/b#1":
-            # two are written one after the other, and neither waits for this one
-            await batches.reached()
-        elif item.name == "a/b#3":
-            await asyncio.sleep(KEEP_SECONDS / 5)
-        return Outcome("x")
-
-    items = [WorkItem(f"a/b#{n}", "v", "") for n in (1, 2, 3)]
-    summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, batches))
-    assert summary.count(ItemState.DONE) == 3
-    assert sum(batches.sizes[:-1]) == 2
-
-
-def test_what_is_finished_when_the_run_is_cancelled_is_kept(database: Database) -> None:
-    async def work(item: WorkItem[str]) -> Outcome[str]:
-        if item.name == "a/b#9":
-            await asyncio.sleep(600)
-        return Outcome("x")
-
-    batches = Batches()
-
-    async def cancelled() -> None:
-        items = [WorkItem(f"a/b#{n}", "v", "") for n in range(1, 10)]
-        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=2))
-        started = asyncio.create_task(run_items(stage_run, items, work, batches))
-        await batches.reached()
-        started.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await started
-
-    asyncio.run(cancelled())
-    done = states(database)
-    assert set(done.values()) == {ItemState.DONE}
-    assert len(done) == sum(batches.sizes) >= 1
-    assert "a/b#9" not in done
-
-
-def seconds_spent(database: Database) -> dict[str, float]:
-    with database.transaction() as connection:
-        rows = connection.execute(select(SPENDING.c.item, SPENDING.c.cost)).all()
-    return {item: cost["seconds"] for item, cost in rows if "seconds" in cost}
-
-
-def test_what_an_item_took_that_was_cut_short_is_on_the_books(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    monkeypatch.setattr("formulacode_dagster.items.runner.time", clock)
-
-    async def work(item: WorkItem[str]) -> Outcome[str]:
-        clock.now += 70
-        if item.name == "a/b#2":
-            begun.set()
-            await asyncio.Event().wait()
-        return Outcome("x")
-
-    async def cancelled() -> None:
-        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=1))
-        items = [WorkItem(f"a/b#{n}", "v", "") for n in (1, 2, 3)]
-        started = asyncio.create_task(run_items(stage_run, items, work, Kept()))
-        await begun.wait()
-        started.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await started
-
-    begun = asyncio.Event()
-    asyncio.run(cancelled())
-    assert seconds_spent(database) == {"a/b#1": 70, "a/b#2": 70}
-
-
-def test_what_an_item_took_that_found_a_system_dead_is_on_the_books(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    monkeypatch.setattr("formulacode_dagster.items.runner.time", clock)
-
-    async def work(_item: WorkItem[str]) -> Outcome[str]:
-        clock.now += 70
-        raise OutsideSystemError("docker", "no daemon")
-
-    stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=1))
-    with pytest.raises(OutsideSystemError):
-        asyncio.run(run_items(stage_run, [WorkItem("a/b#1", "v", "")], work, Kept()))
-    assert seconds_spent(database) == {"a/b#1": 70}
-    assert states(database) == {}

@@ -20,20 +20,10 @@ from formulacode_dagster.running.stopping import Stopped, interrupted_once, sign
 from resources.defaults import default_resources
 from sandbox.model.app import MODEL, app
 from sandbox.server import serving
+from tests.support.asked_model import MemoryCache
 
 SOON = 60.0
 FUNCTIONS = json.dumps([{"module": "pkg.core", "name": "total", "arguments": ["n", "values"]}])
-
-
-class MemoryCache:
-    def __init__(self):
-        self.kept = {}
-
-    def get(self, key):
-        return self.kept.get(key)
-
-    def put(self, completion):
-        self.kept[completion.key] = completion
 
 
 @pytest.fixture

@@ -1,0 +1,77 @@
+"""A language model that is asked what the sandbox answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import httpx
+
+from formulacode_dagster.models.completion import Completion
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.running.backoff import Backoff
+from formulacode_dagster.selection.budget import Budget, Prices
+from formulacode_dagster.selection.endpoint import Endpoint, Retries
+from formulacode_dagster.selection.language_model import LanguageModel
+from formulacode_dagster.selection.prompts import Judgement
+from formulacode_dagster.selection.requests import Capabilities, Message
+from sandbox.model.app import MODEL, app
+from sandbox.model.faults import ModelFaults
+from sandbox.server import serving
+
+QUICK = Retries(backoff=Backoff(first_seconds=0.01, longest_seconds=0.05))
+KEY = "sk-a-very-secret-key"
+
+
+class MemoryCache:
+    """Keeps completions as long as the test."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Completion] = {}
+
+    def get(self, key: str) -> Completion | None:
+        return self.kept.get(key)
+
+    def put(self, completion: Completion) -> None:
+        self.kept.setdefault(completion.key, completion)
+
+
+@asynccontextmanager
+async def model_at(url: str, **settings: object) -> AsyncIterator[LanguageModel]:
+    """The model of the sandbox at *url*, with *settings* of endpoint, cache, budget, prices, book."""
+    defaults: dict[str, object] = {
+        "base_url": f"{url}/v1",
+        "api_key": KEY,
+        "model": MODEL,
+        "max_tokens": 200,
+        "capabilities": Capabilities(),
+        "timeout_seconds": 20.0,
+        "retries": QUICK,
+    }
+    own: dict[str, object] = {"cache": MemoryCache(), "budget": Budget("2026-02"), "prices": Prices(), "book": None}
+    given = {name: value for name, value in settings.items() if name in own}
+    endpoint = Endpoint(**{**defaults, **{name: settings[name] for name in settings.keys() - given}})  # type: ignore[arg-type]
+    model = LanguageModel(endpoint, **{**own, **given})  # type: ignore[arg-type]
+    try:
+        yield model
+    finally:
+        await model.close()
+
+
+def question(title: str = "Faster merge") -> tuple[Message, ...]:
+    """What is asked of a pull request with this title."""
+    return (Message(role="user", content=f"<title>\n{title}\n</title>\n<body>\n</body>\n<patch>\n</patch>"),)
+
+
+async def ask_once(url: str, **settings: object) -> tuple[Judgement, Cost]:
+    """What the model says of one question, and what that cost."""
+    async with model_at(url, **settings) as model:
+        answered = await model.ask(question(), Judgement)
+        return answered.answer, answered.cost
+
+
+@contextmanager
+def sandbox(faults: ModelFaults | None = None) -> Iterator[tuple[str, Callable[[], int]]]:
+    """A model that answers with *faults*: where it is, and how often it was asked."""
+    with serving(app(faults)) as url:
+        yield url, lambda: int(httpx.get(f"{url}/_sandbox/calls").json()["chat_completions"])
