@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.support.running",
     "tests.support.sampling",
     "tests.support.sharing",
+    "tests.support.suite_python",
     "tests.support.databases",
     "tests.support.command_line",
     "tests.support.dagster_instance",

@@ -1,4 +1,4 @@
-"""A session that is a folder and this interpreter, for what needs no built image."""
+"""A session that is a folder and an interpreter, for what needs no built image."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,20 +25,16 @@ from formulacode_dagster.suites.remote import Remote
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 from tests.support.git_world import patch_between
 
-# an image has none of the plugins that test this project, and a pytest with them takes twice as long to start
-_OF_A_SESSION = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-
 
 class FolderSession:
     """Runs commands in a copy of a checkout, with the checkout on the import path."""
 
-    def __init__(self, folder: Path, build: Callable[[Path], Completed] | None, python: str = sys.executable) -> None:
-        self.python = python
+    def __init__(self, folder: Path, build: Callable[[Path], Completed] | None, python: str) -> None:
+        self.python = self.compiler = python
         self.folder = folder
         self.repository = str(folder / "repository")
         self.harness = str(folder / "harness")
         self.tests = str(folder / "tests")
-        self.compiler: str | None = None
         self.reinstalls = 0
         self._build = build
         Path(self.harness).mkdir()
@@ -62,8 +57,7 @@ class FolderSession:
         process = subprocess.Popen(
             list(argv),
             cwd=cwd or self.repository,
-            env={**os.environ, **_OF_A_SESSION, "PYTHONPATH": self.repository, "TMPDIR": str(self.folder)}
-            | dict(environment or {}),
+            env={**os.environ, "PYTHONPATH": self.repository, "TMPDIR": str(self.folder)} | dict(environment or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -90,15 +84,17 @@ class FolderEngine:
 
     name = EngineName.PROCESS
 
-    def __init__(self, source: Path, work: Path, build: Callable[[Path], Completed] | None = None) -> None:
+    def __init__(
+        self, source: Path, work: Path, build: Callable[[Path], Completed] | None = None, *, python: str
+    ) -> None:
         self.sessions: list[FolderSession] = []
-        self._source, self._work, self._build = source, work, build
+        self._source, self._work, self._build, self._python = source, work, build, python
 
     @contextmanager
     def session(self, image: BuiltImage, *, run_id: str, like: FolderSession | None = None) -> Iterator[FolderSession]:
         folder = Path(tempfile.mkdtemp(prefix="session", dir=self._work))
         shutil.copytree(like.repository if like else self._source, folder / "repository")
-        session = FolderSession(folder, self._build)
+        session = FolderSession(folder, self._build, self._python)
         self.sessions.append(session)
         try:
             yield session
@@ -164,10 +160,10 @@ def take(remote: Remote, benchmark: SurveyedBenchmark, seconds: float = 0.01) ->
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> FolderSession:
+def session(tmp_path: Path, suite_python: str) -> FolderSession:
     (tmp_path / "session").mkdir()
     (tmp_path / "session" / "repository").mkdir()
-    return FolderSession(tmp_path / "session", None)
+    return FolderSession(tmp_path / "session", None, suite_python)
 
 
 @pytest.fixture
@@ -208,12 +204,12 @@ def measurement() -> Callable[..., Measurement]:
 
 
 @pytest.fixture
-def engine_of(tmp_path: Path) -> Callable[..., FolderEngine]:
+def engine_of(tmp_path: Path, suite_python: str) -> Callable[..., FolderEngine]:
     """An engine whose images are all the folder given."""
 
     def make(source: Path, build: Callable[[Path], Completed] | None = None) -> FolderEngine:
         work = tmp_path / "sessions"
         work.mkdir(exist_ok=True)
-        return FolderEngine(source, work, build)
+        return FolderEngine(source, work, build, python=suite_python)
 
     return make
