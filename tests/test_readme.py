@@ -34,7 +34,7 @@ RUN_BY = {
     "sudo deploy/systemd/install.sh": "tests/deploy/test_systemd_runs.py::"
     "test_what_was_installed_is_healthy_and_kept_from_others",
     "sudo deploy/celery/install.sh": "tests/deploy/test_celery_by_systemd.py::"
-    "test_runs_go_to_workers_of_celery_once_these_are_installed_and_all_of_it_ends_together",
+    "test_runs_go_to_workers_of_celery_once_these_are_installed",
     "kubectl apply --kustomize deploy/kubernetes": "tests/deploy/test_kubernetes.py::"
     "test_kustomize_puts_one_image_everywhere_runs_included",
     "make dev": "tests/end_to_end/test_ui.py::test_the_asset_graph_shows_every_group_and_every_asset",

@@ -135,11 +135,10 @@ def limit(bounds: dict[str, int], others: int) -> None:
 def counted_beside(user: int, left: bool) -> int:
     """How many threads the kernel counts beside those of the command against a limit of *user*, who *left* or did not.
 
-    Looking takes longer than all the rest on a machine with many. Root is never limited in this, and a user namespace
-    is counted by itself since Linux 5.14.
+    Root is never limited in this, and a user namespace is counted by itself since Linux 5.14: where there are many
+    processes, looking at each takes a while.
     """
-    major, minor = os.uname().release.partition("-")[0].split(".")[:2]
-    if user == 0 or (left and (int(major), int(minor)) >= (5, 14)):
+    if user == 0 or (left and kernel_version() >= (5, 14)):
         return 0
     total = 0
     for folder in process_folders():
@@ -149,6 +148,12 @@ def counted_beside(user: int, left: bool) -> int:
         except OSError:
             continue
     return total
+
+
+def kernel_version() -> tuple[int, int]:
+    """Major and minor."""
+    major, minor = os.uname().release.partition("-")[0].split(".")[:2]
+    return int(major), int(minor)
 
 
 def process_folders() -> list[str]:

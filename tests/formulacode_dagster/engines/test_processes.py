@@ -117,13 +117,7 @@ def test_the_processes_of_a_user_are_limited() -> None:
     # root is not limited, and an interpreter of root's need not be anybody's
     is_root = os.getuid() == 0
     python = "/usr/bin/python3" if is_root else sys.executable
-    task = {
-        "argv": [python, "-c", FORK],
-        "lifeline": reading,
-        "isolate_network": False,
-        "apart": True,
-        "limits": limits,
-    }
+    task = {"argv": [python, "-c", FORK], "lifeline": reading, "apart": True, "isolate_network": False}
     done = subprocess.run(
         [python, "-I", "-S", "-c", Path(confine.__file__).read_text(), marshal.dumps({**task, "limits": limits}).hex()],
         **({"user": 65534, "group": 65534, "extra_groups": ()} if is_root else {}),
