@@ -42,15 +42,20 @@ class Interpreter:
         return self.headers, tuple(int(part) for part in digits)
 
 
-@cache
 def installed_interpreters(uv: str) -> dict[str, Interpreter]:
     """The best interpreter of each `3.x`, from uv's list, pyenv's folder, and the one that runs this.
 
-    Starting them all takes seconds, so the answer is kept; `cache_clear` after installing another.
+    Starting them all takes seconds, so the answer for the environment as it is now is kept.
     """
+    return _found(uv, _without_shims(), _pyenv_root())
+
+
+@cache
+def _found(uv: str, search_path: str, pyenv_root: Path) -> dict[str, Interpreter]:
+    """Those of `installed_interpreters`, by what decides which they are."""
     best: dict[str, Interpreter] = {}
     seen: set[Path] = set()
-    for path in [*_listed_by_uv(uv), *_made_by_pyenv(), Path(sys.executable)]:
+    for path in [*_listed_by_uv(uv, search_path), *_made_by_pyenv(pyenv_root), Path(sys.executable)]:
         real = path.resolve()
         if real in seen:
             continue
@@ -76,9 +81,9 @@ def probe(path: Path) -> Interpreter | None:
     return Interpreter(facts["minor"], facts["version"], Path(facts["executable"]), facts["headers"])
 
 
-def _listed_by_uv(uv: str) -> list[Path]:
+def _listed_by_uv(uv: str, search_path: str) -> list[Path]:
     command = [uv, "--no-config", "python", "list", "--only-installed", "--output-format", "json"]
-    done = run_program(command, environment={**os.environ, "PATH": _without_shims()}, timeout=PROBE_SECONDS * 3)
+    done = run_program(command, environment={**os.environ, "PATH": search_path}, timeout=PROBE_SECONDS * 3)
     if done.returncode != 0:
         return []
     return [Path(entry["path"]) for entry in json.loads(done.stdout) if entry.get("path")]
@@ -90,8 +95,8 @@ def _without_shims() -> str:
     return os.pathsep.join(folder for folder in os.get_exec_path() if folder.rstrip("/") != shims)
 
 
-def _made_by_pyenv() -> list[Path]:
-    return sorted((_pyenv_root() / "versions").glob("3.*/bin/python"))
+def _made_by_pyenv(root: Path) -> list[Path]:
+    return sorted((root / "versions").glob("3.*/bin/python"))
 
 
 def _pyenv_root() -> Path:
