@@ -124,11 +124,11 @@ class DockerSession:
         with self._daemon.watched(f"look after {argv[0]}"):
             try:
                 listed = self._container.top()["Processes"] or []
-                running = [process for process in listed if DEFUNCT not in process[-1]]
                 # one that is just ending answers, and lists what is left, or nothing
-                if len(running) < IDLE_PROCESSES:
+                if sum(DEFUNCT not in process[-1] for process in listed) < IDLE_PROCESSES:
                     raise _gone(argv[0])
-                if done.timed_out or len(running) > IDLE_PROCESSES:
+                # whatever it is called: a process names itself
+                if done.timed_out or len(listed) > IDLE_PROCESSES:
                     # A signal from inside could be dodged; the end of the container's processes cannot.
                     self._container.restart(timeout=0)
             except docker.errors.APIError as error:

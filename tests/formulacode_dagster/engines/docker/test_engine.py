@@ -175,9 +175,10 @@ def test_a_timeout_in_a_session_kills_every_process_it_started(docker: DockerEng
         listed = docker.daemon.client.containers.get(name).top()["Processes"]
         assert not [row for row in listed if "7654" in str(row)]
         assert session.run(["ls", "/tmp/kept"], timeout=30).ok, "the session goes on, with what it had"
-        session.run(["sh", "-c", "setsid sleep 7654 >/dev/null 2>&1 &"], timeout=30)
-        listed = docker.daemon.client.containers.get(name).top()["Processes"]
-        assert not [row for row in listed if "7654" in str(row)], "nothing outlives its command"
+        for renamed in ("", "-a '[sleep] <defunct>' "):
+            session.run(["bash", "-c", f'setsid bash -c "exec {renamed}sleep 7654" >/dev/null 2>&1 &'], timeout=30)
+            listed = docker.daemon.client.containers.get(name).top()["Processes"]
+            assert not [row for row in listed if "7654" in str(row)], "nothing outlives its command"
 
 
 def test_code_that_ends_its_container_fails_its_item(docker: DockerEngine, image: BuiltImage) -> None:
