@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,9 +19,8 @@ import pytest
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from resources.documentation import SETTINGS
 from sandbox.session import SERVICES, Sandbox, running_sandbox
+from tests.support.command_line import FC_DATA
 from tests.support.git_world import BareRepository
-
-FC_DATA = Path(sys.executable).with_name("fc-data")
 
 
 @pytest.fixture(scope="module")

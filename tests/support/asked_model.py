@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import httpx
 
@@ -12,7 +13,7 @@ from formulacode_dagster.models.items import Cost
 from formulacode_dagster.running.backoff import Backoff
 from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.endpoint import Endpoint, Retries
-from formulacode_dagster.selection.language_model import LanguageModel
+from formulacode_dagster.selection.language_model import Book, LanguageModel
 from formulacode_dagster.selection.prompts import Judgement
 from formulacode_dagster.selection.requests import Capabilities, Message
 from sandbox.model.app import MODEL, app
@@ -37,9 +38,17 @@ class MemoryCache:
 
 
 @asynccontextmanager
-async def model_at(url: str, **settings: object) -> AsyncIterator[LanguageModel]:
-    """The model of the sandbox at *url*, with *settings* of endpoint, cache, budget, prices, book."""
-    defaults: dict[str, object] = {
+async def model_at(
+    url: str,
+    *,
+    cache: MemoryCache | None = None,
+    budget: Budget | None = None,
+    prices: Prices | None = None,
+    book: Book | None = None,
+    **settings: Any,
+) -> AsyncIterator[LanguageModel]:
+    """The model of the sandbox at *url*, with *settings* of its endpoint."""
+    defaults: dict[str, Any] = {
         "base_url": f"{url}/v1",
         "api_key": KEY,
         "model": MODEL,
@@ -48,10 +57,8 @@ async def model_at(url: str, **settings: object) -> AsyncIterator[LanguageModel]
         "timeout_seconds": 20.0,
         "retries": QUICK,
     }
-    own: dict[str, object] = {"cache": MemoryCache(), "budget": Budget("2026-02"), "prices": Prices(), "book": None}
-    given = {name: value for name, value in settings.items() if name in own}
-    endpoint = Endpoint(**{**defaults, **{name: settings[name] for name in settings.keys() - given}})  # type: ignore[arg-type]
-    model = LanguageModel(endpoint, **{**own, **given})  # type: ignore[arg-type]
+    endpoint = Endpoint(**{**defaults, **settings})
+    model = LanguageModel(endpoint, cache or MemoryCache(), budget or Budget("2026-02"), prices or Prices(), book)
     try:
         yield model
     finally:
@@ -63,7 +70,7 @@ def question(title: str = "Faster merge") -> tuple[Message, ...]:
     return (Message(role="user", content=f"<title>\n{title}\n</title>\n<body>\n</body>\n<patch>\n</patch>"),)
 
 
-async def ask_once(url: str, **settings: object) -> tuple[Judgement, Cost]:
+async def ask_once(url: str, **settings: Any) -> tuple[Judgement, Cost]:
     """What the model says of one question, and what that cost."""
     async with model_at(url, **settings) as model:
         answered = await model.ask(question(), Judgement)

@@ -45,13 +45,13 @@ class Interpreter:
 def installed_interpreters(uv: str) -> dict[str, Interpreter]:
     """The best interpreter of each `3.x`, from uv's list, pyenv's folder, and the one that runs this.
 
-    Starting them all takes seconds, so the answer for the environment as it is now is kept.
+    Starting them all takes seconds, so the answer is kept for a search path and a folder of pyenv's.
     """
-    return _found(uv, _without_shims(), _pyenv_root())
+    return _interpreters_of(uv, _without_shims(), _pyenv_root())
 
 
 @cache
-def _found(uv: str, search_path: str, pyenv_root: Path) -> dict[str, Interpreter]:
+def _interpreters_of(uv: str, search_path: str, pyenv_root: Path) -> dict[str, Interpreter]:
     """Those of `installed_interpreters`, by what decides which they are."""
     best: dict[str, Interpreter] = {}
     seen: set[Path] = set()

@@ -6,7 +6,6 @@ import io
 import os
 import re
 import subprocess
-import sys
 import time
 import uuid
 from collections import Counter
@@ -38,10 +37,10 @@ from sandbox.samples import SampleSet
 from sandbox.server import serving
 from sandbox.session import SUITS_SAMPLES
 from tests.end_to_end.failures.served import DEADLINE, Served, Turnstile
+from tests.support.command_line import FC_DATA
 from tests.support.samples import lay_samples
 
 ROOT = Path(__file__).parents[3]
-FC_DATA = Path(sys.executable).with_name("fc-data")
 MONTH = "2026-02"
 KEPT = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "XDG_RUNTIME_DIR", "FC_OS_IMAGE")
 FAST = {"FC_ENGINE": "process", "FC_RETRY_SECONDS": "0", **SUITS_SAMPLES}

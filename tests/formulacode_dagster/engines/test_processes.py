@@ -99,12 +99,12 @@ def test_memory_is_limited(tmp_path: Path) -> None:
 
 
 FORK = """
-import os, time
+import os, signal
 started = 0
 try:
     while started < 200:
         if os.fork() == 0:
-            time.sleep(60)
+            signal.pause()
         started += 1
 except BlockingIOError:
     print(started)
@@ -124,6 +124,7 @@ def test_the_processes_of_a_user_are_limited() -> None:
         pass_fds=(reading,),
         capture_output=True,
         check=False,
+        timeout=60,
     )
     os.close(reading)
     os.close(writing)

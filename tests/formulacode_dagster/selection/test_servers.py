@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from formulacode_dagster.models.completion import Completion, OutputMode
+from formulacode_dagster.models.completion import OutputMode
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.backoff import Backoff
@@ -20,6 +20,7 @@ from sandbox.model.app import MODEL, app
 from sandbox.model.faults import Fault, ModelFaults
 from sandbox.model.servers import SERVERS, Server
 from sandbox.server import serving
+from tests.support.asked_model import MemoryCache
 
 OLD = TokenField.MAX_TOKENS
 UNDERSTOOD = {
@@ -44,18 +45,7 @@ NO_FORM = {"prose-alone"}
 MODERATING = ("azure", "openrouter", "gateway")
 
 
-class Kept:
-    def __init__(self) -> None:
-        self.answers: dict[str, Completion] = {}
-
-    def get(self, key: str) -> Completion | None:
-        return self.answers.get(key)
-
-    def put(self, completion: Completion) -> None:
-        self.answers[completion.key] = completion
-
-
-def model_at(url: str, cache: Kept, capabilities: Capabilities | None = None) -> LanguageModel:
+def model_at(url: str, cache: MemoryCache, capabilities: Capabilities | None = None) -> LanguageModel:
     endpoint = Endpoint(
         base_url=f"{url}/v1",
         api_key="key",
@@ -92,7 +82,7 @@ def test_every_server_of_the_table_is_tried() -> None:
 
 @pytest.mark.parametrize("name", UNDERSTOOD)
 def test_a_server_is_understood_and_its_answer_read(name: str) -> None:
-    cache = Kept()
+    cache = MemoryCache()
     with serving(app(server=SERVERS[name])) as url:
         model = model_at(url, cache)
         (answered,) = asyncio.run(ask(model, "Faster merge"))
@@ -101,19 +91,19 @@ def test_a_server_is_understood_and_its_answer_read(name: str) -> None:
     assert answered.answer.is_performance
     assert answered.mode is UNDERSTOOD[name].mode
     assert answered.temperature == (0.5 if UNDERSTOOD[name].takes_temperature else None)
-    assert len(cache.answers) == 2, "of the probe and of the question"
+    assert len(cache.kept) == 2, "of the probe and of the question"
 
 
 def test_a_server_that_answers_in_no_form_stops_the_stage_and_says_what_it_did_in_each() -> None:
     with serving(app(server=SERVERS["prose-alone"])) as url:
-        (error,) = asyncio.run(ask(model_at(url, Kept()), "Faster merge"))
+        (error,) = asyncio.run(ask(model_at(url, MemoryCache()), "Faster merge"))
         assert probes(url) == len(OutputMode)
     assert isinstance(error, OutsideSystemError)
     assert all(f"{mode}: " in str(error) for mode in OutputMode)
 
 
 def test_the_probe_runs_once_for_an_address_and_a_model() -> None:
-    cache = Kept()
+    cache = MemoryCache()
     with serving(app(server=SERVERS["llama.cpp"])) as url:
         asyncio.run(ask(model_at(url, cache), "Faster one", "Faster two", "Faster three"))
         first = probes(url)
@@ -128,7 +118,7 @@ def test_the_probe_runs_once_for_an_address_and_a_model() -> None:
 
 def test_what_the_probe_costs_is_of_the_question_that_needed_it() -> None:
     with serving(app()) as url:
-        model = model_at(url, Kept())
+        model = model_at(url, MemoryCache())
         (answered,) = asyncio.run(ask(model, "Faster merge"))
     assert isinstance(answered, Answered)
     assert answered.cost.model_calls == 2
@@ -137,7 +127,7 @@ def test_what_the_probe_costs_is_of_the_question_that_needed_it() -> None:
 
 def test_a_server_that_changes_its_mind_is_followed() -> None:
     with serving(app(server=SERVERS["mistral"])) as url:
-        model = model_at(url, Kept(), Capabilities())
+        model = model_at(url, MemoryCache(), Capabilities())
         answers = asyncio.run(ask(model, "Faster merge"))
         assert httpx.get(f"{url}/_sandbox/calls").json()["chat_completions"] == 2
     assert isinstance(answers[0], Answered)
@@ -146,7 +136,7 @@ def test_a_server_that_changes_its_mind_is_followed() -> None:
 
 def test_a_server_that_takes_neither_field_refuses_the_request() -> None:
     with serving(app(server=Server(token_fields=frozenset()))) as url:
-        (failure,) = asyncio.run(ask(model_at(url, Kept(), Capabilities()), "Faster merge"))
+        (failure,) = asyncio.run(ask(model_at(url, MemoryCache(), Capabilities()), "Faster merge"))
         assert httpx.get(f"{url}/_sandbox/calls").json()["chat_completions"] == 2
     assert isinstance(failure, ItemFailure)
     assert failure.kind is FailureKind.MODEL_REQUEST
@@ -155,7 +145,9 @@ def test_a_server_that_takes_neither_field_refuses_the_request() -> None:
 @pytest.mark.parametrize("name", MODERATING)
 def test_one_moderated_text_is_its_items_failure_and_no_other_ones(name: str) -> None:
     with serving(app(server=SERVERS[name])) as url:
-        outcomes = asyncio.run(ask(model_at(url, Kept()), "Faster fruit", "A faster forbidden fruit", "Faster merge"))
+        outcomes = asyncio.run(
+            ask(model_at(url, MemoryCache()), "Faster fruit", "A faster forbidden fruit", "Faster merge")
+        )
     assert [type(outcome) for outcome in (outcomes[0], outcomes[2])] == [Answered, Answered]
     assert isinstance(outcomes[1], ItemFailure)
     assert outcomes[1].kind is FailureKind.MODERATED
@@ -165,7 +157,7 @@ def test_one_moderated_text_is_its_items_failure_and_no_other_ones(name: str) ->
 
 def test_a_403_before_any_answer_is_for_the_key() -> None:
     with serving(app(server=SERVERS["gateway"])) as url:
-        (error,) = asyncio.run(ask(model_at(url, Kept(), Capabilities()), "A faster forbidden fruit"))
+        (error,) = asyncio.run(ask(model_at(url, MemoryCache(), Capabilities()), "A faster forbidden fruit"))
     assert isinstance(error, OutsideSystemError)
     assert "LLM_API_KEY" in str(error)
 
@@ -173,7 +165,7 @@ def test_a_403_before_any_answer_is_for_the_key() -> None:
 def test_an_empty_answer_is_asked_for_again_and_never_a_no() -> None:
     faults = ModelFaults(every=Fault.EMPTY)
     with serving(app(faults, server=SERVERS["deepseek"])) as url:
-        (failure,) = asyncio.run(ask(model_at(url, Kept()), "Faster merge"))
+        (failure,) = asyncio.run(ask(model_at(url, MemoryCache()), "Faster merge"))
         assert httpx.get(f"{url}/_sandbox/calls").json()["chat_completions"] == 2
     assert isinstance(failure, ItemFailure)
     assert failure.kind is FailureKind.MODEL_ANSWER
