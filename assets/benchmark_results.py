@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.operating.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -18,7 +18,7 @@ from .dashboards import dashboards
 @DashboardCheck
 def every_result_counts(dashboard: JudgedDashboard) -> Judgement:
     """Every file of raw results was read, is of a commit of the history, and of benchmarks as they are now."""
-    from formulacode_dagster.dashboards import checks as verdicts
+    from formulacode_dagster.sources.dashboards import checks as verdicts
 
     return verdicts.every_file_read(dashboard.site(Source.RESULTS))
 
@@ -37,8 +37,8 @@ def benchmark_results(
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
     """Collate the raw results of the dashboard, in the order of the mirror's history, else of the published site's."""
-    from formulacode_dagster.dashboards.collating import collate_folder
-    from formulacode_dagster.dashboards.stored import keep_site, kept_site
+    from formulacode_dagster.sources.dashboards.collating import collate_folder
+    from formulacode_dagster.sources.dashboards.stored import keep_site, kept_site
 
     with dashboard_run(context, boards) as dashboard:
         if not Path(dashboard.results).is_dir():

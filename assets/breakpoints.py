@@ -6,10 +6,10 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, Method
+from formulacode_dagster.measuring.breakpoints.choices import MINIMUM_CHANGE, Method
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.reporting.pictures import in_markdown
-from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.operating.store.series.source import Source
+from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.dashboards import DashboardsResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -31,7 +31,7 @@ class BreakpointConfig(dg.Config):
 @DashboardCheck
 def own_regressions_are_found(dashboard: JudgedDashboard) -> Judgement:
     """Regressions that the site tells come out of asv's own code again, where the intervals of its values are known."""
-    from formulacode_dagster.breakpoints.regressions import reproduces, with_intervals
+    from formulacode_dagster.measuring.breakpoints.regressions import reproduces, with_intervals
 
     published, results = dashboard.site(Source.PUBLISHED), dashboard.site(Source.RESULTS)
     if published is None or results is None:
@@ -55,9 +55,9 @@ def breakpoints(
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
     """Find the steps of the published series and of those of raw results, by each of the methods."""
-    from formulacode_dagster.breakpoints.keeping import Measured, find_and_keep
-    from formulacode_dagster.breakpoints.picture import draw_steps
-    from formulacode_dagster.dashboards.stored import kept_sites
+    from formulacode_dagster.measuring.breakpoints.keeping import Measured, find_and_keep
+    from formulacode_dagster.measuring.breakpoints.picture import draw_steps
+    from formulacode_dagster.sources.dashboards.stored import kept_sites
 
     metadata: dict[str, Any] = {}
     steps = 0

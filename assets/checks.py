@@ -12,15 +12,15 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.items.failures import judge_failures
 from formulacode_dagster.models.check import CheckVerdict, Doubt, Judgement
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import Artifact, M
-from formulacode_dagster.store.checks import record_verdict
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import done_items
+from formulacode_dagster.operating.runner.failures import judge_failures
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import Artifact, M
+from formulacode_dagster.operating.store.checks import record_verdict
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import done_items
 from resources.settings import read_settings
 
 from .partitions import MONTHS, month_of

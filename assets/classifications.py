@@ -5,19 +5,19 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
-from formulacode_dagster.reporting.funnel import count_funnel
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.selection import checks as verdicts
-from formulacode_dagster.selection.stage import classify_month
-from formulacode_dagster.store.artifacts import CLASSIFICATIONS
-from formulacode_dagster.store.classifications import judges_of, positives_by_month
-from formulacode_dagster.store.evaluations import last_evaluation
-from formulacode_dagster.store.pull_requests import done_items, items_by_key
-from formulacode_dagster.store.views import RELATIONS
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.work import StageSummary
+from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS
+from formulacode_dagster.operating.store.classifications import judges_of, positives_by_month
+from formulacode_dagster.operating.store.evaluations import last_evaluation
+from formulacode_dagster.operating.store.pull_requests import done_items, items_by_key
+from formulacode_dagster.operating.store.views import RELATIONS
+from formulacode_dagster.releasing.reporting.funnel import count_funnel
+from formulacode_dagster.selection.classification import checks as verdicts
+from formulacode_dagster.selection.classification.stage import classify_month
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 

@@ -62,8 +62,8 @@ def commit_benchmarks(
     containers: ContainersResource,
 ) -> dg.MaterializeResult[Any]:
     """Benchmark commits of the dashboard's repository; a run that was stopped is gone on with."""
-    from formulacode_dagster.commit_benchmarks.benchmark import CommitState
-    from formulacode_dagster.commit_benchmarks.order import benchmark_commits, order_of
+    from formulacode_dagster.measuring.commit_benchmarks.benchmark import CommitState
+    from formulacode_dagster.measuring.commit_benchmarks.order import benchmark_commits, order_of
 
     with dashboard_run(context, boards) as dashboard:
         effort = {"rounds": config.rounds, "processes": config.processes, "pattern": config.pattern}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from formulacode_dagster.dashboards.sites import Dashboard
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
-from formulacode_dagster.reporting.pictures import in_markdown
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.series.source import Source
-from formulacode_dagster.store.series.views import SERIES_RELATIONS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.series.source import Source
+from formulacode_dagster.operating.store.series.views import SERIES_RELATIONS
+from formulacode_dagster.releasing.reporting.pictures import in_markdown
+from formulacode_dagster.sources.dashboards.sites import Dashboard
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
@@ -25,7 +25,7 @@ from .stage_asset import OWNER
 from .stopping import stoppable
 
 if TYPE_CHECKING:
-    from formulacode_dagster.dashboards.tables import Site
+    from formulacode_dagster.sources.dashboards.tables import Site
 
 DASHBOARDS = dg.DynamicPartitionsDefinition(name="dashboards")
 """One partition a dashboard that has a name; the sensor `listed_dashboards` adds those that are listed."""
@@ -42,7 +42,7 @@ class JudgedDashboard:
 
     def site(self, source: Source) -> "Site | None":
         """What is kept of it by *source*; None where there is nothing."""
-        from formulacode_dagster.dashboards.stored import kept_site
+        from formulacode_dagster.sources.dashboards.stored import kept_site
 
         return kept_site(self.database, self.name, source)
 
@@ -129,7 +129,7 @@ def dashboard_run(context: dg.AssetExecutionContext, boards: DashboardsResource)
 
 def site_metadata(site: "Site", folder: Path) -> dict[str, Any]:
     """What the page of an asset tells of *site*, whose Parquet is in *folder*."""
-    from formulacode_dagster.dashboards.picture import draw_points
+    from formulacode_dagster.sources.dashboards.picture import draw_points
 
     by_kind = site.faults.group_by("kind", maintain_order=True).len().rows()
     return {

@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.operating.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 
@@ -15,7 +15,7 @@ from .dashboard_asset import DashboardCheck, JudgedDashboard, dashboard_asset, d
 @DashboardCheck
 def complete(dashboard: JudgedDashboard) -> Judgement:
     """Every graph and summary of the index was read, or the site does not have it; every benchmark has a graph."""
-    from formulacode_dagster.dashboards import checks as verdicts
+    from formulacode_dagster.sources.dashboards import checks as verdicts
 
     return verdicts.complete(dashboard.site(Source.PUBLISHED))
 
@@ -23,7 +23,7 @@ def complete(dashboard: JudgedDashboard) -> Judgement:
 @DashboardCheck
 def in_order(dashboard: JudgedDashboard) -> Judgement:
     """Revisions are known, distinct and ascending in every graph, and dates follow them."""
-    from formulacode_dagster.dashboards import checks as verdicts
+    from formulacode_dagster.sources.dashboards import checks as verdicts
 
     return verdicts.in_order(dashboard.site(Source.PUBLISHED))
 
@@ -38,8 +38,8 @@ def dashboards(
     context: dg.AssetExecutionContext, postgres: PostgresResource, boards: DashboardsResource
 ) -> dg.MaterializeResult[Any]:
     """Read the site of the dashboard, politely where it is on the network, and keep all of its tables."""
-    from formulacode_dagster.dashboards.scraping import scrape
-    from formulacode_dagster.dashboards.stored import keep_site
+    from formulacode_dagster.sources.dashboards.scraping import scrape
+    from formulacode_dagster.sources.dashboards.stored import keep_site
 
     with dashboard_run(context, boards) as dashboard:
         if not dashboard.site:

@@ -5,18 +5,18 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.environments import checks as verdicts
-from formulacode_dagster.images.planning import TaskPlans, plan_inputs_of
-from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import StageRun, StageSummary, WorkItem
+from formulacode_dagster.building.environments import checks as verdicts
+from formulacode_dagster.building.images.planning import TaskPlans, plan_inputs_of
+from formulacode_dagster.building.synthesis.asking import AgentDesk
+from formulacode_dagster.building.synthesis.month import author_of, unasked
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import ENVIRONMENTS
-from formulacode_dagster.store.pull_requests import done_in
-from formulacode_dagster.store.views import RELATIONS
-from formulacode_dagster.synthesis.asking import AgentDesk
-from formulacode_dagster.synthesis.month import author_of, unasked
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS
+from formulacode_dagster.operating.store.pull_requests import done_in
+from formulacode_dagster.operating.store.views import RELATIONS
 from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource

@@ -5,17 +5,17 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.exports import month as exporting
-from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.columns import columns_of, postgres_type
 from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import SkipReason
-from formulacode_dagster.running.loops import run_loop
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.fingerprint import fingerprint
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import Outcome, WorkItem
+from formulacode_dagster.releasing.exports import month as exporting
 from resources.folders import TaskFoldersResource
 from resources.hub import HubResource
 from resources.postgres import PostgresResource

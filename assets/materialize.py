@@ -14,15 +14,15 @@ from dagster._core.storage.tags import RETRY_NUMBER_TAG
 from pydantic import Field
 from sqlalchemy import Connection
 
-from formulacode_dagster.items.claims import Worker, shared_stage
-from formulacode_dagster.items.failures import accept_failures, judge_failures
-from formulacode_dagster.items.gatekeeping import require_open
-from formulacode_dagster.items.log_lines import AlsoLogged
-from formulacode_dagster.items.progress import listener, listening
-from formulacode_dagster.items.work import Part, Sharing, StageRun, StageSummary
 from formulacode_dagster.models.errors import BusyError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
-from formulacode_dagster.store.usage import usage_totals
+from formulacode_dagster.operating.runner.claims import Worker, shared_stage
+from formulacode_dagster.operating.runner.failures import accept_failures, judge_failures
+from formulacode_dagster.operating.runner.gatekeeping import require_open
+from formulacode_dagster.operating.runner.log_lines import AlsoLogged
+from formulacode_dagster.operating.runner.progress import listener, listening
+from formulacode_dagster.operating.runner.work import Part, Sharing, StageRun, StageSummary
+from formulacode_dagster.operating.store.usage import usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
 from resources.watching import traced

@@ -6,18 +6,18 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.correctness import checks as correctness
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.items.work import StageRun, StageSummary
-from formulacode_dagster.measurement import checks as verdicts
-from formulacode_dagster.measurement.cores import leased_cores
-from formulacode_dagster.measurement.stage import Measurements
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.measuring.correctness import checks as correctness
+from formulacode_dagster.measuring.measurement import checks as verdicts
+from formulacode_dagster.measuring.measurement.cores import leased_cores
+from formulacode_dagster.measuring.measurement.stage import Measurements
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.measurement import Verdict
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import CORRECTNESS, MEASUREMENTS
-from formulacode_dagster.store.views import RELATIONS
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.work import StageRun, StageSummary
+from formulacode_dagster.operating.store.artifacts import CORRECTNESS, MEASUREMENTS
+from formulacode_dagster.operating.store.views import RELATIONS
 from resources.containers import ContainersResource
 from resources.llm import LLMResource
 from resources.mirrors import MirrorsResource

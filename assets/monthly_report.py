@@ -6,10 +6,10 @@ import dagster as dg
 
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.reporting.charts import draw_charts
-from formulacode_dagster.reporting.facts import month_facts
-from formulacode_dagster.reporting.html import write_report
-from formulacode_dagster.reporting.pictures import in_markdown
+from formulacode_dagster.releasing.reporting.charts import draw_charts
+from formulacode_dagster.releasing.reporting.facts import month_facts
+from formulacode_dagster.releasing.reporting.html import write_report
+from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.folders import ReportsResource
 from resources.postgres import PostgresResource
 

@@ -7,12 +7,12 @@ import dagster as dg
 
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.problems import checks as verdicts
-from formulacode_dagster.problems.stage import render_statements
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS
-from formulacode_dagster.store.pull_requests import done_in, patch_of
-from formulacode_dagster.store.views import RELATIONS
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.store.artifacts import PROBLEM_STATEMENTS
+from formulacode_dagster.operating.store.pull_requests import done_in, patch_of
+from formulacode_dagster.operating.store.views import RELATIONS
+from formulacode_dagster.selection.statements import checks as verdicts
+from formulacode_dagster.selection.statements.stage import render_statements
 from resources.intake import IntakeResource
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource

@@ -4,25 +4,25 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import NotAsked, Rejection
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import RejectionReason, SkipReason
 from formulacode_dagster.models.release import Release, Withdrawal
-from formulacode_dagster.release import checks as verdicts
-from formulacode_dagster.release.dataset import DATASET_COLUMNS
-from formulacode_dagster.release.plan import plan
-from formulacode_dagster.release.readiness import parts_left_out, require_tasks
-from formulacode_dagster.release.records import month_records, withdrawn_items
-from formulacode_dagster.release.tables import month_tables
-from formulacode_dagster.release.task_tables import TaskRecords
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store import artifacts
-from formulacode_dagster.store.acceptances import acceptances
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.fingerprint import fingerprint
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store import artifacts
+from formulacode_dagster.operating.store.acceptances import acceptances
+from formulacode_dagster.releasing.release import checks as verdicts
+from formulacode_dagster.releasing.release.dataset import DATASET_COLUMNS
+from formulacode_dagster.releasing.release.plan import plan
+from formulacode_dagster.releasing.release.readiness import parts_left_out, require_tasks
+from formulacode_dagster.releasing.release.records import month_records, withdrawn_items
+from formulacode_dagster.releasing.release.tables import month_tables
+from formulacode_dagster.releasing.release.task_tables import TaskRecords
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
 

@@ -5,21 +5,21 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.engines.protocol import keeps
-from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.building.engines.protocol import keeps
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import PublishedImage
-from formulacode_dagster.release import checks as verdicts
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS, PUBLISHED_IMAGES
-from formulacode_dagster.store.pull_requests import done_in
-from formulacode_dagster.store.views import RELATIONS
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.fingerprint import fingerprint
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store.artifacts import IMAGES, MEASUREMENTS, PUBLISHED_IMAGES
+from formulacode_dagster.operating.store.pull_requests import done_in
+from formulacode_dagster.operating.store.views import RELATIONS
+from formulacode_dagster.releasing.release import checks as verdicts
 from resources.containers import ContainersResource
 from resources.postgres import PostgresResource
 from resources.registry import RegistryResource

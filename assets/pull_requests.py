@@ -6,19 +6,19 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from formulacode_dagster.github import checks as verdicts
-from formulacode_dagster.intake.pull_requests import take_in_pull_requests
-from formulacode_dagster.intake.windows import tracked_repositories
-from formulacode_dagster.intake.witness import ask_mirrors
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import CandidateSource
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import INTAKE_COUNTS
-from formulacode_dagster.store.ledger import entries_of
-from formulacode_dagster.store.pull_requests import items_by_key, iterate_done, known_among
-from formulacode_dagster.store.views import RELATIONS
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.store.artifacts import INTAKE_COUNTS
+from formulacode_dagster.operating.store.ledger import entries_of
+from formulacode_dagster.operating.store.pull_requests import items_by_key, iterate_done, known_among
+from formulacode_dagster.operating.store.views import RELATIONS
+from formulacode_dagster.sources.github import checks as verdicts
+from formulacode_dagster.sources.intake.pull_requests import take_in_pull_requests
+from formulacode_dagster.sources.intake.windows import tracked_repositories
+from formulacode_dagster.sources.intake.witness import ask_mirrors
 from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -99,7 +99,7 @@ def pull_requests(
         cache = mirrors.cache()
         for dashboard in config.dashboards:
             # frames take a library that loading the definitions does without
-            from formulacode_dagster.breakpoints.candidates import enter_candidates_of
+            from formulacode_dagster.measuring.breakpoints.candidates import enter_candidates_of
 
             enter_candidates_of(run.database, cache, dashboard)
         source = intake.source(run.stage, run.month, run.run_id)

@@ -5,18 +5,18 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.measurement.cores import leased_cores
+from formulacode_dagster.measuring.measurement.cores import leased_cores
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import ReplayVerdict, standing
-from formulacode_dagster.replays import verdict
-from formulacode_dagster.replays.released import tasks_of
-from formulacode_dagster.replays.stage import Replays
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.measurements import replays_of
-from formulacode_dagster.store.views import RELATIONS
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.store.measurements import replays_of
+from formulacode_dagster.operating.store.views import RELATIONS
+from formulacode_dagster.releasing.replays import verdict
+from formulacode_dagster.releasing.replays.released import tasks_of
+from formulacode_dagster.releasing.replays.stage import Replays
 from resources.containers import ContainersResource
 from resources.hub import HubResource
 from resources.postgres import PostgresResource

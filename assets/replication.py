@@ -5,10 +5,10 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from formulacode_dagster.breakpoints.choices import WITHIN
+from formulacode_dagster.measuring.breakpoints.choices import WITHIN
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.reporting.pictures import in_markdown
-from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.operating.store.series.source import Source
+from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 
@@ -27,7 +27,7 @@ class ReplicationConfig(dg.Config):
 @DashboardCheck
 def steps_agree_in_direction(dashboard: JudgedDashboard) -> Judgement:
     """Of the steps that both sets have, nine in ten go the same way."""
-    from formulacode_dagster.breakpoints.comparing import same_direction, stored_replications
+    from formulacode_dagster.measuring.breakpoints.comparing import same_direction, stored_replications
 
     with dashboard.database.transaction() as connection:
         return same_direction(stored_replications(connection, dashboard.name))
@@ -44,8 +44,8 @@ def replication(
     context: dg.AssetExecutionContext, config: ReplicationConfig, postgres: PostgresResource, boards: DashboardsResource
 ) -> dg.MaterializeResult[Any]:
     """Compare the published breakpoints with those of raw results, or of another dashboard, by every method of both."""
-    from formulacode_dagster.breakpoints.comparing import SetName, replicate_and_keep
-    from formulacode_dagster.breakpoints.replication_picture import draw_replication
+    from formulacode_dagster.measuring.breakpoints.comparing import SetName, replicate_and_keep
+    from formulacode_dagster.measuring.breakpoints.replication_picture import draw_replication
 
     with dashboard_run(context, boards) as dashboard:
         other = SetName(config.other_dashboard or dashboard.name, Source(config.other_source))

@@ -5,17 +5,17 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.github import checks as verdicts
-from formulacode_dagster.intake.repositories import take_in_repositories
-from formulacode_dagster.intake.tracked import (
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.store.artifacts import REPOSITORIES, SEARCH_GAPS
+from formulacode_dagster.operating.store.views import RELATIONS
+from formulacode_dagster.sources.github import checks as verdicts
+from formulacode_dagster.sources.intake.repositories import take_in_repositories
+from formulacode_dagster.sources.intake.tracked import (
     Exclusion,
     exclusions,
 )
-from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import REPOSITORIES, SEARCH_GAPS
-from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 from resources.tracking import TrackingResource

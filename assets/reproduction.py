@@ -1,15 +1,15 @@
 """`images`/`reproduces`: of each month some images are built again, from spec and locks alone."""
 
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.images.reproducibility import rebuild_stored, sample, verdict
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.images.reproducibility import rebuild_stored, sample, verdict
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reproduction import Reproduction
-from formulacode_dagster.store.artifacts import IMAGES, REPRODUCTIONS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import done_items
+from formulacode_dagster.operating.store.artifacts import IMAGES, REPRODUCTIONS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import done_items
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 

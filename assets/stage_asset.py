@@ -9,10 +9,10 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.items.fingerprint import CODE_VERSIONS
 from formulacode_dagster.models.columns import TableColumn
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.watching.late import DUE_CRON
+from formulacode_dagster.operating.monitoring.late import DUE_CRON
+from formulacode_dagster.operating.runner.fingerprint import CODE_VERSIONS
 
 from .checks import MonthCheck, failures_within_budget
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
+from formulacode_dagster.operating.cancellation.stopping import Stopped, interrupted_once, signals_heard
 
 from .partitions import StepContext
 

@@ -37,25 +37,25 @@ from aa_mirrors import Mirrors
 from aa_sources import laid_by
 from aa_tasks import EFFECTS, AaTask, build, changed, commit, diff, files, tasks, timed
 
-from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.engines.process.removal import finish_removals
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.measurement.arms import Arms as ArmSessions
-from formulacode_dagster.measurement.budget import Budget
-from formulacode_dagster.measurement.cores import Cores
-from formulacode_dagster.measurement.log import Log
-from formulacode_dagster.measurement.measure import sample
-from formulacode_dagster.measurement.patch import changed_files
-from formulacode_dagster.measurement.plan import RULE_VERSION, SamplingPlan
-from formulacode_dagster.measurement.relevance import Candidate
-from formulacode_dagster.measurement.statistics.chance import clopper_pearson
-from formulacode_dagster.measurement.statistics.contrasts import contrast_of
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.engines.process.removal import finish_removals
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+from formulacode_dagster.building.suites.questions import Asked, ProcessAnswer, ProcessSetting, SurveyedBenchmark
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.measuring.measurement.arms import Arms as ArmSessions
+from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.cores import Cores
+from formulacode_dagster.measuring.measurement.log import Log
+from formulacode_dagster.measuring.measurement.measure import sample
+from formulacode_dagster.measuring.measurement.patch import changed_files
+from formulacode_dagster.measuring.measurement.plan import RULE_VERSION, SamplingPlan
+from formulacode_dagster.measuring.measurement.relevance import Candidate
+from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
+from formulacode_dagster.measuring.measurement.statistics.contrasts import contrast_of
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Source
-from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.suites.questions import Asked, ProcessAnswer, ProcessSetting, SurveyedBenchmark
-from formulacode_dagster.suites.remote import Remote
 
 KEPT = Path("build/bench-aa.jsonl")
 SURVEY_SECONDS = 30.0

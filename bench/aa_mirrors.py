@@ -13,13 +13,13 @@ from aa_tasks import AaTask, commit, diff, git
 from found_workloads import kept_in
 from yield_of_builds import laboratory_of, listed
 
-from formulacode_dagster.declarations.needs_of_tests import is_of_tests
-from formulacode_dagster.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.building.declarations.needs_of_tests import is_of_tests
+from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.offline.side_file import RepositoryFacts
-from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.sources.offline.side_file import RepositoryFacts
 from sandbox.github.tracker import read_tracker
 
 PULL_REQUESTS = Path(__file__).with_name("yield_pull_requests.toml")

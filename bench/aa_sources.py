@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+from formulacode_dagster.measuring.workloads.laid.growing import SIZES
+from formulacode_dagster.measuring.workloads.laying import PytestFunction, suite_files
+from formulacode_dagster.measuring.workloads.scaled import grown_files, growth_name
+from formulacode_dagster.measuring.workloads.shown_code import Snippet
+from formulacode_dagster.measuring.workloads.snippets import snippet_files
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
-from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.workloads.laid.growing import SIZES
-from formulacode_dagster.workloads.laying import PytestFunction, suite_files
-from formulacode_dagster.workloads.scaled import grown_files, growth_name
-from formulacode_dagster.workloads.shown_code import Snippet
-from formulacode_dagster.workloads.snippets import snippet_files
 
 LAID = (Source.PYTEST_BENCHMARK, Source.SCRIPTS, Source.OWN_TESTS, Source.SNIPPETS, Source.SCALED_TESTS)
 """Whose workloads are called by a file of ours; those of all others are asv's own, as the suite's are."""

@@ -13,10 +13,10 @@ from pathlib import Path
 import uv
 from aa_sources import LAID, tests_of
 
-from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.building.specs.spec import INSTRUMENT
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
-from formulacode_dagster.specs.context import Origins
-from formulacode_dagster.specs.spec import INSTRUMENT
 
 PROJECT = """[build-system]
 requires = ["setuptools"]

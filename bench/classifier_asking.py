@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from formulacode_dagster.models.completion import Completion, CompletionCache
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.selection.budget import Budget, Prices
-from formulacode_dagster.selection.classifier import Judges, opine
-from formulacode_dagster.selection.endpoint import Endpoint
-from formulacode_dagster.selection.language_model import LanguageModel
-from formulacode_dagster.selection.prompts import Way
+from formulacode_dagster.selection.classification.budget import Budget, Prices
+from formulacode_dagster.selection.classification.classifier import Judges, opine
+from formulacode_dagster.selection.classification.endpoint import Endpoint
+from formulacode_dagster.selection.classification.language_model import LanguageModel
+from formulacode_dagster.selection.classification.prompts import Way
 from resources.llm import LLMResource
 from sandbox.model.app import MODEL as RULES
 from sandbox.model.app import app

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from formulacode_dagster.models.evaluation import ClassifierEvaluation
-from formulacode_dagster.selection.prompts import PROMPT_VERSION
+from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION
 
 from .classifier_asking import Answers
 from .classifier_modes import Mode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from formulacode_dagster.measurement.statistics.chance import clopper_pearson
+from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 
 from .classifier_modes import Injection
 from .labelled import Entry, Label

@@ -22,14 +22,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from formulacode_dagster.items.runner import run_items
-from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import IntakeCount
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import INTAKE_COUNTS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
+from formulacode_dagster.operating.runner.runner import run_items
+from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import INTAKE_COUNTS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.embedded import start_embedded
 
 R = TypeVar("R")
 ROOT = Path(__file__).parents[1]

@@ -35,13 +35,13 @@ from sqlalchemy import Connection, select
 
 from bench.celery_month import run_by_workers
 from bench.definitions import stop
-from formulacode_dagster.items import claims
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
-from formulacode_dagster.store import artifacts, ledger
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
-from formulacode_dagster.store.tables import CLAIMS
+from formulacode_dagster.operating.runner import claims
+from formulacode_dagster.operating.store import artifacts, ledger
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.embedded import start_embedded
+from formulacode_dagster.operating.store.tables import CLAIMS
+from formulacode_dagster.sources.offline.side_file import SIDE_FILE, SideFile
 from sandbox.samples import generate
 from sandbox.session import SUITS_SAMPLES, running_sandbox
 

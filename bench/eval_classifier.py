@@ -20,13 +20,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulacode_dagster.git.history import Mirror
-from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
-from formulacode_dagster.offline.mirrors import mirrors_in
-from formulacode_dagster.store.completions import StoredCompletions
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.evaluations import add_evaluation
+from formulacode_dagster.operating.store.completions import StoredCompletions
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.evaluations import add_evaluation
+from formulacode_dagster.sources.git.history import Mirror
+from formulacode_dagster.sources.git.mirror import MirrorCache
+from formulacode_dagster.sources.offline.mirrors import mirrors_in
 from resources.database import open_database
 from resources.mirrors import clone_url
 from resources.settings import read_settings

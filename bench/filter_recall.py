@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulacode_dagster.git.changes import change_of, prepare
-from formulacode_dagster.git.history import Mirror
-from formulacode_dagster.measurement.statistics.chance import clopper_pearson
+from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.offline.identity import known_by_name
-from formulacode_dagster.offline.mirrors import MirrorsSource
-from formulacode_dagster.selection.symbolic import screen
+from formulacode_dagster.selection.classification.symbolic import screen
+from formulacode_dagster.sources.git.changes import change_of, prepare
+from formulacode_dagster.sources.git.history import Mirror
+from formulacode_dagster.sources.offline.identity import known_by_name
+from formulacode_dagster.sources.offline.mirrors import MirrorsSource
 
 from .labelled import Example, Label, Stratum, stratum_of, without_prefixes
 

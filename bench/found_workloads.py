@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import ConfigDict
 
+from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.measurement import Source
-from formulacode_dagster.suites.overlays import SuiteFiles
 
 ENDING = ".found.json"
 

@@ -29,12 +29,12 @@ from typing import Any
 from images_flat import FlatBuilds
 from images_tasks import Task, plan_tasks
 
-from formulacode_dagster.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.engines.docker.engine import DockerEngine
-from formulacode_dagster.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Tier
-from formulacode_dagster.specs.context import Origins
 
 TARGETS = {"cold_time_ratio": 0.25, "warm_time_ratio": 0.25, "unique_bytes_ratio": 0.10}
 """Most that a further task may cost, as a share of what it costs flat."""

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from images_tasks import Task
 
-from formulacode_dagster.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.git.command import environment as git_environment
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.specs.spec import resolved_os_image
 from formulacode_dagster.models.image import BuildSpec
-from formulacode_dagster.specs.spec import resolved_os_image
+from formulacode_dagster.sources.git.command import environment as git_environment
 
 SECONDS = 3600.0
 

@@ -9,18 +9,18 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.environments.plan import plan_environment
-from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.git.changes import change_of
-from formulacode_dagster.git.mirror import Mirror, MirrorCache
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.environments.plan import plan_environment
+from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.specs.spec import plan_build
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.offline.side_file import RepositoryFacts
-from formulacode_dagster.specs.spec import plan_build
+from formulacode_dagster.sources.git.changes import change_of
+from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
+from formulacode_dagster.sources.offline.side_file import RepositoryFacts
 from sandbox.github.tracker import read_tracker
 from sandbox.samples.generate import generate
 

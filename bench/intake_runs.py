@@ -111,9 +111,9 @@ async def rate(url: str, repositories: list[Any], seconds: float) -> dict[str, A
 
 def source_of(url: str, home: Path) -> Any:
     """Our source, paced as it is paced by default."""
-    from formulacode_dagster.github.source import GitHubSource
-    from formulacode_dagster.github.transport.client import GitHubClient
     from formulacode_dagster.models.items import Stage
+    from formulacode_dagster.sources.github.source import GitHubSource
+    from formulacode_dagster.sources.github.transport.client import GitHubClient
 
     random.seed(1)
     return GitHubSource(GitHubClient(url, [TOKEN], home=home), Stage.PULL_REQUESTS, MONTH.key, "bench")
@@ -149,10 +149,10 @@ async def baseline(url: str, repositories: list[str]) -> dict[str, Any]:
 
 def patches(facts: Path, served: Path, most: int) -> dict[str, Any]:
     """Base and patch of so many pull requests, read from mirrors that are cloned for it."""
-    from formulacode_dagster.git.changes import change_of
-    from formulacode_dagster.git.landing import wanted_commits
-    from formulacode_dagster.git.mirror import MirrorCache
     from formulacode_dagster.models.pull_request import MergedPullRequest
+    from formulacode_dagster.sources.git.changes import change_of
+    from formulacode_dagster.sources.git.landing import wanted_commits
+    from formulacode_dagster.sources.git.mirror import MirrorCache
 
     told = json.loads(facts.read_text())["pulls"]
     pulls = [MergedPullRequest.model_validate(pull) for group in told.values() for pull in group][:most]

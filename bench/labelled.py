@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from formulacode_dagster.git.changes import change_of, prepare
-from formulacode_dagster.git.history import Mirror
-from formulacode_dagster.git.log import Commit, from_epoch, read_commits
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
-from formulacode_dagster.offline.identity import derived_id
+from formulacode_dagster.sources.git.changes import change_of, prepare
+from formulacode_dagster.sources.git.history import Mirror
+from formulacode_dagster.sources.git.log import Commit, from_epoch, read_commits
+from formulacode_dagster.sources.offline.identity import derived_id
 
 LIST = Path(__file__).with_name("labelled_commits.tsv")
 HELD_OUT = frozenset(

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulacode_dagster.git.command import GitError, git
-from formulacode_dagster.git.log import Commit, read_commits
 from formulacode_dagster.models.paths import PathKind, kind_of
-from formulacode_dagster.offline.mirrors import mirrors_in
-from formulacode_dagster.selection.symbolic import POSITIVE
+from formulacode_dagster.selection.classification.symbolic import POSITIVE
+from formulacode_dagster.sources.git.command import GitError, git
+from formulacode_dagster.sources.git.log import Commit, read_commits
+from formulacode_dagster.sources.offline.mirrors import mirrors_in
 
 from .labelled import Entry, Label, Source, Stratum, read_list, stratum_of, without_prefixes
 

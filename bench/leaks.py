@@ -16,13 +16,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 
-from formulacode_dagster.measurement.statistics.chance import clopper_pearson
+from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.problems.judging import Judges
+from formulacode_dagster.selection.statements.judging import Judges
 from resources.llm import LLMResource
-from tests.formulacode_dagster.problems.leaks.cases import NEEDS_A_JUDGE, Case, all_cases
-from tests.formulacode_dagster.problems.leaks.judging import gates_see, second_look_sees
+from tests.formulacode_dagster.selection.statements.leaks.cases import NEEDS_A_JUDGE, Case, all_cases
+from tests.formulacode_dagster.selection.statements.leaks.judging import gates_see, second_look_sees
 
 MOST_FALSE_ALARMS = 0.10
 CLEAN = "clean"

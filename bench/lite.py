@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulacode_dagster.breakpoints import methods
-from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, Method
-from formulacode_dagster.breakpoints.steps import bounds_of_levels
-from formulacode_dagster.dashboards.site import read_site
+from formulacode_dagster.measuring.breakpoints import methods
+from formulacode_dagster.measuring.breakpoints.choices import MINIMUM_CHANGE, Method
+from formulacode_dagster.measuring.breakpoints.steps import bounds_of_levels
+from formulacode_dagster.sources.dashboards.site import read_site
 
 from .synthetic_site import ROWS, write_site
 from .synthetic_steps import GRID, Score, plant, score, synthetic_series

@@ -28,14 +28,14 @@ import uv
 from yield_of_builds import listed
 from yield_trials import facts_of
 
-from formulacode_dagster.engines.process.interpreters import installed_interpreters
-from formulacode_dagster.environments.plan import plan_environment
-from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.git.changes import change_of
-from formulacode_dagster.git.mirror import Mirror, MirrorCache
+from formulacode_dagster.building.engines.process.interpreters import installed_interpreters
+from formulacode_dagster.building.environments.plan import plan_environment
+from formulacode_dagster.building.environments.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.sources.git.changes import change_of
+from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
 from sandbox.samples.generate import generate
 
 

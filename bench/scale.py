@@ -33,12 +33,12 @@ from bench.scale_backfill import database_for_dagster, planning_seconds
 from bench.scale_load import LEASE, Load, load_of, server_cpu_seconds
 from bench.scale_month import Bound, Task, bound_of, recorded, tasks_of_a_month
 from bench.scale_simulation import STAGES, START_SECONDS, ImageStore, Simulation
-from formulacode_dagster.items.queues import RENEWALS_A_LEASE
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.operating.runner.queues import RENEWALS_A_LEASE
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.embedded import start_embedded
 from formulacode_dagster.orchestration.helpers import LOOK_SECONDS
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
 
 MONTH, MONTH_BEFORE = "2026-02", "2026-01"
 FIRST_YEAR = 2015

@@ -16,11 +16,11 @@ from pathlib import Path
 from sqlalchemy import event
 
 from bench.scale_simulation import save_nothing
-from formulacode_dagster.items.claims import Worker
-from formulacode_dagster.items.runner import run_items
-from formulacode_dagster.items.work import Outcome, Part, Sharing, StageRun, WorkItem
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.runner.claims import Worker
+from formulacode_dagster.operating.runner.runner import run_items
+from formulacode_dagster.operating.runner.work import Outcome, Part, Sharing, StageRun, WorkItem
+from formulacode_dagster.operating.store.database import Database
 
 LEASE = timedelta(seconds=60)
 STAGE = Stage.PUBLISHED_IMAGES

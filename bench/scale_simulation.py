@@ -17,13 +17,13 @@ from datetime import timedelta
 from sqlalchemy import Connection
 
 from bench.scale_month import Task
-from formulacode_dagster.items.claims import Worker
-from formulacode_dagster.items.queues import Queue, queue_of
-from formulacode_dagster.items.results import keep, result_of
-from formulacode_dagster.items.work import Outcome, Part, Sharing, StageRun, WorkItem
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.operating.runner.claims import Worker
+from formulacode_dagster.operating.runner.queues import Queue, queue_of
+from formulacode_dagster.operating.runner.results import keep, result_of
+from formulacode_dagster.operating.runner.work import Outcome, Part, Sharing, StageRun, WorkItem
+from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.orchestration.helpers import LOOK_SECONDS
-from formulacode_dagster.store.database import Database
 
 STAGES = (Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS)
 START_SECONDS = 2.5 + 0.5 + 5.4

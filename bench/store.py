@@ -26,8 +26,8 @@ from sqlalchemy import text
 from store_month import Generator, Size
 from store_phases import PHASES, TimedDatabase
 
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.embedded import start_embedded
 
 MEGABYTES_ALLOWED = 500
 SECONDS_ALLOWED = 20.0

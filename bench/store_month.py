@@ -11,7 +11,7 @@ from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import Change, ChangedFile, IntakeCount, LinkedIssue, MergedPullRequest
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.store.pull_requests import MergedName
+from formulacode_dagster.operating.store.pull_requests import MergedName
 
 MONTH = Month.parse("2026-02")
 WORDS = 40_000

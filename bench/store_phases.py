@@ -11,17 +11,23 @@ from sqlalchemy import Connection, delete
 from sqlalchemy.dialects.postgresql import insert
 from store_month import MONTH, Generator
 
-from formulacode_dagster.intake.windows import Windows
-from formulacode_dagster.items.runner import run_items
-from formulacode_dagster.items.work import BatchWork, Finish, Outcome, StageRun, WorkItem
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.store.artifacts import INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.ledger import entries_of
-from formulacode_dagster.store.pull_requests import MergedName, done_items, iterate_done, merged_names, save_changes
+from formulacode_dagster.operating.runner.runner import run_items
+from formulacode_dagster.operating.runner.work import BatchWork, Finish, Outcome, StageRun, WorkItem
+from formulacode_dagster.operating.store.artifacts import INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.ledger import entries_of
+from formulacode_dagster.operating.store.pull_requests import (
+    MergedName,
+    done_items,
+    iterate_done,
+    merged_names,
+    save_changes,
+)
+from formulacode_dagster.sources.intake.windows import Windows
 
 MIRROR_THREADS = 2
 

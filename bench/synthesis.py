@@ -27,10 +27,12 @@ from synthesis_results import Climb, Climbs
 from synthesis_samples import listed, samples
 from yield_of_builds import laboratory_of
 
-from formulacode_dagster.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.images.planning import WITHOUT_LOCK, LockAttempts, lock_otherwise
-from formulacode_dagster.images.recipes import context_of, declared_by, lock_recipes_for, recipes_for
-from formulacode_dagster.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.images.planning import WITHOUT_LOCK, LockAttempts, lock_otherwise
+from formulacode_dagster.building.images.recipes import context_of, declared_by, lock_recipes_for, recipes_for
+from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.building.specs.spec import spec_hash
+from formulacode_dagster.building.synthesis.asking import AgentDesk
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.errors import (
     ConfigurationError,
@@ -42,15 +44,13 @@ from formulacode_dagster.models.errors import (
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.recipe import StoredContext
-from formulacode_dagster.specs.spec import spec_hash
-from formulacode_dagster.synthesis.asking import AgentDesk
 from resources.agents import AgentsResource
 from resources.setting_types import AgentSetting
 
 if TYPE_CHECKING:
     from yield_trials import Laboratory
 
-    from formulacode_dagster.engines.protocol import Engine
+    from formulacode_dagster.building.engines.protocol import Engine
 
 STAND_IN = Path(__file__).with_name("synthesis_standin.py")
 MAX_ATTEMPTS = 2

@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.offline.side_file import RepositoryFacts
+from formulacode_dagster.sources.offline.side_file import RepositoryFacts
 from sandbox.github.tracker import read_tracker
 from sandbox.samples.catalog import catalog
 from sandbox.samples.generate import generate

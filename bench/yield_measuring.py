@@ -15,27 +15,27 @@ from found_workloads import FoundWorkloads
 from yield_report import CONDITIONS, DONE, Condition, Trial
 from yield_sources import ENOUGH, modules_of, say
 
-from formulacode_dagster.correctness.compare import compare_tests
-from formulacode_dagster.correctness.summary import summary_of_tests
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.git.mirror import Mirror
-from formulacode_dagster.items.pending import MAX_ATTEMPTS
-from formulacode_dagster.measurement.again import measure_again
-from formulacode_dagster.measurement.cores import Cores
-from formulacode_dagster.measurement.measure import TimedTask, measure_task
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.procedure import Procedure
-from formulacode_dagster.measurement.stage import summary_of
-from formulacode_dagster.measurement.surveyed import Surveyed
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+from formulacode_dagster.measuring.correctness.compare import compare_tests
+from formulacode_dagster.measuring.correctness.summary import summary_of_tests
+from formulacode_dagster.measuring.measurement.again import measure_again
+from formulacode_dagster.measuring.measurement.cores import Cores
+from formulacode_dagster.measuring.measurement.measure import TimedTask, measure_task
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.procedure import Procedure
+from formulacode_dagster.measuring.measurement.stage import summary_of
+from formulacode_dagster.measuring.measurement.surveyed import Surveyed
+from formulacode_dagster.measuring.workloads.documents import Shown, shown_at
+from formulacode_dagster.measuring.workloads.suites import other_suites
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.replays.verdict import verdict_of
-from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.workloads.documents import Shown, shown_at
-from formulacode_dagster.workloads.suites import other_suites
+from formulacode_dagster.operating.runner.pending import MAX_ATTEMPTS
+from formulacode_dagster.releasing.replays.verdict import verdict_of
+from formulacode_dagster.sources.git.mirror import Mirror
 
 RUN = "yield"
 BROKEN = "broken"

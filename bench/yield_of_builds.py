@@ -32,7 +32,7 @@ from yield_report import Results, Trial, figures, table
 from yield_trials import Laboratory, mirrored
 
 if TYPE_CHECKING:
-    from formulacode_dagster.engines.protocol import Engine
+    from formulacode_dagster.building.engines.protocol import Engine
 
 
 def main() -> None:

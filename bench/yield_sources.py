@@ -12,28 +12,28 @@ from pathlib import PurePosixPath
 from found_workloads import FoundWorkloads
 from yield_report import COMPILED, DONE, SourceTrial, Trial
 
-from formulacode_dagster.engines.protocol import Engine, Session
-from formulacode_dagster.git.mirror import Mirror
-from formulacode_dagster.measurement.budget import Budget
-from formulacode_dagster.measurement.changed_code import ChangedCode, changed_code
-from formulacode_dagster.measurement.compiled_lines import CompiledLines
-from formulacode_dagster.measurement.patch import FileChange, changed_files
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.relevance import comparable
+from formulacode_dagster.building.engines.protocol import Engine, Session
+from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
+from formulacode_dagster.building.suites.patching import apply_patch, require_built
+from formulacode_dagster.building.suites.questions import Survey
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.changed_code import ChangedCode, changed_code
+from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
+from formulacode_dagster.measuring.measurement.patch import FileChange, changed_files
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.relevance import comparable
+from formulacode_dagster.measuring.workloads.documents import shown_at
+from formulacode_dagster.measuring.workloads.own_tests import suites_of_tests
+from formulacode_dagster.measuring.workloads.sides import Sides
+from formulacode_dagster.measuring.workloads.snippets import suites_of_scripts, suites_of_snippets
+from formulacode_dagster.measuring.workloads.suites import other_suites
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.overlays import NO_SUITE, SuiteFiles
-from formulacode_dagster.suites.patching import apply_patch, require_built
-from formulacode_dagster.suites.questions import Survey
-from formulacode_dagster.suites.remote import Remote
-from formulacode_dagster.workloads.documents import shown_at
-from formulacode_dagster.workloads.own_tests import suites_of_tests
-from formulacode_dagster.workloads.sides import Sides
-from formulacode_dagster.workloads.snippets import suites_of_scripts, suites_of_snippets
-from formulacode_dagster.workloads.suites import other_suites
+from formulacode_dagster.sources.git.mirror import Mirror
 
 SURVEY_SECONDS = 25.0
 """For running the benchmarks of one suite, those that speak of the change first."""

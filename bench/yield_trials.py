@@ -17,15 +17,16 @@ from yield_measuring import Measuring
 from yield_report import Results, Trial
 from yield_sources import Aiming, say
 
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.environments.plan import plan_environment, unlocked_environment
-from formulacode_dagster.git.changes import change_of
-from formulacode_dagster.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.images.repairs.attempts import Task
-from formulacode_dagster.images.repairs.loop import build_until_it_holds
-from formulacode_dagster.images.submodules import submodule_mirrors
-from formulacode_dagster.measurement.cores import Cores
-from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.environments.plan import plan_environment, unlocked_environment
+from formulacode_dagster.building.images.repairs.attempts import Task
+from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.building.images.submodules import submodule_mirrors
+from formulacode_dagster.building.specs.spec import plan_build, task_tag
+from formulacode_dagster.building.suites.overlays import first_suite
+from formulacode_dagster.measuring.measurement.cores import Cores
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.workloads.elsewhere import suites_elsewhere
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -34,10 +35,9 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
-from formulacode_dagster.offline.side_file import RepositoryFacts
-from formulacode_dagster.specs.spec import plan_build, task_tag
-from formulacode_dagster.suites.overlays import first_suite
-from formulacode_dagster.workloads.elsewhere import suites_elsewhere
+from formulacode_dagster.sources.git.changes import change_of
+from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
+from formulacode_dagster.sources.offline.side_file import RepositoryFacts
 from sandbox.github.tracker import read_tracker
 
 if TYPE_CHECKING:

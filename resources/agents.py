@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.agents.confined import ConfinedAgent
-from formulacode_dagster.agents.container import Confinement
-from formulacode_dagster.agents.protocol import Agent, AgentBudget, AgentName
-from formulacode_dagster.agents.select import AgentChoice, choose_agent
-from formulacode_dagster.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.items.work import StageRun
+from formulacode_dagster.building.agents.confined import ConfinedAgent
+from formulacode_dagster.building.agents.container import Confinement
+from formulacode_dagster.building.agents.protocol import Agent, AgentBudget, AgentName
+from formulacode_dagster.building.agents.select import AgentChoice, choose_agent
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.synthesis.asking import AgentDesk
+from formulacode_dagster.building.synthesis.budgets import Limits, Scope
+from formulacode_dagster.building.synthesis.month import desk_of
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.synthesis.asking import AgentDesk
-from formulacode_dagster.synthesis.budgets import Limits, Scope
-from formulacode_dagster.synthesis.month import desk_of
+from formulacode_dagster.operating.runner.work import StageRun
 
 from .base import SettingsResource, setting
 from .setting_types import AgentSetting

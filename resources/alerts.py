@@ -6,8 +6,8 @@ import os
 
 from pydantic import SecretStr
 
-from formulacode_dagster.watching.channels import Channel, Mail, Slack, Webhook
-from formulacode_dagster.watching.secrets import Secrets, secret_values
+from formulacode_dagster.operating.monitoring.channels import Channel, Mail, Slack, Webhook
+from formulacode_dagster.operating.monitoring.secrets import Secrets, secret_values
 
 from .base import SettingsResource, setting
 

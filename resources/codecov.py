@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.commit_reports.codecov import CodecovClient
+from formulacode_dagster.releasing.commit_reports.codecov import CodecovClient
 
 from .base import SettingsResource, setting
 

@@ -9,26 +9,26 @@ from pathlib import Path
 
 from pydantic import PrivateAttr
 
-from formulacode_dagster.engines.docker.engine import DockerEngine
-from formulacode_dagster.engines.docker.image_store import DockerImageStore
-from formulacode_dagster.engines.docker.leftovers import RunIsOver, nobody_knows
-from formulacode_dagster.engines.docker.settings import BuildSettings
-from formulacode_dagster.engines.image_store import ImageStore
-from formulacode_dagster.engines.installation import installation_id
-from formulacode_dagster.engines.machines import Machine, Turn
-from formulacode_dagster.engines.process.image_store import ProcessImageStore
-from formulacode_dagster.engines.process.interpreters import installed_interpreters
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.engines.seclusion import is_set_apart
-from formulacode_dagster.engines.select import choose_engine, require_same_engine
-from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.housekeeping.cleanup import Budgets
+from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.docker.image_store import DockerImageStore
+from formulacode_dagster.building.engines.docker.leftovers import RunIsOver, nobody_knows
+from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.image_store import ImageStore
+from formulacode_dagster.building.engines.installation import installation_id
+from formulacode_dagster.building.engines.machines import Machine, Turn
+from formulacode_dagster.building.engines.process.image_store import ProcessImageStore
+from formulacode_dagster.building.engines.process.interpreters import installed_interpreters
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.engines.seclusion import is_set_apart
+from formulacode_dagster.building.engines.select import choose_engine, require_same_engine
+from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.housekeeping.cleanup import Budgets
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.store.attempts import engines_of
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import done_items
+from formulacode_dagster.operating.store.attempts import engines_of
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import done_items
 
 from .base import SettingsResource, setting
 from .setting_types import EngineChoice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from formulacode_dagster.dashboards.sites import Dashboard, dashboard_named, dashboards_by_name
+from formulacode_dagster.sources.dashboards.sites import Dashboard, dashboard_named, dashboards_by_name
 
 from .base import SettingsResource, setting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.store.database import Database, ServerLimits
+from formulacode_dagster.operating.store.database import Database, ServerLimits
 
 from .settings import Settings, read_settings
 
@@ -22,7 +22,7 @@ def open_database(url: str = "", *, settings: Settings | None = None, migrated: 
     settings = settings or read_settings()
     url = url or settings.database_url.get_secret_value()
     if not url:
-        from formulacode_dagster.store.embedded import start_embedded
+        from formulacode_dagster.operating.store.embedded import start_embedded
 
         url = start_embedded(settings.home / "postgres")
     limits = ServerLimits(

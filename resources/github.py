@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from formulacode_dagster.github.source import GitHubSource
-from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.github.transport.rights import examine, verdict
-from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.operating.runner.progress import listener
+from formulacode_dagster.sources.github.source import GitHubSource
+from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.rights import examine, verdict
 
 from .base import SettingsResource, setting
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.github.links import LinkSource
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.offline.completion import MirrorCompletion
-from formulacode_dagster.offline.detect import detect
+from formulacode_dagster.sources.github.links import LinkSource
+from formulacode_dagster.sources.offline.completion import MirrorCompletion
+from formulacode_dagster.sources.offline.detect import detect
 
 from .github import GitHubResource
 from .mirrors import MirrorsResource

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from formulacode_dagster.models.completion import CompletionCache
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.selection.budget import Budget, Prices
-from formulacode_dagster.selection.endpoint import Endpoint
-from formulacode_dagster.selection.language_model import Book, LanguageModel
+from formulacode_dagster.selection.classification.budget import Budget, Prices
+from formulacode_dagster.selection.classification.endpoint import Endpoint
+from formulacode_dagster.selection.classification.language_model import Book, LanguageModel
 
 from .settings import Settings
 

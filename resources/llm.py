@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.completion import CompletionCache, Forgetful
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, Stage
-from formulacode_dagster.problems.judging import Judges
-from formulacode_dagster.problems.model_writing import Models
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.selection.budget import Budget
-from formulacode_dagster.selection.classifier import Judges as ClassificationJudges
-from formulacode_dagster.selection.language_model import Book, LanguageModel
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.progress import listener
+from formulacode_dagster.selection.classification.budget import Budget
+from formulacode_dagster.selection.classification.classifier import Judges as ClassificationJudges
+from formulacode_dagster.selection.classification.language_model import Book, LanguageModel
+from formulacode_dagster.selection.statements.judging import Judges
+from formulacode_dagster.selection.statements.model_writing import Models
 
 from .base import SettingsResource, setting
 from .language_models import language_model, monthly_budget

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-from formulacode_dagster.git.eviction import mirror_path
-from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.offline.detect import detect
+from formulacode_dagster.sources.git.eviction import mirror_path
+from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
+from formulacode_dagster.sources.offline.detect import detect
 
 from .base import SettingsResource, setting
 from .settings import Settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dagster as dg
 from pydantic import PrivateAttr
 
-from formulacode_dagster.store.completions import StoredCompletions
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.completions import StoredCompletions
+from formulacode_dagster.operating.store.database import Database
 
 from .base import SettingsResource, setting
 from .database import open_database

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 
 from .base import SettingsResource, setting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.github.tracking import TrackingRules
+from formulacode_dagster.sources.github.tracking import TrackingRules
 
 from .base import SettingsResource, setting
 

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 
-from formulacode_dagster.backups.backup import newest_backup
-from formulacode_dagster.backups.object_store import ObjectStore
-from formulacode_dagster.items.progress import ProgressListener
+from formulacode_dagster.building.synthesis.budgets import Limits, Scope
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.synthesis.budgets import Limits, Scope
-from formulacode_dagster.watching.operations import Budgets, Operations, Places, Runs, look
+from formulacode_dagster.operating.backups.backup import newest_backup
+from formulacode_dagster.operating.backups.object_store import ObjectStore
+from formulacode_dagster.operating.monitoring.operations import Budgets, MirrorUsage, Operations, Places, Runs, look
+from formulacode_dagster.operating.runner.progress import ProgressListener
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.sources.git.eviction import kept_mirrors
 
 from .agents import AgentsResource
 from .mirrors import MirrorsResource
@@ -32,8 +33,10 @@ def operations_now(database: Database, runs: Runs) -> Operations:
     settings = read_settings()
     agents = AgentsResource().limits.get(Scope.MONTH, Limits())
     budgets = Budgets(settings.llm_tokens_per_month, settings.llm_dollars_per_month, agents.tokens, agents.dollars)
-    places = Places(settings.home, settings.mirrors_root, MirrorsResource().budget, _newest_backup(settings))
     try:
+        kept = kept_mirrors(settings.mirrors_root)
+        mirrors = MirrorUsage(len(kept), sum(it.bytes for it in kept), min((it.last_used for it in kept), default=None))
+        places = Places(settings.home, mirrors, MirrorsResource().budget, _newest_backup(settings))
         with database.transaction() as connection:
             return look(connection, runs, budgets, places)
     except OSError as error:
@@ -65,7 +68,7 @@ def traced(listener: ProgressListener, run_id: str) -> Iterator[ProgressListener
     if not endpoint:
         yield listener
         return
-    from formulacode_dagster.watching.traces import traces
+    from formulacode_dagster.operating.monitoring.traces import traces
 
     with traces(listener, run_id, endpoint) as watching:
         yield watching

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import AsyncIterable
 from pathlib import Path
 
-from formulacode_dagster.files.atomic import replacing, write_atomically
+from formulacode_dagster.operating.files.atomic import replacing, write_atomically
 
 
 class WrongContentError(Exception):

@@ -13,8 +13,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.operating.files.atomic import write_atomically
 
 from .server import LOCALHOST, serving
 

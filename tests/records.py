@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.statistics.chance import geometric_mean
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.statistics.chance import geometric_mean
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Unit, Verdict

@@ -18,7 +18,7 @@ def accept(
     reason: Annotated[str, typer.Option(help="Why; printed with it.")],
 ) -> None:
     """Accept what a stage made of a month as it is, although more failed than its budget allows."""
-    from formulacode_dagster.items.failures import accept_failures
+    from formulacode_dagster.operating.runner.failures import accept_failures
     from resources.settings import read_settings
 
     from .operate import database, months_of

@@ -88,7 +88,7 @@ def _end_leader(handle: int) -> None:
 
 def _stop_database() -> None:
     """Stop the embedded Postgres unless another process uses it, as everyone does who was its last."""
-    from formulacode_dagster.store.embedded import start_embedded
+    from formulacode_dagster.operating.store.embedded import start_embedded
     from resources.settings import read_settings
 
     folder = read_settings().home / "postgres"

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from formulacode_dagster.models.errors import FormulaCodeError
-from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
+from formulacode_dagster.operating.cancellation.stopping import Stopped, interrupted_once, signals_heard
 
 from . import (
     accept,

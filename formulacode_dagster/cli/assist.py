@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.running.stopping import stop_request
+from formulacode_dagster.operating.cancellation.stopping import stop_request
 
 from .console import console
 
@@ -27,8 +27,8 @@ def assist(once: Once = False, stages: Stages = None) -> None:
 
     FC_DATABASE_URL must name their Postgres. Ctrl-C gives back what is not finished.
     """
-    from formulacode_dagster.items.claims import shared_stages
-    from formulacode_dagster.items.progress import listening
+    from formulacode_dagster.operating.runner.claims import shared_stages
+    from formulacode_dagster.operating.runner.progress import listening
     from formulacode_dagster.orchestration.runs import assist_stage, dagster_instance
 
     from .operate import database, show_result

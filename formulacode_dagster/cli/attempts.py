@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.store.artifacts import CLASSIFICATIONS
-from formulacode_dagster.store.attempts import attempts_of, log_of_attempt
-from formulacode_dagster.store.lookup import find_pull_request
-from formulacode_dagster.store.measurements import measurements_of
+from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS
+from formulacode_dagster.operating.store.attempts import attempts_of, log_of_attempt
+from formulacode_dagster.operating.store.lookup import find_pull_request
+from formulacode_dagster.operating.store.measurements import measurements_of
 
 from .console import table_of
 from .terminal import plain

@@ -23,8 +23,8 @@ DEMO_MONTHS = ("2026-01", "2026-02")
 
 def demo() -> None:
     """Materialize 2026-01 and 2026-02 of the sample repositories, through the sandbox."""
+    from formulacode_dagster.operating.store.ledger import finished_since
     from formulacode_dagster.orchestration.runs import dagster_instance
-    from formulacode_dagster.store.ledger import finished_since
     from resources.containers import ContainersResource
     from resources.settings import make_home
     from sandbox.samples import generate

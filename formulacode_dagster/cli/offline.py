@@ -28,7 +28,7 @@ app = typer.Typer(help="Explain the files of an offline source, or export a mont
 @app.command()
 def schema() -> None:
     """Tell which files an offline source has, and what their columns hold."""
-    from formulacode_dagster.offline.schema import describe
+    from formulacode_dagster.sources.offline.schema import describe
 
     console.print(describe(), markup=False, highlight=False)
 
@@ -40,7 +40,7 @@ def export(
     kind: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.PARQUET,
 ) -> None:
     """Write a month's repositories and pull requests as files that `run --offline-source` takes in again."""
-    from formulacode_dagster.offline.export import export_month
+    from formulacode_dagster.sources.offline.export import export_month
 
     from .operate import database
 
@@ -53,7 +53,7 @@ def export(
 
 def use_offline_source(text: str) -> None:
     """Take months in from *text* in this process, and say what it is; raises ConfigurationError when it is nothing."""
-    from formulacode_dagster.offline.detect import detect
+    from formulacode_dagster.sources.offline.detect import detect
 
     source = detect(text)
     os.environ["FC_OFFLINE_SOURCE"] = ",".join(map(str, source.paths))

@@ -11,16 +11,16 @@ import dagster as dg
 from rich.console import Console
 from rich.markup import escape
 
-from formulacode_dagster.items.progress import listening
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.operating.runner.progress import listening
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.spending import spending_of
+from formulacode_dagster.operating.store.usage import usage_totals
 from formulacode_dagster.orchestration.runs import MonthResult, run_month, set_pools
-from formulacode_dagster.reporting.funnel import Funnel, count_funnel
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.spending import spending_of
-from formulacode_dagster.store.usage import usage_totals
+from formulacode_dagster.releasing.reporting.funnel import Funnel, count_funnel
 from resources.agents import AgentsResource
 from resources.alerts import AlertsResource
 from resources.containers import ContainersResource

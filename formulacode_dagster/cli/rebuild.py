@@ -14,7 +14,7 @@ from .console import console, table_of
 if TYPE_CHECKING:
     from formulacode_dagster.models.image import BuiltImage
     from formulacode_dagster.models.reproduction import Reproduction
-    from formulacode_dagster.store.database import Database
+    from formulacode_dagster.operating.store.database import Database
 
 
 def rebuild(
@@ -24,7 +24,7 @@ def rebuild(
 
     Of a published image, the attached provenance is all that is read: whoever has no database can rebuild it.
     """
-    from formulacode_dagster.images.reproducibility import rebuild_stored
+    from formulacode_dagster.building.images.reproducibility import rebuild_stored
     from resources.containers import ContainersResource
     from resources.mirrors import MirrorsResource
 
@@ -50,7 +50,7 @@ def _end(made: Reproduction) -> NoReturn:
 
 
 def _rebuild_published(reference: str) -> Reproduction:
-    from formulacode_dagster.images.rebuild import rebuild
+    from formulacode_dagster.building.images.rebuild import rebuild
     from resources.containers import ContainersResource
     from resources.mirrors import MirrorsResource
     from resources.registry import RegistryResource
@@ -65,8 +65,8 @@ def _rebuild_published(reference: str) -> Reproduction:
 
 
 def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
-    from formulacode_dagster.store.artifacts import IMAGES
-    from formulacode_dagster.store.lookup import find_pull_request
+    from formulacode_dagster.operating.store.artifacts import IMAGES
+    from formulacode_dagster.operating.store.lookup import find_pull_request
 
     with store.transaction() as connection:
         stored = find_pull_request(connection, name.repository, name.number) if name.number else None

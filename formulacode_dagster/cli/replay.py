@@ -49,7 +49,7 @@ def replay(
 
 def _show(month: Month) -> None:
     """Every replay of the month that this database knows, a line each."""
-    from formulacode_dagster.store.measurements import replays_of
+    from formulacode_dagster.operating.store.measurements import replays_of
 
     from .operate import database
 

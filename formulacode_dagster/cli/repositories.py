@@ -40,7 +40,7 @@ def deny(repository: Name, reason: Reason) -> None:
 @app.command()
 def forget(repository: Name) -> None:
     """Take a repository off the list: the rules decide about it again."""
-    from formulacode_dagster.store.listed import remove_listed
+    from formulacode_dagster.operating.store.listed import remove_listed
 
     from .operate import database
 
@@ -57,11 +57,11 @@ def show(
     ] = None,
 ) -> None:
     """Show the list; with a month, how each repository on it ended, and why others are not tracked."""
-    from formulacode_dagster.intake.tracked import exclusions, standing_of
     from formulacode_dagster.models.items import Stage
-    from formulacode_dagster.store import ledger
-    from formulacode_dagster.store.artifacts import REPOSITORIES
-    from formulacode_dagster.store.listed import listed
+    from formulacode_dagster.operating.store import ledger
+    from formulacode_dagster.operating.store.artifacts import REPOSITORIES
+    from formulacode_dagster.operating.store.listed import listed
+    from formulacode_dagster.sources.intake.tracked import exclusions, standing_of
 
     from .operate import database
     from .terminal import show_exclusions, show_listed
@@ -77,7 +77,7 @@ def show(
 
 
 def _put(repository: str, verdict: ListVerdict, reason: str) -> None:
-    from formulacode_dagster.store.listed import put_listed
+    from formulacode_dagster.operating.store.listed import put_listed
 
     from .operate import database
 

@@ -86,7 +86,7 @@ def run(
     tasks_per_repo: TasksPerRepository = None,
 ) -> None:
     """Materialize one month or several, with every gate on the way."""
-    from formulacode_dagster.items.work import require_reason
+    from formulacode_dagster.operating.runner.work import require_reason
     from formulacode_dagster.orchestration.runs import dagster_instance
 
     from .offline import use_offline_source

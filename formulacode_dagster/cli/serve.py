@@ -12,13 +12,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from formulacode_dagster.engines.owner import Owner
-from formulacode_dagster.files.shipped import shipped
+from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.operating.cancellation.stopping import stop_request
+from formulacode_dagster.operating.files.shipped import shipped
 from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
 from formulacode_dagster.orchestration.orphans import SERVED_BY
 from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
-from formulacode_dagster.running.stopping import stop_request
 from resources.settings import read_settings
 from sandbox.session import TAKES_THE_PLACE_OF, running_sandbox
 

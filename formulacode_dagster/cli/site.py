@@ -26,8 +26,8 @@ def site(
 ) -> None:
     """Write the tasks of the dataset as static pages: no server is needed, open index.html."""
     from formulacode_dagster.library import Dataset
-    from formulacode_dagster.site.build import write_site
-    from formulacode_dagster.site.space import publish_space
+    from formulacode_dagster.library.site.build import write_site
+    from formulacode_dagster.library.site.space import publish_space
     from resources.settings import read_settings
 
     written = write_site(Dataset.load(dataset, revision=revision), folder, month or ())

@@ -10,16 +10,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from formulacode_dagster.engines.docker.engine import DockerEngine
-from formulacode_dagster.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.verification.evidence import Subject
+from formulacode_dagster.building.verification.origin import FolderOrigin
+from formulacode_dagster.building.verification.report import Report, verification_reports, write_report
+from formulacode_dagster.building.verification.scan import own_secrets
+from formulacode_dagster.building.verification.task_folder import TaskFolder, image_of, read_task_folder
+from formulacode_dagster.building.verification.verify import ImageVerification, verify
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits, Verification
-from formulacode_dagster.verification.evidence import Subject
-from formulacode_dagster.verification.origin import FolderOrigin
-from formulacode_dagster.verification.report import Report, verification_reports, write_report
-from formulacode_dagster.verification.scan import own_secrets
-from formulacode_dagster.verification.task_folder import TaskFolder, image_of, read_task_folder
-from formulacode_dagster.verification.verify import ImageVerification, verify
 from resources.containers import ContainersResource
 
 DETAIL_CHARACTERS = 300

@@ -22,13 +22,13 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from formulacode_dagster.intake.tracked import Exclusion
-from formulacode_dagster.items.log_lines import WaitLines
-from formulacode_dagster.items.progress import ProgressListener, duration
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.reporting.funnel import Funnel
-from formulacode_dagster.store.ledger import Ending
+from formulacode_dagster.operating.runner.log_lines import WaitLines
+from formulacode_dagster.operating.runner.progress import ProgressListener, duration
+from formulacode_dagster.operating.store.ledger import Ending
+from formulacode_dagster.releasing.reporting.funnel import Funnel
+from formulacode_dagster.sources.intake.tracked import Exclusion
 from resources.probes import Finding, Health
 
 from .console import table_of

@@ -23,8 +23,8 @@ def why(
     ] = None,
 ) -> None:
     """Tell an item's whole story: every stage, state, reason, error, cost, attempt at its image and measurement."""
-    from formulacode_dagster.store import ledger
-    from formulacode_dagster.store.blobs import get_log
+    from formulacode_dagster.operating.store import ledger
+    from formulacode_dagster.operating.store.blobs import get_log
 
     from .attempts import show_attempts, show_judges, show_log, show_measurements
     from .operate import database

@@ -5,15 +5,15 @@ Nothing here knows Dagster; what the pipeline does, it does with the same parts.
 
 from __future__ import annotations
 
-from formulacode_dagster.github.transport.tokens import TokenPool
-from formulacode_dagster.synthesis.docker_context import DockerContext
-from formulacode_dagster.verification.verifiers import (
+from formulacode_dagster.building.synthesis.docker_context import DockerContext
+from formulacode_dagster.building.verification.verifiers import (
     MultiVerifier,
     ProfileVerifier,
     SmokeVerifier,
     Verifier,
     VerifierResult,
 )
+from formulacode_dagster.sources.github.transport.tokens import TokenPool
 
 from .classifying import ClassifyJudge, Judged, PerfClassifier, Progress
 from .client import PR, GitHubClient, Source

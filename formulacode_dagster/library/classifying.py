@@ -8,19 +8,19 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
-from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification, Opinion
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.selection.budget import Budget
-from formulacode_dagster.selection.classifier import Judges, classify, opine
-from formulacode_dagster.selection.language_model import LanguageModel
-from formulacode_dagster.selection.prompts import PROMPT_VERSION, Way
-from formulacode_dagster.store.completions import StoredCompletions
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.runner.fingerprint import fingerprint
+from formulacode_dagster.operating.store.completions import StoredCompletions
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.selection.classification.budget import Budget
+from formulacode_dagster.selection.classification.classifier import Judges, classify, opine
+from formulacode_dagster.selection.classification.language_model import LanguageModel
+from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION, Way
 from resources.database import open_database
 from resources.language_models import language_model
 from resources.settings import read_settings

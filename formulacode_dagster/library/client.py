@@ -10,23 +10,23 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator
 
-from formulacode_dagster.git.changes import change_of
-from formulacode_dagster.git.landing import wanted_commits
-from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.github import reading
-from formulacode_dagster.github.timeline import TimelineEvent
-from formulacode_dagster.github.transport import client
-from formulacode_dagster.github.transport.tokens import TokenPool
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure
 from formulacode_dagster.models.identity import ItemName, item_key
 from formulacode_dagster.models.links import Link
 from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.release.records import month_records
-from formulacode_dagster.release.task_tables import TaskRecords
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.lookup import StoredPullRequest, find_pull_request
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.lookup import StoredPullRequest, find_pull_request
+from formulacode_dagster.releasing.release.records import month_records
+from formulacode_dagster.releasing.release.task_tables import TaskRecords
+from formulacode_dagster.sources.git.changes import change_of
+from formulacode_dagster.sources.git.landing import wanted_commits
+from formulacode_dagster.sources.git.mirror import MirrorCache
+from formulacode_dagster.sources.github import reading
+from formulacode_dagster.sources.github.timeline import TimelineEvent
+from formulacode_dagster.sources.github.transport import client
+from formulacode_dagster.sources.github.transport.tokens import TokenPool
 from resources.database import has_database
 from resources.settings import make_home, read_settings
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from formulacode_dagster.exports.formats import Format
-from formulacode_dagster.exports.write import export_task
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.release.dataset import KEY, from_parquet
-from formulacode_dagster.release.destination import Destination, released_tasks
-from formulacode_dagster.release.folder import FolderDestination
-from formulacode_dagster.release.hub import HubDestination
-from formulacode_dagster.release.index import INDEX_FILE, Index
-from formulacode_dagster.release.tables import month_tables, table_path
-from formulacode_dagster.release.task_tables import Table, TaskRecords
+from formulacode_dagster.releasing.exports.formats import Format
+from formulacode_dagster.releasing.exports.write import export_task
+from formulacode_dagster.releasing.release.dataset import KEY, from_parquet
+from formulacode_dagster.releasing.release.destination import Destination, released_tasks
+from formulacode_dagster.releasing.release.folder import FolderDestination
+from formulacode_dagster.releasing.release.hub import HubDestination
+from formulacode_dagster.releasing.release.index import INDEX_FILE, Index
+from formulacode_dagster.releasing.release.tables import month_tables, table_path
+from formulacode_dagster.releasing.release.task_tables import Table, TaskRecords
 from resources.destination import open_destination
 from resources.settings import read_settings
 

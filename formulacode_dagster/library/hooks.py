@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
-from formulacode_dagster.store import hooks
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store import hooks
+from formulacode_dagster.operating.store.database import Database
 from resources.database import open_database
 
 LONGEST_KEY = 1_000

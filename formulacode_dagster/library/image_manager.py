@@ -13,27 +13,27 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from formulacode_dagster.engines.docker.daemon import LABEL
-from formulacode_dagster.engines.docker.engine import DockerEngine
-from formulacode_dagster.engines.protocol import BuildOutcome
-from formulacode_dagster.engines.scratch import scratch_folder
-from formulacode_dagster.git.mirror import Mirror
-from formulacode_dagster.images.build import unverified
+from formulacode_dagster.building.engines.docker.daemon import LABEL
+from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.protocol import BuildOutcome
+from formulacode_dagster.building.engines.scratch import scratch_folder
+from formulacode_dagster.building.images.build import unverified
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.building.specs.spec import base_tag, image_repository, instrument_for, plan_build
+from formulacode_dagster.building.suites.overlays import first_suite
+from formulacode_dagster.building.synthesis.docker_context import DockerContext
+from formulacode_dagster.building.verification.evidence import Subject
+from formulacode_dagster.building.verification.origin import MirrorOrigin
+from formulacode_dagster.building.verification.task_folder import build_dockerfile
+from formulacode_dagster.building.verification.verify import ImageVerification, verify
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName, item_key
 from formulacode_dagster.models.image import BuildSpec, Toolchain
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.specs.context import Origins
-from formulacode_dagster.specs.spec import base_tag, image_repository, instrument_for, plan_build
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.suites.overlays import first_suite
-from formulacode_dagster.synthesis.docker_context import DockerContext
-from formulacode_dagster.verification.evidence import Subject
-from formulacode_dagster.verification.origin import MirrorOrigin
-from formulacode_dagster.verification.task_folder import build_dockerfile
-from formulacode_dagster.verification.verify import ImageVerification, verify
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.sources.git.mirror import Mirror
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 

@@ -12,12 +12,12 @@ from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import Part
 from formulacode_dagster.models.measurement import Sample
 from formulacode_dagster.models.problem import ProblemStatement, Variant
-from formulacode_dagster.problems.hinted import Hinted, state_hinted
-from formulacode_dagster.problems.statements import task_view
-from formulacode_dagster.release.records import month_records
-from formulacode_dagster.store import artifacts
-from formulacode_dagster.store.artifacts import Artifact, M
-from formulacode_dagster.store.lookup import StoredPullRequest, find_pull_request
+from formulacode_dagster.operating.store import artifacts
+from formulacode_dagster.operating.store.artifacts import Artifact, M
+from formulacode_dagster.operating.store.lookup import StoredPullRequest, find_pull_request
+from formulacode_dagster.releasing.release.records import month_records
+from formulacode_dagster.selection.statements.hinted import Hinted, state_hinted
+from formulacode_dagster.selection.statements.statements import task_view
 
 
 def part_of(connection: Connection, item: ItemName, part: Part, variant: Variant = Variant.FINAL) -> str:

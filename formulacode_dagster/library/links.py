@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from formulacode_dagster.github.links import DEPTH, LIMIT, walk_links
-from formulacode_dagster.github.transport import client as platform
 from formulacode_dagster.models.links import Link, LinkWalk, UnreadableLink
+from formulacode_dagster.sources.github.links import DEPTH, LIMIT, walk_links
+from formulacode_dagster.sources.github.transport import client as platform
 
 from .client import PR, GitHubClient
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from formulacode_dagster.items.gatekeeping import require_open
 from formulacode_dagster.models.errors import ConfigurationError, GateClosedError, ItemFailure
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
-from formulacode_dagster.release.checks import reads_back_equal
-from formulacode_dagster.release.destination import Destination
-from formulacode_dagster.release.edition import newest_number, parse_tag
-from formulacode_dagster.release.readiness import RELEASE_GATES, parts_left_out, require_tasks
-from formulacode_dagster.release.records import month_records
-from formulacode_dagster.release.tables import MonthTables, first_difference, month_tables
-from formulacode_dagster.release.task_tables import TaskRecords
-from formulacode_dagster.store import artifacts
-from formulacode_dagster.store.acceptances import acceptances
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.runner.gatekeeping import require_open
+from formulacode_dagster.operating.store import artifacts
+from formulacode_dagster.operating.store.acceptances import acceptances
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.releasing.release.checks import reads_back_equal
+from formulacode_dagster.releasing.release.destination import Destination
+from formulacode_dagster.releasing.release.edition import newest_number, parse_tag
+from formulacode_dagster.releasing.release.readiness import RELEASE_GATES, parts_left_out, require_tasks
+from formulacode_dagster.releasing.release.records import month_records
+from formulacode_dagster.releasing.release.tables import MonthTables, first_difference, month_tables
+from formulacode_dagster.releasing.release.task_tables import TaskRecords
 from resources.destination import open_destination
 from resources.settings import read_settings
 

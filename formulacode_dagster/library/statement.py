@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.pull_request import LinkedIssue
-from formulacode_dagster.problems.pull_request_text import render_pull_request_text
+from formulacode_dagster.selection.statements.pull_request_text import render_pull_request_text
 
 from .client import PR
 from .links import Links

@@ -9,12 +9,14 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.agents.protocol import Agent
-from formulacode_dagster.images.planning import TaskPlans, plan_inputs_of
-from formulacode_dagster.images.repairs.attempts import Author
-from formulacode_dagster.images.stage import TaskBuilds, inputs_of
-from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import StageRun, WorkItem
+from formulacode_dagster.building.agents.protocol import Agent
+from formulacode_dagster.building.images.planning import TaskPlans, plan_inputs_of
+from formulacode_dagster.building.images.repairs.attempts import Author
+from formulacode_dagster.building.images.stage import TaskBuilds, inputs_of
+from formulacode_dagster.building.synthesis.docker_context import DockerContext
+from formulacode_dagster.building.synthesis.importing import given_out, take_in
+from formulacode_dagster.building.synthesis.month import author_of, desk_of
+from formulacode_dagster.building.verification.verifiers import Verifier
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ConfigurationError
@@ -23,16 +25,14 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import StoredContext
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES
-from formulacode_dagster.store.attempts import attempts_of, contexts_of
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.lookup import find_pull_request
-from formulacode_dagster.synthesis.docker_context import DockerContext
-from formulacode_dagster.synthesis.importing import given_out, take_in
-from formulacode_dagster.synthesis.month import author_of, desk_of
-from formulacode_dagster.verification.verifiers import Verifier
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import StageRun, WorkItem
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS, IMAGES
+from formulacode_dagster.operating.store.attempts import attempts_of, contexts_of
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.lookup import find_pull_request
 from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import dagster as dg
 from sqlalchemy import select
 
-from formulacode_dagster.store.tables import RELEASES
-from formulacode_dagster.watching.alert import Alert, AlertKind, FailedCheck
-from formulacode_dagster.watching.delivery import deliver
-from formulacode_dagster.watching.late import late_month
+from formulacode_dagster.operating.monitoring.alert import Alert, AlertKind, FailedCheck
+from formulacode_dagster.operating.monitoring.delivery import deliver
+from formulacode_dagster.operating.monitoring.late import late_month
+from formulacode_dagster.operating.store.tables import RELEASES
 from resources.alerts import AlertsResource
 from resources.postgres import PostgresResource
 

@@ -9,11 +9,11 @@ import dagster as dg
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.engine import make_url
 
-from formulacode_dagster.backups.backup import back_up, prune
-from formulacode_dagster.backups.manifest import Manifest
-from formulacode_dagster.backups.object_store import SCHEME, ObjectStore
 from formulacode_dagster.models.errors import FormulaCodeError
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.backups.backup import back_up, prune
+from formulacode_dagster.operating.backups.manifest import Manifest
+from formulacode_dagster.operating.backups.object_store import SCHEME, ObjectStore
+from formulacode_dagster.operating.store.database import Database
 from resources.postgres import PostgresResource
 from resources.settings import Settings, read_settings
 

@@ -16,7 +16,7 @@ from dagster._grpc.client import DagsterGrpcClient
 from dagster._grpc.types import GetCurrentRunsResult
 from dagster._serdes import deserialize_value
 
-from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.building.engines.owner import Owner
 
 from .command_line_runs import LeavesCommandLineRuns
 from .orphans import CODE_SERVER, code_server

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dagster as dg
 from dagster._core.launcher import CheckRunHealthResult, RunLauncher, WorkerStatus
 
-from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.building.engines.owner import Owner
 
 from .orphans import PROCESS, is_of_command_line
 

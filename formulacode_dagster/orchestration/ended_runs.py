@@ -8,8 +8,8 @@ from functools import cache
 
 import dagster as dg
 
-from formulacode_dagster.items.claims import working_runs
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.runner.claims import working_runs
+from formulacode_dagster.operating.store.database import Database
 
 LONG_OVER = timedelta(hours=1)
 """Dagster may call a run failed that it has lost sight of; what such a run is at ends sooner than this, or tells so."""

@@ -17,10 +17,10 @@ from assets.materialize import helper_run
 from assets.measurements import measurements, time_images
 from assets.partitions import MONTHS
 from assets.published_images import publish_images, published_images
-from formulacode_dagster.items.claims import SharedStage, shared_stages, working_runs
-from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.operating.runner.claims import SharedStage, shared_stages, working_runs
+from formulacode_dagster.operating.runner.work import StageRun, StageSummary
 from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.llm import LLMResource

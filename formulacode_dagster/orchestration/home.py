@@ -10,9 +10,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from formulacode_dagster.files.atomic import write_atomically
-from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.operating.files.atomic import write_atomically
+from formulacode_dagster.operating.files.shipped import shipped
 from resources.settings import read_settings
 
 CONNECT_SECONDS = 10

@@ -7,12 +7,12 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from formulacode_dagster.git.repacking import repack_mirrors
-from formulacode_dagster.housekeeping.attempts import prune_attempts
-from formulacode_dagster.housekeeping.cleanup import CleanupReport, clean_up_all
-from formulacode_dagster.housekeeping.report import Report
-from formulacode_dagster.housekeeping.shared_stages import close_deserted_stages
+from formulacode_dagster.building.housekeeping.attempts import prune_attempts
+from formulacode_dagster.building.housekeeping.cleanup import CleanupReport, clean_up_all
+from formulacode_dagster.building.housekeeping.report import Report
+from formulacode_dagster.building.housekeeping.shared_stages import close_deserted_stages
 from formulacode_dagster.models.errors import FormulaCodeError
+from formulacode_dagster.sources.git.repacking import repack_mirrors
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource

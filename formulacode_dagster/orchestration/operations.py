@@ -7,8 +7,8 @@ import dagster as dg
 
 from assets.stage_asset import OWNER
 from formulacode_dagster.models.errors import FormulaCodeError
-from formulacode_dagster.reporting.pictures import in_markdown
-from formulacode_dagster.watching.operations import Operations, Runs, amount, draw
+from formulacode_dagster.operating.monitoring.operations import Operations, Runs, amount, draw
+from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.postgres import PostgresResource
 from resources.watching import operations_now
 

@@ -9,7 +9,7 @@ import os
 
 import dagster as dg
 
-from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.building.engines.owner import Owner
 
 PROCESS = "formulacode/process"
 """Tag of a run: the process it lives in."""

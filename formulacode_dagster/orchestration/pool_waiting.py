@@ -20,9 +20,9 @@ import dagster as dg
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
-from formulacode_dagster.items.claims import shared_stage
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.operating.runner.claims import shared_stage
 from resources.database import open_database
 from resources.settings import read_settings
 

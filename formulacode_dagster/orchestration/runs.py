@@ -13,10 +13,10 @@ import dagster as dg
 from filelock import FileLock
 
 from assets.continued import HELPS, helped
-from formulacode_dagster.items.claims import SharedStage
 from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.running.stopping import stop_request
+from formulacode_dagster.operating.cancellation.stopping import stop_request
+from formulacode_dagster.operating.runner.claims import SharedStage
 from resources.settings import default_pool_limits, read_settings
 
 from .build import build_definitions

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulacode_dagster.git.command import GitError, git
+from formulacode_dagster.sources.git.command import GitError, git
 
 from .threads import PullRequest
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.offline.side_file import SIDE_FILE, RepositoryFacts, SideFile
+from formulacode_dagster.sources.offline.side_file import SIDE_FILE, RepositoryFacts, SideFile
 
 from .changes import Size, sizes_of, span_of
 from .node_ids import Kind, node_id, stable_id

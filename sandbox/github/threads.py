@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from formulacode_dagster.git.log import login
 from formulacode_dagster.models.pull_request import MergeKind
-from formulacode_dagster.offline.side import Reference, references_in
-from formulacode_dagster.offline.side_file import Comment, Edit, IssueFacts, TitleEdit, versions_of
+from formulacode_dagster.sources.git.log import login
+from formulacode_dagster.sources.offline.side import Reference, references_in
+from formulacode_dagster.sources.offline.side_file import Comment, Edit, IssueFacts, TitleEdit, versions_of
 
 
 class State(StrEnum):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from formulacode_dagster.git.log import Commit, login, login_of
-from formulacode_dagster.offline.side import Reference
-from formulacode_dagster.offline.side_file import Comment
+from formulacode_dagster.sources.git.log import Commit, login, login_of
+from formulacode_dagster.sources.offline.side import Reference
+from formulacode_dagster.sources.offline.side_file import Comment
 
 from .context import RequestContext
 from .served_folder import ServedRepository

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from formulacode_dagster.git.log import Commit, Heads, from_epoch, login, login_of, read_commits, read_heads
-from formulacode_dagster.offline.derived import Landed, landed, missing_commit
-from formulacode_dagster.offline.side import (
+from formulacode_dagster.sources.git.log import Commit, Heads, from_epoch, login, login_of, read_commits, read_heads
+from formulacode_dagster.sources.offline.derived import Landed, landed, missing_commit
+from formulacode_dagster.sources.offline.side import (
     Reference,
     closing_references,
     newest_body,
@@ -19,7 +19,7 @@ from formulacode_dagster.offline.side import (
     references_in,
     told_to_close,
 )
-from formulacode_dagster.offline.side_file import PullRequestFacts, RepositoryFacts, versions_of
+from formulacode_dagster.sources.offline.side_file import PullRequestFacts, RepositoryFacts, versions_of
 
 from .threads import (
     Issue,

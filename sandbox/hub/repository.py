@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.operating.files.atomic import write_atomically
 from sandbox.content import ContentStore
 
 BRANCH = "main"

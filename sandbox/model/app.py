@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from formulacode_dagster.selection.probing import Probe
+from formulacode_dagster.selection.classification.probing import Probe
 
 from .benchmarks import write_benchmark
 from .faults import Fault, ModelFaults

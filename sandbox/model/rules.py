@@ -26,8 +26,8 @@ from __future__ import annotations
 import re
 
 from formulacode_dagster.models.classification import Category, Difficulty
-from formulacode_dagster.selection.evidence import changed_lines
-from formulacode_dagster.selection.prompts import Judgement
+from formulacode_dagster.selection.classification.evidence import changed_lines
+from formulacode_dagster.selection.classification.prompts import Judgement
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _NEGATED = re.compile(

@@ -12,7 +12,7 @@ from typing import Any
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.completion import OutputMode
-from formulacode_dagster.selection.requests import TokenField
+from formulacode_dagster.selection.classification.requests import TokenField
 
 
 class Place(StrEnum):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.operating.files.atomic import write_atomically
 from sandbox.content import ContentStore
 
 REPOSITORY = re.compile(r"^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$")

@@ -13,7 +13,7 @@ from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergeKind
-from formulacode_dagster.offline.side_file import Comment, IssueFacts
+from formulacode_dagster.sources.offline.side_file import Comment, IssueFacts
 
 
 def _aware(moment: datetime) -> datetime:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from formulacode_dagster.git.command import GitError, git
 from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.sources.git.command import GitError, git
 
 from .definitions import Person
 from .edits import Tree

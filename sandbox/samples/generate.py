@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.offline.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
+from formulacode_dagster.sources.offline.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
 
 from .catalog import people, repositories
 from .definitions import SampleRepository

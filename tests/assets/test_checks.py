@@ -8,19 +8,19 @@ from assets.images import verifications_hold
 from assets.materialize import ItemConfig, report, stage_run
 from assets.partitions import MONTHS
 from assets.stage_asset import stage_asset
-from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES
 from formulacode_dagster.models.check import Doubt, Judgement
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.acceptances import acceptances
-from formulacode_dagster.store.artifacts import CLASSIFICATIONS, IMAGES, MERGED_PULL_REQUESTS
-from formulacode_dagster.store.checks import verdicts
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.verification.verifications import VERIFICATION_NAMES
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import Outcome, WorkItem
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.acceptances import acceptances
+from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS, IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.checks import verdicts
+from formulacode_dagster.operating.store.database import Database
 from resources.defaults import default_resources
 from resources.postgres import PostgresResource
 from tests.records import make_image, make_merged

@@ -12,12 +12,12 @@ import pytest
 
 from assets.environments import plan_environments
 from assets.images import build_images
-from formulacode_dagster.engines.machines import Turn
-from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.items.progress import ProgressListener, listening
-from formulacode_dagster.items.work import StageRun
+from formulacode_dagster.building.engines.machines import Turn
+from formulacode_dagster.building.environments.resolver import Resolver
 from formulacode_dagster.models.items import RunOptions, Stage
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.runner.progress import ProgressListener, listening
+from formulacode_dagster.operating.runner.work import StageRun
+from formulacode_dagster.operating.store.database import Database
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 

@@ -9,13 +9,13 @@ import dagster as dg
 import pytest
 
 from assets.images import build_images, images
-from formulacode_dagster.agents.protocol import Agent, AgentBudget
-from formulacode_dagster.items.work import StageRun
+from formulacode_dagster.building.agents.protocol import Agent, AgentBudget
+from formulacode_dagster.building.synthesis.month import desk_of
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.synthesis.month import desk_of
+from formulacode_dagster.operating.runner.work import StageRun
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.database import Database
 from resources.containers import ContainersResource
 from resources.defaults import default_resources
 from resources.mirrors import MirrorsResource

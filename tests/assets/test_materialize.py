@@ -9,13 +9,13 @@ import pytest
 from assets.materialize import ItemConfig, stage_run, usage_metadata
 from assets.partitions import MONTHS
 from assets.repositories import repositories
-from formulacode_dagster.items.progress import ProgressListener, listener
-from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.usage import add_usage
+from formulacode_dagster.operating.runner.progress import ProgressListener, listener
+from formulacode_dagster.operating.runner.work import StageRun
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.usage import add_usage
 from resources.postgres import PostgresResource
 
 
@@ -112,7 +112,7 @@ def test_a_run_that_is_launched_anew_waits_for_the_month_and_a_second_one_is_ref
 ) -> None:
     monkeypatch.setenv("FC_RETRY_SECONDS", "1")
     monkeypatch.setattr("assets.materialize.BUSY_TRIES", 1)
-    monkeypatch.setattr("formulacode_dagster.store.database.LOCK_PAUSE", 0.0)
+    monkeypatch.setattr("formulacode_dagster.operating.store.database.LOCK_PAUSE", 0.0)
     seen: list[int] = []
 
     @dg.asset(partitions_def=MONTHS)

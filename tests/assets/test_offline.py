@@ -14,16 +14,16 @@ import pytest
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
 from assets.stage_asset import StageAsset
-from formulacode_dagster.github.checks import window_and_shas_valid
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.offline.export import export_month
-from formulacode_dagster.offline.identity import derived_id
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import items_by_key
-from formulacode_dagster.store.windows import checksum_of_month
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import items_by_key
+from formulacode_dagster.operating.store.windows import checksum_of_month
+from formulacode_dagster.sources.github.checks import window_and_shas_valid
+from formulacode_dagster.sources.offline.export import export_month
+from formulacode_dagster.sources.offline.identity import derived_id
 from resources.defaults import default_resources
 from tests.assets.test_repositories import judge, keep_suite
 from tests.support.github import FEBRUARY, World

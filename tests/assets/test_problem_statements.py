@@ -13,15 +13,15 @@ import httpx
 import pytest
 
 from assets.problem_statements import STORED, WALKED, problem_statements
-from formulacode_dagster.git.command import git
 from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import CandidateSource, LinkedIssue
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import CHANGES, MERGED_PULL_REQUESTS, PROBLEM_STATEMENTS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import save_changes
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import CHANGES, MERGED_PULL_REQUESTS, PROBLEM_STATEMENTS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import save_changes
+from formulacode_dagster.sources.git.command import git
 from resources.defaults import default_resources
 from sandbox.github import app
 from sandbox.server import serving

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from assets.published_images import publish_images
-from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.release import PublishedImage
-from formulacode_dagster.store import artifacts, ledger
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import save_changes
+from formulacode_dagster.operating.runner.work import StageRun
+from formulacode_dagster.operating.store import artifacts, ledger
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import save_changes
 from resources.registry import RegistryResource
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 

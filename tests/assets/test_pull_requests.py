@@ -14,20 +14,20 @@ import pytest
 
 from assets.checks import JudgedMonth
 from assets.pull_requests import counts_match, mirror_knows_no_more, pull_requests
-from formulacode_dagster.breakpoints.choices import Method
-from formulacode_dagster.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
+from formulacode_dagster.measuring.breakpoints.choices import Method
+from formulacode_dagster.measuring.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import CandidateSource
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
-from formulacode_dagster.store.bulk import upsert
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import iterate_done
-from formulacode_dagster.store.series.source import Source
-from formulacode_dagster.store.series.tables import DASHBOARDS
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
+from formulacode_dagster.operating.store.bulk import upsert
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import iterate_done
+from formulacode_dagster.operating.store.series.source import Source
+from formulacode_dagster.operating.store.series.tables import DASHBOARDS
 from resources.defaults import default_resources
 from tests.support.gates import open_gates
 from tests.support.git_world import BareRepository

@@ -14,14 +14,14 @@ from assets.checks import JudgedMonth
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
 from assets.stage_asset import StageAsset
-from formulacode_dagster.intake.tracked import DISCOVERY
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.listed import put_listed, remove_listed
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.listed import put_listed, remove_listed
+from formulacode_dagster.sources.intake.tracked import DISCOVERY
 from resources.defaults import default_resources
 from tests.support.github import FEBRUARY, World
 

@@ -11,10 +11,10 @@ from assets.reproduction import reproduces
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reproduction import Difference, DifferenceKind, Reproduction
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, REPRODUCTIONS
-from formulacode_dagster.store.checks import verdicts
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, REPRODUCTIONS
+from formulacode_dagster.operating.store.checks import verdicts
+from formulacode_dagster.operating.store.database import Database
 from resources.defaults import default_resources
 from tests.records import make_image, make_merged
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+from formulacode_dagster.building.suites.remote import Remote
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.suites.remote import Remote
 from tests.records import make_image, make_spec
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ from bench.classifier_scores import (
     reliability,
 )
 from bench.labelled import Label, Stratum
-from formulacode_dagster.selection.prompts import prompt_for
+from formulacode_dagster.selection.classification.prompts import prompt_for
 from tests.bench.labelled_examples import example
 
 FAST = example("a", Label.PERFORMANCE, Stratum.PERF_TITLED, "Use a table")

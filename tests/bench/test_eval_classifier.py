@@ -22,10 +22,10 @@ from bench.labelled import Entry, Label, Stratum
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.selection.prompts import PROMPT_VERSION
-from formulacode_dagster.store.artifacts import CLASSIFICATIONS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.evaluations import last_evaluation
+from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.evaluations import last_evaluation
+from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION
 from sandbox.model.app import MODEL as RULES
 from sandbox.server import serving
 from tests.bench.labelled_examples import example

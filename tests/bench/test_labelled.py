@@ -10,8 +10,8 @@ import pytest
 from bench.filter_recall import report, screen_labelled, screen_months
 from bench.labelled import Label, Source, Stratum, read_examples, read_list, stratum_of, without_prefixes
 from bench.labelling import candidates
-from formulacode_dagster.git.history import Mirror
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.sources.git.history import Mirror
 from tests.support.git_world import BareRepository
 
 HEADER = "repository\tsha\tstratum\tlabel\tsource\treason\n"

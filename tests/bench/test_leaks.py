@@ -9,8 +9,8 @@ import pytest
 
 from bench import leaks
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.problems.judging import Form, Judges, Label, Opinion
-from tests.formulacode_dagster.problems.leaks.cases import Kind, all_cases
+from formulacode_dagster.selection.statements.judging import Form, Judges, Label, Opinion
+from tests.formulacode_dagster.selection.statements.leaks.cases import Kind, all_cases
 
 
 class Suspicious:

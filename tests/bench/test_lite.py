@@ -11,7 +11,7 @@ import pytest
 from bench.lite import grid_scores, told
 from bench.synthetic_site import GRAPHS, ROWS, write_site
 from bench.synthetic_steps import Score, score, synthetic_series
-from formulacode_dagster.dashboards.site import read_site
+from formulacode_dagster.sources.dashboards.site import read_site
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from bench.scale import ONE_STORE, OWN_STORES, Spread, missed, spread_of
 from bench.scale_month import Task, bound_of, recorded, tasks_of_a_month
 from bench.scale_simulation import STAGES, ImageStore, Simulation
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.database import Database
 from tests.support.sharing import RunFolder
 
 

@@ -8,7 +8,7 @@ import pytest
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
-from tests.formulacode_dagster.images.test_recipes import make_context
+from tests.formulacode_dagster.building.images.test_recipes import make_context
 from tests.records import make_attempt
 
 ROOT = Path(__file__).parents[2]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.git.mirror import Mirror
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.surveyed import Surveyed
+from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.sources.git.mirror import Mirror
 from resources.containers import ContainersResource
 from resources.setting_types import EngineChoice
 from tests.support.git_world import BareRepository, patch_between

@@ -11,13 +11,13 @@ from dagster_celery.launcher import CeleryRunLauncher
 
 from assets.classifications import classifications
 from bench.celery_services import Services, services
-from formulacode_dagster.items.runner import KEPT_AT_ONCE
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.operating.runner.runner import KEPT_AT_ONCE
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import iterate_done, save_changes
 from formulacode_dagster.orchestration.placement import IO, MEASURE, QUEUE
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import iterate_done, save_changes
 from tests.records import make_change, make_merged
 from tests.support.celery_workers import require_redis, wait_until
 from tests.support.databases import EMPTY, DatabaseServer

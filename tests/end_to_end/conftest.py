@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.embedded import start_embedded
 from sandbox.samples import SampleSet
 from tests.support.command_line import FcData
 from tests.support.demo import Demo, Served, ServeUi, serve_ui_of

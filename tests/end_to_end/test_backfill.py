@@ -9,7 +9,7 @@ import pytest
 
 from assets.problem_statements import problem_statements
 from formulacode_dagster.models.items import MONTH_STAGES, ItemState, Stage
-from formulacode_dagster.store import ledger
+from formulacode_dagster.operating.store import ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

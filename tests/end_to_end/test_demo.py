@@ -7,19 +7,19 @@ import time
 import pytest
 
 from assets.all import STAGE_ASSETS
+from formulacode_dagster.building.images.repairs.built_metadata import RULE as METADATA_RULE
+from formulacode_dagster.building.images.repairs.rules import rules
+from formulacode_dagster.building.specs.spec import plan_build
 from formulacode_dagster.cli.demo import DEMO_MONTHS
-from formulacode_dagster.images.repairs.built_metadata import RULE as METADATA_RULE
-from formulacode_dagster.images.repairs.rules import rules
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.items import MONTH_STAGES, ItemState, Stage
-from formulacode_dagster.reporting.funnel import count_funnel
-from formulacode_dagster.specs.spec import plan_build
-from formulacode_dagster.store import artifacts, ledger
-from formulacode_dagster.store.attempts import agents_used, attempts_of
-from formulacode_dagster.store.checks import verdicts
-from formulacode_dagster.store.pull_requests import done_in
-from formulacode_dagster.store.spending import spending_of
-from formulacode_dagster.store.usage import usage_totals
+from formulacode_dagster.operating.store import artifacts, ledger
+from formulacode_dagster.operating.store.attempts import agents_used, attempts_of
+from formulacode_dagster.operating.store.checks import verdicts
+from formulacode_dagster.operating.store.pull_requests import done_in
+from formulacode_dagster.operating.store.spending import spending_of
+from formulacode_dagster.operating.store.usage import usage_totals
+from formulacode_dagster.releasing.reporting.funnel import count_funnel
 from tests.support.expected_outcomes import expected_outcomes, settled
 from tests.support.samples import DEMO
 

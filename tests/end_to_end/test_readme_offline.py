@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.windows import checksum_of_month
+from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.windows import checksum_of_month
 from tests.support.command_line import FcData
 from tests.support.documents import USERS_TEXT
 from tests.support.offline import engine

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.store import ledger
+from formulacode_dagster.operating.store import ledger
 from sandbox.session import running_sandbox
 from tests.support.documents import USERS_TEXT
 

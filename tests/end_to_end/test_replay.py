@@ -9,9 +9,9 @@ import shlex
 import pytest
 
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
-from formulacode_dagster.store.measurements import replays_of
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.embedded import start_embedded
+from formulacode_dagster.operating.store.measurements import replays_of
 from sandbox.session import running_sandbox
 from tests.support.documents import USERS_TEXT
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.store import ledger
+from formulacode_dagster.operating.store import ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -26,7 +26,7 @@ def test_nothing_of_a_checkout_is_imported(fc_data: Path, tmp_path: Path) -> Non
 
 
 def test_what_is_no_python_is_in_the_wheel(fc_data: Path, tmp_path: Path) -> None:
-    code = "from formulacode_dagster.files.shipped import shipped; import sys; print(all(map("
+    code = "from formulacode_dagster.operating.files.shipped import shipped; import sys; print(all(map("
     code += "lambda name: shipped(name).exists(), sys.argv[1:])))"
     names = ["sql/migrations", "dockerfiles/base.Dockerfile", "dockerfiles/scripts", "dagster.yaml", "workspace.yaml"]
     told = subprocess.check_output([fc_data.with_name("python"), "-c", code, *names], cwd=tmp_path, text=True)

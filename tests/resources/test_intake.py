@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.cli.operate import check_systems
-from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.offline.files import FilesSource
-from formulacode_dagster.offline.mirrors import MirrorsSource
 from formulacode_dagster.orchestration.build import build_definitions
+from formulacode_dagster.sources.github.source import GitHubSource
+from formulacode_dagster.sources.offline.files import FilesSource
+from formulacode_dagster.sources.offline.mirrors import MirrorsSource
 from resources.documentation import SETTINGS
 from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource, clone_url

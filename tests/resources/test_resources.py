@@ -11,19 +11,19 @@ import dagster as dg
 import pytest
 from pydantic import SecretStr
 
-from formulacode_dagster.engines.docker.engine import DockerEngine
-from formulacode_dagster.engines.docker.uv_runner import DockerUvRunner
-from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.docker.uv_runner import DockerUvRunner
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.models.completion import Forgetful
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.release.folder import FolderDestination
-from formulacode_dagster.release.hub import HubDestination
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.releasing.release.folder import FolderDestination
+from formulacode_dagster.releasing.release.hub import HubDestination
 from resources.containers import ContainersResource
 from resources.defaults import default_resources
 from resources.documentation import SETTINGS

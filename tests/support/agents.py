@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from formulacode_dagster.agents.edit import SpecEdit
-from formulacode_dagster.agents.protocol import AgentBudget, AgentOutcome, AgentRun, AgentTask, BuildRelay, EditGate
+from formulacode_dagster.building.agents.edit import SpecEdit
+from formulacode_dagster.building.agents.protocol import (
+    AgentBudget,
+    AgentOutcome,
+    AgentRun,
+    AgentTask,
+    BuildRelay,
+    EditGate,
+)
 from formulacode_dagster.models.items import Cost
 
 COST = Cost(tokens_in=100, tokens_out=20, dollars=0.5, seconds=3.0)

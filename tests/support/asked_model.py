@@ -10,12 +10,12 @@ import httpx
 
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.running.backoff import Backoff
-from formulacode_dagster.selection.budget import Budget, Prices
-from formulacode_dagster.selection.endpoint import Endpoint, Retries
-from formulacode_dagster.selection.language_model import Book, LanguageModel
-from formulacode_dagster.selection.prompts import Judgement
-from formulacode_dagster.selection.requests import Capabilities, Message
+from formulacode_dagster.operating.cancellation.backoff import Backoff
+from formulacode_dagster.selection.classification.budget import Budget, Prices
+from formulacode_dagster.selection.classification.endpoint import Endpoint, Retries
+from formulacode_dagster.selection.classification.language_model import Book, LanguageModel
+from formulacode_dagster.selection.classification.prompts import Judgement
+from formulacode_dagster.selection.classification.requests import Capabilities, Message
 from sandbox.model.app import MODEL, app
 from sandbox.model.faults import ModelFaults
 from sandbox.server import serving

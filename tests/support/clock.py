@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from formulacode_dagster.running.clock import Clock
+from formulacode_dagster.operating.cancellation.clock import Clock
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
 

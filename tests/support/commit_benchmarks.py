@@ -8,16 +8,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from formulacode_dagster.commit_benchmarks.asv_results import machine_facts
-from formulacode_dagster.commit_benchmarks.benchmark import BenchmarkedCommit, CommitBenchmarks
-from formulacode_dagster.commit_benchmarks.commits import find_commits
-from formulacode_dagster.commit_benchmarks.images import CommitImages
-from formulacode_dagster.commit_benchmarks.plain_asv import PlainAsv
-from formulacode_dagster.commit_benchmarks.sampling import RoundsPlan
-from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.measuring.commit_benchmarks.asv_results import machine_facts
+from formulacode_dagster.measuring.commit_benchmarks.benchmark import BenchmarkedCommit, CommitBenchmarks
+from formulacode_dagster.measuring.commit_benchmarks.commits import find_commits
+from formulacode_dagster.measuring.commit_benchmarks.images import CommitImages
+from formulacode_dagster.measuring.commit_benchmarks.plain_asv import PlainAsv
+from formulacode_dagster.measuring.commit_benchmarks.sampling import RoundsPlan
 from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.sources.git.mirror import MirrorCache
 
 REPOSITORY = "acme/tinypure"
 # no limit that a busy machine could reach: what counts as one long call is then timed once, cold

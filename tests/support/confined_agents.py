@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.agents.confined import ConfinedAgent
-from formulacode_dagster.agents.container import Confinement
-from formulacode_dagster.agents.program import AnyProgram
-from formulacode_dagster.agents.protocol import AgentTask, PastAttempt
-from formulacode_dagster.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.agents.confined import ConfinedAgent
+from formulacode_dagster.building.agents.container import Confinement
+from formulacode_dagster.building.agents.program import AnyProgram
+from formulacode_dagster.building.agents.protocol import AgentTask, PastAttempt
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 from tests.records import make_spec
 from tests.support.docker import OS_IMAGE
 

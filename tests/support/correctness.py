@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from formulacode_dagster.correctness.verdict import are_weak, names_of
+from formulacode_dagster.measuring.correctness.verdict import are_weak, names_of
 from formulacode_dagster.models.correctness import Correctness, Fate, Mutant, ReachingTest, RunOutcome
 
 SIGNS = {

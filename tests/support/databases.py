@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.embedded import start_embedded
 from tests.support.sharing import RunFolder
 
 EMPTY = "template1"

@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 from uv import find_uv_bin
 
-from formulacode_dagster.declarations.tree import Tree
-from formulacode_dagster.environments.resolution import Resolution, ResolutionRequest
-from formulacode_dagster.environments.resolver import Resolver
+from formulacode_dagster.building.declarations.tree import Tree
+from formulacode_dagster.building.environments.resolution import Resolution, ResolutionRequest
+from formulacode_dagster.building.environments.resolver import Resolver
 from formulacode_dagster.models.pull_request import PullRequest
 from tests.records import make_merged, make_pull_request
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from formulacode_dagster.engines.docker.daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
-from formulacode_dagster.engines.docker.engine import DockerEngine
-from formulacode_dagster.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
+from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.docker.settings import BuildSettings
 from formulacode_dagster.models.image import ResourceLimits
 from tests.support.images import LIMITS
 from tests.support.sharing import RunFolder

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.database import Database
 
 MONTH = "2026-02"
 

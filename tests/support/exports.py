@@ -6,16 +6,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.procedure import Procedure
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.building.suites.overlays import BASE_SUITE
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import Look, Unit
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.release.registries.accounts import STRANGER
-from formulacode_dagster.release.registries.publishing import Registry
-from formulacode_dagster.specs.context import Origins
-from formulacode_dagster.suites.overlays import BASE_SUITE
+from formulacode_dagster.releasing.release.registries.accounts import STRANGER
+from formulacode_dagster.releasing.release.registries.publishing import Registry
 from tests.support.docker import OS_IMAGE
 from tests.support.extension import FAST_C, SLOW_C
 from tests.support.images import LIMITS, Sample, as_image, make_sample, make_spec, with_oracle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from formulacode_dagster.agents.protocol import EditGate
+from formulacode_dagster.building.agents.protocol import EditGate
 
 KEY = "fc-the-key-of-this-run"
 _SITE = '"$FC_VENV"/lib/python3*/site-packages'

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from assets.stage_asset import StageAsset
 from formulacode_dagster.models.check import CheckVerdict
-from formulacode_dagster.store.checks import record_verdict
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.checks import record_verdict
+from formulacode_dagster.operating.store.database import Database
 
 
 def open_gates(database: Database, asset: StageAsset, month: str) -> None:

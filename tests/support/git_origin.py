@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
 from tests.records import make_merged
 from tests.support.git_world import BareRepository, git
 

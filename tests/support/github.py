@@ -13,14 +13,14 @@ from typing import Any
 import httpx
 import pytest
 
-from formulacode_dagster.github.source import GitHubSource
-from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.github.transport.pacing import Pacing
-from formulacode_dagster.github.transport.retry import Retries
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
+from formulacode_dagster.sources.github.source import GitHubSource
+from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.pacing import Pacing
+from formulacode_dagster.sources.github.transport.retry import Retries
 from sandbox.github import Limits, app
 from sandbox.github.served_folder import ServedFolder
 from sandbox.server import serving

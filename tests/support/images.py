@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.images.build import build_and_verify
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.images.build import build_and_verify
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.building.specs.spec import INSTRUMENT
+from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from formulacode_dagster.models.recipe import Command, OnFailure
-from formulacode_dagster.specs.context import Origins
-from formulacode_dagster.specs.spec import INSTRUMENT
-from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from tests import records
 from tests.records import make_image, make_merged, make_pull_request
 from tests.support.git_world import MOMENT, BareRepository, git
@@ -207,7 +207,7 @@ def build_sample(
 
 
 def as_image(engine: EngineName, spec: BuildSpec, outcome: object) -> BuiltImage:
-    from formulacode_dagster.engines.protocol import BuildOutcome
+    from formulacode_dagster.building.engines.protocol import BuildOutcome
 
     assert isinstance(outcome, BuildOutcome)
     return make_image(

@@ -7,9 +7,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.statistics.contrasts import Samples
-from formulacode_dagster.measurement.statistics.verdict import Judged, judge, taken_by
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.statistics.contrasts import Samples
+from formulacode_dagster.measuring.measurement.statistics.verdict import Judged, judge, taken_by
 from formulacode_dagster.models.measurement import Arm, DecisionRule, Sample, Unit
 
 Layout = Callable[[random.Random], float]

@@ -15,8 +15,8 @@ import pytest
 from formulacode_dagster.models.intake import IntakeSource, MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.offline.completion import MirrorCompletion
-from formulacode_dagster.offline.detect import detect
+from formulacode_dagster.sources.offline.completion import MirrorCompletion
+from formulacode_dagster.sources.offline.detect import detect
 from tests.support.git_world import GITHUB, BareRepository
 from tests.support.intake import windows_of
 

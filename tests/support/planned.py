@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.environments.plan import plan_environment
+from formulacode_dagster.building.environments.plan import plan_environment
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.store.artifacts import CHANGES, ENVIRONMENTS, MERGED_PULL_REQUESTS
-from formulacode_dagster.store.blobs import put_blob
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.artifacts import CHANGES, ENVIRONMENTS, MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.blobs import put_blob
+from formulacode_dagster.operating.store.database import Database
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from tests.records import make_merged, make_pull_request

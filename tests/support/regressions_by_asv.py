@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from formulacode_dagster.breakpoints.regressions import regressions_of
-from formulacode_dagster.dashboards.collating import collate_folder
-from formulacode_dagster.dashboards.sites import Dashboard
-from formulacode_dagster.git.history import Mirror
+from formulacode_dagster.measuring.breakpoints.regressions import regressions_of
+from formulacode_dagster.sources.dashboards.collating import collate_folder
+from formulacode_dagster.sources.dashboards.sites import Dashboard
+from formulacode_dagster.sources.git.history import Mirror
 
 REPOSITORY = "example/sample"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
+from formulacode_dagster.sources.offline.side_file import SIDE_FILE, SideFile
 from sandbox.samples import SampleSet, generate
 from sandbox.samples.generate import STAMP
 from tests.support.sampling import sampled

@@ -7,12 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from formulacode_dagster.measurement.budget import Budget
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.relevance import Candidate
-from formulacode_dagster.measurement.sampling import Sampler, Taken
-from formulacode_dagster.models.measurement import Arm, Unit
-from formulacode_dagster.suites.questions import (
+from formulacode_dagster.building.suites.questions import (
     Asked,
     Conditions,
     KeptBuild,
@@ -22,7 +17,12 @@ from formulacode_dagster.suites.questions import (
     SurveyedBenchmark,
     Timed,
 )
-from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.relevance import Candidate
+from formulacode_dagster.measuring.measurement.sampling import Sampler, Taken
+from formulacode_dagster.models.measurement import Arm, Unit
 
 Answer = Callable[[str, Arm, int], Timed | NotTimed]
 """What a benchmark of that name gives on an arm, as the sample of that number of all."""

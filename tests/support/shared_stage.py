@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from formulacode_dagster.items import claims
-from formulacode_dagster.items.claims import ClaimableItem, Worker
-from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, Part, Sharing, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.items import Cost, ItemState, RunOptions, Stage
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.runner import claims
+from formulacode_dagster.operating.runner.claims import ClaimableItem, Worker
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import Outcome, Part, Sharing, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.database import Database
 
 MONTH, STAGE = "2026-02", Stage.IMAGES
 LONG, NONE = timedelta(minutes=1), timedelta(0)

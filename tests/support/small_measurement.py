@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import pytest
 
-from formulacode_dagster.engines.protocol import Completed, Engine
-from formulacode_dagster.measurement.choosing import LaterSuites, no_later_suites
-from formulacode_dagster.measurement.measure import measure_task
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.procedure import Procedure
+from formulacode_dagster.building.engines.protocol import Completed, Engine
+from formulacode_dagster.building.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
+from formulacode_dagster.measuring.measurement.choosing import LaterSuites, no_later_suites
+from formulacode_dagster.measuring.measurement.measure import measure_task
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.image import WORKLOADS_FOLDER, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Look, Measurement
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
 from tests.support.measurement import FolderEngine
 
 PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(Look(units=8, alpha=0.004),))

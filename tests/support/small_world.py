@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from formulacode_dagster.github.search_limits import SearchLimits
+from formulacode_dagster.sources.github.search_limits import SearchLimits
 from tests.support.git_world import GITHUB, BareRepository
 
 WANTED = ("acme/former",)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from formulacode_dagster.cli.console import console, table_of
 
 if TYPE_CHECKING:
-    from formulacode_dagster.commit_benchmarks.benchmark import BenchmarkedCommit
+    from formulacode_dagster.measuring.commit_benchmarks.benchmark import BenchmarkedCommit
 
 
 def benchmark(
@@ -45,8 +45,8 @@ def benchmark(
 ) -> None:
     """Build and time commits of a repository; results are asv's. Run again, it goes on; status 1: one failed."""
     from formulacode_dagster.cli.operate import database
-    from formulacode_dagster.commit_benchmarks.benchmark import CommitState
-    from formulacode_dagster.commit_benchmarks.order import benchmark_commits, order_of
+    from formulacode_dagster.measuring.commit_benchmarks.benchmark import CommitState
+    from formulacode_dagster.measuring.commit_benchmarks.order import benchmark_commits, order_of
     from resources.containers import ContainersResource
     from resources.mirrors import MirrorsResource
     from resources.settings import make_home

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from formulacode_dagster.breakpoints.choices import Method
 from formulacode_dagster.cli.console import console, table_of
-from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.measuring.breakpoints.choices import Method
+from formulacode_dagster.operating.store.series.source import Source
 
 
 def candidates(
@@ -20,8 +20,8 @@ def candidates(
     widest: Annotated[int, typer.Option(min=1, help="Most commits between the two that were measured.")] = 1,
 ) -> None:
     """Make commits at which benchmarks got faster candidates of their months, in the place of those it named before."""
-    from formulacode_dagster.breakpoints.candidates import enter_candidates_of
     from formulacode_dagster.cli.operate import database
+    from formulacode_dagster.measuring.breakpoints.candidates import enter_candidates_of
     from formulacode_dagster.models.identity import item_key
     from resources.mirrors import MirrorsResource
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, WITHIN, Method
 from formulacode_dagster.cli.console import console, table_of
+from formulacode_dagster.measuring.breakpoints.choices import MINIMUM_CHANGE, WITHIN, Method
 from formulacode_dagster.models.errors import ConfigurationError
 
 from .telling import ORDERS, show_commits, show_replication, tell_site
@@ -25,7 +25,7 @@ Folder = Annotated[Path, typer.Argument(help="Folder of the tables.", file_okay=
 @app.command()
 def sites() -> None:
     """List the dashboards that have a name."""
-    from formulacode_dagster.dashboards.sites import dashboards_by_name
+    from formulacode_dagster.sources.dashboards.sites import dashboards_by_name
     from resources.settings import read_settings
 
     table = table_of("name", "repository", "site", "raw results")
@@ -44,7 +44,7 @@ def add(
     repository: Annotated[str, typer.Option(help="owner/name of what is benchmarked.")] = "",
 ) -> None:
     """Give a dashboard a name: a published site, raw results, or both."""
-    from formulacode_dagster.dashboards.sites import Dashboard, add_dashboard, name_for
+    from formulacode_dagster.sources.dashboards.sites import Dashboard, add_dashboard, name_for
     from resources.settings import make_home
 
     name = name or name_for(url or results)
@@ -60,9 +60,9 @@ def scrape(
     folder: Folder,
 ) -> None:
     """Write a site as Parquet. Over HTTP it is laid down in the folder first, and asked only for what is new."""
-    from formulacode_dagster.dashboards.scraping import scrape as scrape_site
-    from formulacode_dagster.dashboards.sites import dashboards_by_name
-    from formulacode_dagster.dashboards.tables import tables_of, write_tables
+    from formulacode_dagster.sources.dashboards.scraping import scrape as scrape_site
+    from formulacode_dagster.sources.dashboards.sites import dashboards_by_name
+    from formulacode_dagster.sources.dashboards.tables import tables_of, write_tables
     from resources.settings import read_settings
 
     # a folder that is there is meant, whatever it is called
@@ -91,10 +91,10 @@ def steps(
     ),
 ) -> None:
     """Find the steps of the series that `scrape` wrote, and the commits that made them: tables, and a picture."""
-    from formulacode_dagster.breakpoints.finding import find_breakpoints
-    from formulacode_dagster.breakpoints.picture import draw_steps
-    from formulacode_dagster.dashboards.tables import write_tables
-    from formulacode_dagster.files.atomic import disk_errors, write_atomically
+    from formulacode_dagster.measuring.breakpoints.finding import find_breakpoints
+    from formulacode_dagster.measuring.breakpoints.picture import draw_steps
+    from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
+    from formulacode_dagster.sources.dashboards.tables import write_tables
 
     points, series, revisions = (_table(folder, name) for name in ("points", "series", "revisions"))
     breakpoints = find_breakpoints(points, series, revisions, method, minimum_change)
@@ -115,10 +115,10 @@ def collate(
     repository: Annotated[str, typer.Option(help="owner/name: its mirror tells the order of the commits.")] = "",
 ) -> None:
     """Collate raw results into the tables that `scrape` writes, and into a site for asv's own front end."""
-    from formulacode_dagster.dashboards.collating import collate_folder
-    from formulacode_dagster.dashboards.scraping import SITE_FOLDER
-    from formulacode_dagster.dashboards.sites import Dashboard
-    from formulacode_dagster.dashboards.tables import tables_of, write_tables
+    from formulacode_dagster.sources.dashboards.collating import collate_folder
+    from formulacode_dagster.sources.dashboards.scraping import SITE_FOLDER
+    from formulacode_dagster.sources.dashboards.sites import Dashboard
+    from formulacode_dagster.sources.dashboards.tables import tables_of, write_tables
     from resources.mirrors import MirrorsResource
 
     dashboard = Dashboard(name=results.absolute().name, results=str(results), repository=repository)
@@ -142,10 +142,10 @@ def replicate(
     ] = WITHIN,
 ) -> None:
     """Put two sets of breakpoints beside each other: what both have, how their steps correlate, how far they differ."""
-    from formulacode_dagster.breakpoints.comparing import write_pages
-    from formulacode_dagster.breakpoints.replication import BreakpointSet
-    from formulacode_dagster.breakpoints.replication import replicate as compare
-    from formulacode_dagster.breakpoints.stored import Breakpoints
+    from formulacode_dagster.measuring.breakpoints.comparing import write_pages
+    from formulacode_dagster.measuring.breakpoints.replication import BreakpointSet
+    from formulacode_dagster.measuring.breakpoints.replication import replicate as compare
+    from formulacode_dagster.measuring.breakpoints.stored import Breakpoints
 
     mine, theirs = (
         BreakpointSet(

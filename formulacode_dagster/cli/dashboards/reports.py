@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from formulacode_dagster.breakpoints.choices import Method
 from formulacode_dagster.cli.console import console
-from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.measuring.breakpoints.choices import Method
+from formulacode_dagster.operating.store.series.source import Source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,11 +27,11 @@ def reports(
     ] = False,
 ) -> None:
     """Write a page for each of the commits at which most benchmarks got faster: Markdown, with pictures."""
-    from formulacode_dagster.breakpoints.candidates import repository_of
     from formulacode_dagster.cli.operate import database
-    from formulacode_dagster.commit_reports.gathering import Steps, write_reports
+    from formulacode_dagster.measuring.breakpoints.candidates import repository_of
     from formulacode_dagster.models.items import Stage
-    from formulacode_dagster.running.loops import run_loop
+    from formulacode_dagster.operating.cancellation.loops import run_loop
+    from formulacode_dagster.releasing.commit_reports.gathering import Steps, write_reports
     from resources.codecov import CodecovResource
     from resources.github import GitHubResource
     from resources.mirrors import MirrorsResource

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.cli.console import console, table_of
-from formulacode_dagster.dashboards.faults import FaultKind
+from formulacode_dagster.sources.dashboards.faults import FaultKind
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from formulacode_dagster.breakpoints.replication import Replication
-    from formulacode_dagster.dashboards.tables import Site
+    from formulacode_dagster.measuring.breakpoints.replication import Replication
+    from formulacode_dagster.sources.dashboards.tables import Site
 
 ORDERS = {
     "mirror": "the history of the mirror",

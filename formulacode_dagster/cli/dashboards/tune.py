@@ -9,7 +9,7 @@ STYLES = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unknown": "[dim]unknown[/
 
 def tune() -> None:
     """Tell what of pyperf's system tuning is off on this machine. Nothing is changed."""
-    from formulacode_dagster.commit_benchmarks.tuning import Tuned, read_tuning
+    from formulacode_dagster.measuring.commit_benchmarks.tuning import Tuned, read_tuning
 
     findings = read_tuning()
     table = table_of("setting", "tuned", "is", "to tune it")

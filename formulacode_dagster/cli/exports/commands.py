@@ -36,9 +36,9 @@ def export(
     revision: Revision = "",
 ) -> None:
     """Write the tasks of a month for a harness. What cannot be exported is told, and is no reason to stop."""
-    from formulacode_dagster.exports.formats import Format
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.models.errors import ItemFailure
+    from formulacode_dagster.releasing.exports.formats import Format
 
     name_of = Format.named(format_).folder_name
     tasks = Dataset.load(dataset, revision=revision).of_month(month)
@@ -68,8 +68,8 @@ def evaluate(folder: TaskFolder, agent: Agent = "oracle") -> None:
     """Run one exported task here, with its own grader and no harness, and print the report."""
     import json
 
-    from formulacode_dagster.exports.evaluate import evaluate as run
-    from formulacode_dagster.exports.grader.telling import NOT_GRADABLE
+    from formulacode_dagster.releasing.exports.evaluate import evaluate as run
+    from formulacode_dagster.releasing.exports.grader.telling import NOT_GRADABLE
 
     report = run(folder, agent)
     console.print_json(json.dumps({name: value for name, value in report.items() if name != "samples"}))

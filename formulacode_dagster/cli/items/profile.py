@@ -26,13 +26,13 @@ def profile(
 ) -> None:
     """Sample in which stacks base and patch of a task spend their time; it is kept, and shown in the month's report."""
     from formulacode_dagster.cli.operate import database
-    from formulacode_dagster.files.atomic import disk_errors, write_atomically
-    from formulacode_dagster.measurement.procedure import Procedure
-    from formulacode_dagster.measurement.stacks import profile_task
-    from formulacode_dagster.reporting.flames import flames_page
-    from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS, PROFILES
-    from formulacode_dagster.store.blobs import get_blob
-    from formulacode_dagster.store.lookup import find_pull_request
+    from formulacode_dagster.measuring.measurement.procedure import Procedure
+    from formulacode_dagster.measuring.measurement.stacks import profile_task
+    from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
+    from formulacode_dagster.operating.store.artifacts import IMAGES, MEASUREMENTS, PROFILES
+    from formulacode_dagster.operating.store.blobs import get_blob
+    from formulacode_dagster.operating.store.lookup import find_pull_request
+    from formulacode_dagster.releasing.reporting.flames import flames_page
     from resources.containers import ContainersResource
 
     name = ItemName.parse(item)
@@ -63,7 +63,7 @@ def profile(
 
 def _show(made: TaskProfile) -> None:
     from formulacode_dagster.models.measurement import Arm
-    from formulacode_dagster.reporting.flames import hot_frames
+    from formulacode_dagster.releasing.reporting.flames import hot_frames
 
     for benchmark, by_arm in made.stacks.items():
         table = table_of("own ms a call", "base", "oracle")

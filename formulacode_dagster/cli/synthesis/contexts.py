@@ -28,7 +28,7 @@ def list_contexts(
     repository: Annotated[str, typer.Argument(help="owner/repo.", show_default="all of them")] = "",
 ) -> None:
     """One line for each context, the newest first."""
-    from formulacode_dagster.store.attempts import contexts_named
+    from formulacode_dagster.operating.store.attempts import contexts_named
 
     from ..operate import database
 
@@ -55,7 +55,7 @@ def list_contexts(
 @app.command()
 def show(context: Context) -> None:
     """Everything that one context changes about the build, and where it comes from."""
-    from formulacode_dagster.synthesis.importing import named
+    from formulacode_dagster.building.synthesis.importing import named
 
     from ..operate import database
 
@@ -78,7 +78,7 @@ def show(context: Context) -> None:
 @app.command()
 def export(context: Context, folder: Annotated[Path, typer.Argument(help="Is made where it is missing.")]) -> None:
     """Write a context as a folder with a Dockerfile and `docker_build_*.sh`."""
-    from formulacode_dagster.synthesis.importing import given_out, named
+    from formulacode_dagster.building.synthesis.importing import given_out, named
 
     from ..operate import database
 
@@ -94,8 +94,8 @@ def import_context(
     item: Annotated[str, typer.Argument(help="owner/repo#123, whose base commit it builds.")],
 ) -> None:
     """Take a folder in as the recipe of one commit: its next build begins with it, and is verified like every other."""
-    from formulacode_dagster.synthesis.docker_context import DockerContext
-    from formulacode_dagster.synthesis.importing import take_in
+    from formulacode_dagster.building.synthesis.docker_context import DockerContext
+    from formulacode_dagster.building.synthesis.importing import take_in
 
     from ..operate import database
 

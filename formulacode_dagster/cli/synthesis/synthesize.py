@@ -27,8 +27,8 @@ def synthesize(
     force: Annotated[bool, typer.Option("--force", help="Though it is built already.", show_default="no")] = False,
 ) -> None:
     """Build one image: by stored recipes, by rules, then by an agent; status 1 when none of them does."""
+    from formulacode_dagster.building.synthesis.docker_context import DockerContext
     from formulacode_dagster.library.synthesizer import Synthesizer
-    from formulacode_dagster.synthesis.docker_context import DockerContext
 
     name = ItemName.parse(item)
     if name.number is None:

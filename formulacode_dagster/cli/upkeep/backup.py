@@ -45,8 +45,8 @@ def restore(backup: Backup, identity: Identity = None) -> None:
     Runs that were under way are ended, as canceled. Every file is looked at before anything is written. Nothing else of
     ours may run meanwhile.
     """
-    from formulacode_dagster.backups.backup import restore as take_back
     from formulacode_dagster.cli.operate import database
+    from formulacode_dagster.operating.backups.backup import restore as take_back
     from formulacode_dagster.orchestration.backups import dagster_storage, folder_of
     from formulacode_dagster.orchestration.orphans import end_restored
     from formulacode_dagster.orchestration.runs import dagster_instance

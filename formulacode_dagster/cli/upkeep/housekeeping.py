@@ -14,15 +14,15 @@ def housekeeping(
     remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
 ) -> None:
     """Remove what dead runs left, images and build cache over budget, attempts and runs of old; repack mirrors."""
+    from formulacode_dagster.building.housekeeping.attempts import prune_attempts
+    from formulacode_dagster.building.housekeeping.cleanup import clean_up_all
+    from formulacode_dagster.building.housekeeping.report import Report
+    from formulacode_dagster.building.housekeeping.shared_stages import close_deserted_stages
     from formulacode_dagster.cli.operate import database
-    from formulacode_dagster.git.repacking import repack_mirrors
-    from formulacode_dagster.housekeeping.attempts import prune_attempts
-    from formulacode_dagster.housekeeping.cleanup import clean_up_all
-    from formulacode_dagster.housekeeping.report import Report
-    from formulacode_dagster.housekeeping.shared_stages import close_deserted_stages
     from formulacode_dagster.orchestration.ended_runs import runs_over
     from formulacode_dagster.orchestration.run_history import prune_runs
     from formulacode_dagster.orchestration.runs import dagster_instance
+    from formulacode_dagster.sources.git.repacking import repack_mirrors
     from resources.containers import ContainersResource
     from resources.settings import read_settings
 

@@ -15,9 +15,9 @@ def metrics(
 ) -> None:
     """Serve queue, spending, disks and mirrors as metrics of Prometheus until it is stopped."""
     from formulacode_dagster.cli.operate import database
+    from formulacode_dagster.operating.monitoring.metrics import metrics_server
     from formulacode_dagster.orchestration.operations import runs_now
     from formulacode_dagster.orchestration.runs import dagster_instance
-    from formulacode_dagster.watching.metrics import metrics_server
     from resources.watching import operations_now
 
     with (

@@ -13,7 +13,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.identity import ItemName
 
 if TYPE_CHECKING:
-    from formulacode_dagster.git.eviction import KeptMirror
+    from formulacode_dagster.sources.git.eviction import KeptMirror
 
 
 def mirrors(
@@ -23,7 +23,7 @@ def mirrors(
     ] = None,
 ) -> None:
     """List the mirrors on this machine: size, last use, state; or remove some."""
-    from formulacode_dagster.git import eviction
+    from formulacode_dagster.sources.git import eviction
     from resources.mirrors import MirrorsResource
     from resources.settings import make_home
 
@@ -43,7 +43,7 @@ def mirrors(
 
 
 def _show(mirrors: Sequence[KeptMirror], budget: int | None) -> None:
-    from formulacode_dagster.git.eviction import MirrorState
+    from formulacode_dagster.sources.git.eviction import MirrorState
 
     colours = {MirrorState.READY: "green", MirrorState.IN_USE: "cyan", MirrorState.BROKEN: "red"}
     if mirrors:

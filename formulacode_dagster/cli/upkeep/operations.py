@@ -8,9 +8,9 @@ from formulacode_dagster.cli.console import console, table_of
 def operations() -> None:
     """Show work that waits, spending against budgets, disks, mirrors and the newest backup."""
     from formulacode_dagster.cli.operate import database
+    from formulacode_dagster.operating.monitoring.operations import amount
     from formulacode_dagster.orchestration.operations import runs_now
     from formulacode_dagster.orchestration.runs import dagster_instance
-    from formulacode_dagster.watching.operations import amount
     from resources.watching import operations_now
 
     with database() as store, dagster_instance() as instance:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from formulacode_dagster.git.log import login
-from formulacode_dagster.offline.side_file import Edit
+from formulacode_dagster.sources.git.log import login
+from formulacode_dagster.sources.offline.side_file import Edit
 from sandbox.github.context import Failure, Rate, RequestContext
 from sandbox.github.node_ids import Kind, node_id, thread_id
 from sandbox.github.served_folder import ServedRepository

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from formulacode_dagster.git.command import git
+from formulacode_dagster.sources.git.command import git
 from sandbox.github import answers
 from sandbox.github.answers import Answer
 from sandbox.github.context import RequestContext

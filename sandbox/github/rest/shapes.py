@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from formulacode_dagster.git.log import GHOST
+from formulacode_dagster.sources.git.log import GHOST
 from sandbox.github.changes import FileChange
 from sandbox.github.served_folder import ServedRepository
 from sandbox.github.threads import stamp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from formulacode_dagster.git.log import login
+from formulacode_dagster.sources.git.log import login
 from sandbox.github import answers
 from sandbox.github.answers import Answer
 from sandbox.github.context import RequestContext

@@ -23,9 +23,9 @@ from starlette.types import ASGIApp
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.embedded import start_embedded
 from resources.documentation import SETTINGS
 from sandbox.github import app as github_app
 from sandbox.github.faults import Faults

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from formulacode_dagster.running.tls import trusted
+from formulacode_dagster.operating.cancellation.tls import trusted
 
 DEADLINE = 120.0
 """Seconds any one condition may take on a machine that is busy with other things."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.installation import installation_id
+from formulacode_dagster.building.engines.installation import installation_id
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.offline.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
+from formulacode_dagster.sources.offline.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
 from tests.support.git_world import BareRepository
 
 TASK = "sample-org/gridpath#12"

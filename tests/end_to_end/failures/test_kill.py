@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from formulacode_dagster.models.items import MONTH_STAGES, ItemState, LedgerEntry, Stage
-from formulacode_dagster.store import artifacts
+from formulacode_dagster.operating.store import artifacts
 from tests.support.expected_outcomes import expected_outcomes, settled
 from tests.support.sampling import TAKES_MINUTES, sampled
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.store.migrations import migrate, read_migrations
+from formulacode_dagster.operating.store.migrations import migrate, read_migrations
 
 pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of Postgres in a month", most=2)]
 

@@ -12,17 +12,17 @@ import pytest
 
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
-from formulacode_dagster.github.source import GitHubSource
-from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.github.transport.retry import Retries
 from formulacode_dagster.models.intake import IntakeSource, SearchGap
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import CHANGES, SEARCH_GAPS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.windows import checksum_of_month
 from formulacode_dagster.orchestration.build import build_definitions
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import CHANGES, SEARCH_GAPS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.windows import checksum_of_month
+from formulacode_dagster.sources.github.source import GitHubSource
+from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.retry import Retries
 from resources.intake import IntakeResource
 from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.github.faults import FaultSource

@@ -13,8 +13,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.cli.aftermath import end_runs
-from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.orchestration.orphans import CODE_SERVER, SERVED_BY
 from formulacode_dagster.orchestration.runs import dagster_instance
 

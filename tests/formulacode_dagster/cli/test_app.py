@@ -16,7 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from formulacode_dagster.cli.app import app
-from formulacode_dagster.store.migrations import read_migrations
+from formulacode_dagster.operating.store.migrations import read_migrations
 from tests.support.command_line import FC_DATA, FcData, complaint, run_fc_data
 
 COMMANDS = get_command(app).commands

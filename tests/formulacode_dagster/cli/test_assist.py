@@ -9,11 +9,11 @@ import pytest
 import typer
 
 from formulacode_dagster.cli.assist import assist
-from formulacode_dagster.items import claims
-from formulacode_dagster.items.claims import ClaimableItem, SharedStage, Worker
 from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.operating.runner import claims
+from formulacode_dagster.operating.runner.claims import ClaimableItem, SharedStage, Worker
+from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.orchestration import runs
-from formulacode_dagster.store.database import Database
 
 MONTH = "2026-02"
 

@@ -7,16 +7,16 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.attempts import show_attempts, show_judges, show_log, show_measurements
-from formulacode_dagster.measurement.keeping import Measured, save
+from formulacode_dagster.measuring.measurement.keeping import Measured, save
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.classification import Classification, Opinion
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.measurement import Occasion, Provenance, Source
 from formulacode_dagster.models.recipe import Fix
-from formulacode_dagster.store.artifacts import CLASSIFICATIONS, MERGED_PULL_REQUESTS
-from formulacode_dagster.store.attempts import save_attempt
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS, MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.attempts import save_attempt
+from formulacode_dagster.operating.store.database import Database
 from tests import records
 from tests.records import make_measurement, make_merged, make_spec
 

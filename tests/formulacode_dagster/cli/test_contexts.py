@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.building.synthesis.docker_context import DockerContext
+from formulacode_dagster.building.synthesis.importing import given_out, named, take_in
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.recipe import Provenance
-from formulacode_dagster.store.artifacts import CHANGES, IMAGES, MERGED_PULL_REQUESTS
-from formulacode_dagster.store.attempts import contexts_of, save_context
-from formulacode_dagster.store.blobs import put_blob
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.synthesis.docker_context import DockerContext
-from formulacode_dagster.synthesis.importing import given_out, named, take_in
-from tests.formulacode_dagster.images.test_recipes import GSL, make_context
-from tests.formulacode_dagster.synthesis.test_docker_context import write
+from formulacode_dagster.operating.store.artifacts import CHANGES, IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.attempts import contexts_of, save_context
+from formulacode_dagster.operating.store.blobs import put_blob
+from formulacode_dagster.operating.store.database import Database
+from tests.formulacode_dagster.building.images.test_recipes import GSL, make_context
+from tests.formulacode_dagster.building.synthesis.test_docker_context import write
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 
 ITEM = ItemName.parse("a/b#5")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.database import Database
 from resources.documentation import SETTINGS
 from tests.support.command_line import FcData, run_fc_data
 

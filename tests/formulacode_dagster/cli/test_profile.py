@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.measurement.keeping import Measured, save
-from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.procedure import PROCEDURE_BLOB, Procedure
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.suites.overlays import BASE_SUITE
+from formulacode_dagster.measuring.measurement.keeping import Measured, save
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.procedure import PROCEDURE_BLOB, Procedure
 from formulacode_dagster.models.measurement import Arm, Unit
-from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, PROFILES
-from formulacode_dagster.store.blobs import put_blob
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import save_changes
-from formulacode_dagster.suites.overlays import BASE_SUITE
+from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, PROFILES
+from formulacode_dagster.operating.store.blobs import put_blob
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import save_changes
 from tests.records import make_measurement
 from tests.support.command_line import FcData
 from tests.support.git_world import git_bytes

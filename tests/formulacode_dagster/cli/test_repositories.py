@@ -9,17 +9,17 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from formulacode_dagster.cli.repositories import app
-from formulacode_dagster.github.tracking import TrackingRules
-from formulacode_dagster.intake.tracked import decide, tracking_items
-from formulacode_dagster.items.runner import run_items
-from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from formulacode_dagster.store.artifacts import REPOSITORIES
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.listed import listed
-from formulacode_dagster.store.repositories import withdraw
+from formulacode_dagster.operating.runner.runner import run_items
+from formulacode_dagster.operating.runner.work import StageRun
+from formulacode_dagster.operating.store.artifacts import REPOSITORIES
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.listed import listed
+from formulacode_dagster.operating.store.repositories import withdraw
+from formulacode_dagster.sources.github.tracking import TrackingRules
+from formulacode_dagster.sources.intake.tracked import decide, tracking_items
 
 MONTH = "2026-02"
 Call = Callable[..., str]

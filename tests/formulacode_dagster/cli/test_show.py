@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 
 from formulacode_dagster.cli.app import app
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.blobs import put_log
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.spending import Spent, add_spending
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.blobs import put_log
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.spending import Spent, add_spending
 from tests.support.command_line import FcData, complaint
 
 MONTH = "2026-02"

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from assets.images import images
 from formulacode_dagster.cli.app import app
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.database import Database
 from tests.support.command_line import FcData
 from tests.support.gates import open_gates
 

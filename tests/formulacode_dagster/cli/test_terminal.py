@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.terminal import Bars, plain, show_endings, show_findings, show_funnel, show_story
-from formulacode_dagster.items.progress import ProgressListener
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.reporting.funnel import count_funnel
-from formulacode_dagster.store.ledger import Ending
-from formulacode_dagster.store.usage import UsageTotal
+from formulacode_dagster.operating.runner.progress import ProgressListener
+from formulacode_dagster.operating.store.ledger import Ending
+from formulacode_dagster.operating.store.usage import UsageTotal
+from formulacode_dagster.releasing.reporting.funnel import count_funnel
 from resources.probes import Finding, Health
 
 HOSTILE = "[/red] [bold]{} \\"

@@ -8,7 +8,7 @@ import pytest
 
 from formulacode_dagster.library import Synthesizer, synthesizer
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.database import Database
 from resources.containers import ContainersResource
 from tests.records import KEY, MONTH, make_merged, make_pull_request
 

@@ -11,7 +11,7 @@ import pytest
 from formulacode_dagster.library import PR, ClassifyJudge, Judged, PerfClassifier
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.items import Cost, ItemState
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.database import Database
 from sandbox.model.app import MODEL, app
 from sandbox.model.faults import Fault, ModelFaults
 from sandbox.server import serving

@@ -10,7 +10,7 @@ import pytest
 
 from formulacode_dagster.library import PR, HookRegistry
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.database import Database
 
 A, B = (PR(repository="astropy/astropy", issue_number=number) for number in (1, 2))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.engines.installation import installation_id
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.engines.installation import installation_id
 from formulacode_dagster.library import DockerContext, ImageManager
 from formulacode_dagster.library.image_manager import CUSTOM
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.operating.store.database import Database
 from tests.support.docker import OS_IMAGE, remove_images
 from tests.support.planned import MINOR, plan_month
 from tests.support.sampling import BUILT_ONCE_MORE, sampled

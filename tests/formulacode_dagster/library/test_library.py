@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from formulacode_dagster.library import PR, GitHubClient, Source, TokenPool, render_problem_statement, scrape_links
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.pull_request import LinkedIssue
-from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import save_changes
+from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import save_changes
 from tests.records import make_change
 
 NAME, NUMBER = "astropy/astropy", 16222

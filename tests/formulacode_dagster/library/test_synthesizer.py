@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete
 
-from formulacode_dagster.agents.protocol import AgentOutcome
+from formulacode_dagster.building.agents.protocol import AgentOutcome
 from formulacode_dagster.library import DockerContext, SmokeVerifier, Synthesizer
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Provenance
-from formulacode_dagster.reporting.facts import month_facts
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES
-from formulacode_dagster.store.attempts import contexts_of
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.spending import spending_of
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS, IMAGES
+from formulacode_dagster.operating.store.attempts import contexts_of
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.spending import spending_of
+from formulacode_dagster.releasing.reporting.facts import month_facts
 from tests.support.agents import COST, StubAgent, edited, ended
 from tests.support.documents import blocks_of
 from tests.support.planned import KEYED, MONTH, plan_month

@@ -7,11 +7,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from formulacode_dagster.operating.cancellation.backoff import Backoff
+from formulacode_dagster.operating.monitoring import delivery
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.tables import RELEASES
 from formulacode_dagster.orchestration.alerts import checks_of_succeeded_runs, failed_runs, late_months
-from formulacode_dagster.running.backoff import Backoff
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.tables import RELEASES
-from formulacode_dagster.watching import delivery
 from resources.alerts import AlertsResource
 from resources.postgres import PostgresResource
 from tests.support.receivers import Received, receiving_posts

@@ -7,9 +7,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from formulacode_dagster.backups.manifest import read_manifest
-from formulacode_dagster.backups.object_store import ObjectStore
 from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.operating.backups.manifest import read_manifest
+from formulacode_dagster.operating.backups.object_store import ObjectStore
 from formulacode_dagster.orchestration.backups import backup, folder_of
 from resources.postgres import PostgresResource
 

@@ -17,7 +17,7 @@ from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteJobO
 from dagster._core.storage.tags import GRPC_INFO_TAG
 from dagster._grpc.client import DagsterGrpcClient
 
-from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.orchestration.code_server_end import end_code_server
 from formulacode_dagster.orchestration.code_server_launcher import CodeServerRunLauncher
 from formulacode_dagster.orchestration.orphans import CODE_SERVER, PROCESS, SERVED_BY, process_tag

@@ -10,7 +10,7 @@ import pytest
 from dagster._core.launcher import CheckRunHealthResult, RunLauncher, WorkerStatus
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.orchestration.celery_launcher import AskingCeleryRunLauncher
 from formulacode_dagster.orchestration.command_line_runs import LeavesCommandLineRuns
 from formulacode_dagster.orchestration.docker_launcher import ContainerRunLauncher

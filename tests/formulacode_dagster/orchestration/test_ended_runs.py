@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
-from formulacode_dagster.items import claims
-from formulacode_dagster.items.claims import ClaimableItem, Worker
 from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.operating.runner import claims
+from formulacode_dagster.operating.runner.claims import ClaimableItem, Worker
+from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.orchestration.ended_runs import LONG_OVER, runs_over
-from formulacode_dagster.store.database import Database
 
 
 @dg.op

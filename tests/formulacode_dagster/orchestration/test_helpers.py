@@ -12,16 +12,16 @@ from sqlalchemy import Engine, event
 from assets.continued import HELPS
 from assets.measurements import measurements
 from assets.published_images import published_images
-from formulacode_dagster.items import claims
-from formulacode_dagster.items.claims import ClaimableItem, Worker
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import SkipReason
+from formulacode_dagster.operating.runner import claims
+from formulacode_dagster.operating.runner.claims import ClaimableItem, Worker
+from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import save_changes
 from formulacode_dagster.orchestration.helpers import MOST_LAUNCHES, helper, helpers_sensor
-from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import save_changes
 from resources.defaults import default_resources
 from resources.postgres import PostgresResource
 from tests.records import make_change, make_image, make_merged

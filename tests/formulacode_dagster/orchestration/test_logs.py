@@ -9,8 +9,8 @@ import pytest
 
 from assets.materialize import ItemConfig, stage_run
 from assets.repositories import repositories
-from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.operating.runner.progress import listener
 from formulacode_dagster.orchestration.logs import JsonLines, JsonLog
 from formulacode_dagster.orchestration.runs import dagster_instance as instance_of_home
 from resources.postgres import PostgresResource

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.orchestration.orphans import CODE_SERVER, PROCESS, end_orphans, end_served
 
 STARTED, CANCELED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE

@@ -9,10 +9,10 @@ import dagster as dg
 import pytest
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 
-from formulacode_dagster.items import claims
 from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.operating.runner import claims
+from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.orchestration.build import build_definitions
-from formulacode_dagster.store.database import Database
 
 POOL = "measure"
 MONTH = "2026-02"

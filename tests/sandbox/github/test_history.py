@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.models.pull_request import MergeKind
-from formulacode_dagster.offline.side_file import RepositoryFacts
+from formulacode_dagster.sources.offline.side_file import RepositoryFacts
 from sandbox.github.threads import State
 from sandbox.github.tracker import Tracker, read_tracker
 

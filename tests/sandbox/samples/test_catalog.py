@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.git.diff import split_patch
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile, MergeKind, PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.selection.symbolic import screen
+from formulacode_dagster.selection.classification.symbolic import screen
+from formulacode_dagster.sources.git.diff import split_patch
 from sandbox.model.rules import judge
 from sandbox.samples import GeneratedPullRequest, SampleSet, catalog
 from sandbox.samples.catalog import people, repositories

@@ -11,7 +11,7 @@ import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.pull_request import MergeKind
-from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
+from formulacode_dagster.sources.offline.side_file import SIDE_FILE, SideFile
 from sandbox.samples import GeneratedPullRequest, SampleSet, generate
 from sandbox.samples.catalog import catalog, people, repositories
 from sandbox.samples.fast_import import write_repository

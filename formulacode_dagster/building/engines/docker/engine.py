@@ -1,0 +1,266 @@
+"""Builds images with BuildKit and measures in containers: the engine whose images can be published."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, cast
+
+from formulacode_dagster.building.engines.failures import registry_is_busy, registry_outage
+from formulacode_dagster.building.engines.files import ImageConfig, ImageFile
+from formulacode_dagster.building.engines.owner import Owner
+from formulacode_dagster.building.engines.processes import FILE_BYTES
+from formulacode_dagster.building.engines.protocol import BuildOutcome, Progress, Session
+from formulacode_dagster.building.specs import context
+from formulacode_dagster.building.specs import spec as naming
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.reasons import FailureKind
+
+from .daemon import LABEL, DockerDaemon
+from .export import exported_files, image_config
+from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
+from .session import USER, DockerSession
+from .settings import BuildSettings
+from .tier import BuiltTier, TierBuilder
+from .toolchain import toolchain_of
+from .uv_runner import DockerUvRunner
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
+
+
+class DockerEngine:
+    """Implements `engine.Engine` with a Docker daemon, local or remote."""
+
+    name = EngineName.DOCKER
+
+    def __init__(
+        self,
+        os_image: str = naming.DEFAULT_OS_IMAGE,
+        settings: BuildSettings | None = None,
+        *,
+        daemon: DockerDaemon | None = None,
+    ) -> None:
+        """Sessions have the limits of *settings*, too; the rest of them is for builds only.
+
+        Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
+        """
+        if "{python}" not in os_image:
+            raise ConfigurationError(
+                f"FC_OS_IMAGE={os_image} lacks {{python}}", remedy=f"Write it like {naming.DEFAULT_OS_IMAGE}"
+            )
+        self._os_image = os_image
+        self._settings = settings or BuildSettings()
+        self._limits = self._settings.limits
+        self._daemon = daemon or DockerDaemon()
+
+    @property
+    def daemon(self) -> DockerDaemon:
+        """The daemon that builds."""
+        return self._daemon
+
+    @cached_property
+    def store(self) -> str:
+        """The id of the daemon, which may be one that several machines use."""
+        with self._daemon.watched("ask the daemon who it is"):
+            return str(self._daemon.client.info()["ID"])
+
+    def uv_runner(self) -> DockerUvRunner:
+        """Where the source distributions of a lock are read: steps of builds."""
+        return DockerUvRunner(self._daemon, self._settings, self._os_image)
+
+    def interpreters(self) -> frozenset[str] | None:
+        """None when OS images can be pulled; else the versions whose OS image is here.
+
+        Raises OutsideSystemError when the registry answers that it cannot tell now.
+        """
+        return self._interpreters
+
+    def build(
+        self,
+        spec: BuildSpec,
+        origins: Origins,
+        *,
+        force: bool = False,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+    ) -> BuildOutcome:
+        """Build the tiers of *spec* that are missing, one after the other; see `Engine.build`.
+
+        With *rebuild*, the upper tiers are built anyway, under other tags.
+        """
+        self._daemon.require_buildx()
+        started = time.monotonic()
+        named = naming.rebuild_tag if rebuild else str
+        builder = TierBuilder(self._daemon, self._settings, spec.task_id, progress=progress)
+        labels = {f"{LABEL}.repository": spec.repository}
+        base, repo = _repo(builder, spec, origins)
+        fill = partial(context.write_locks, spec, fresh=rebuild)
+        env_tag = named(naming.env_tag(spec))
+        env = builder.tier("env", env_tag, {"REPO_IMAGE": repo.tag}, fill, labels=labels, force=rebuild)
+        arguments = {"ENV_IMAGE": env.tag, "REPOSITORY_ID": str(spec.repository_id)}
+        arguments |= {"COMPILER_CACHE": ""} if rebuild else {}
+        arguments |= {"CRATES": "locked"} if naming.needs_crates(spec) else {}
+        labels |= {f"{LABEL}.task": spec.task_id, f"{LABEL}.spec": naming.spec_hash(spec)}
+        fill = partial(context.write_task_tier, spec, origins)
+        task_tag = named(naming.task_tag(spec))
+        task = builder.tier("task", task_tag, arguments, fill, labels=labels, force=force or rebuild)
+        return BuildOutcome(
+            tag=task.tag,
+            digest=task.digest,
+            location=task.tag,
+            size_bytes=task.size,
+            seconds=time.monotonic() - started,
+            tiers=(base.over(), repo.over(base), env.over(repo), task.over(env)),
+            toolchain=toolchain_of(self._daemon, base.digest, spec),
+            log=builder.log,
+        )
+
+    def build_base(self, parts: naming.BaseParts) -> BuiltTier:
+        """The `base` tier of *parts* alone; raises as `build`."""
+        self._daemon.require_buildx()
+        return TierBuilder(self._daemon, self._settings, "base").base(parts)
+
+    def build_repo(self, spec: BuildSpec, origins: Origins) -> BuiltTier:
+        """The `repo` tier of *spec*, and the one below; raises as `build`."""
+        self._daemon.require_buildx()
+        return _repo(TierBuilder(self._daemon, self._settings, spec.task_id), spec, origins)[1]
+
+    def remove_rebuild(self, spec: BuildSpec) -> None:
+        """Remove the tiers of *spec* that a rebuild left; see `Engine.remove_rebuild`."""
+        import docker.errors
+
+        for tag in map(naming.rebuild_tag, (naming.task_tag(spec), naming.env_tag(spec))):
+            with self._daemon.watched(f"remove {tag}"), suppress(docker.errors.ImageNotFound):
+                self._daemon.client.images.remove(tag)
+
+    def exists(self, image: BuiltImage) -> bool:
+        """Whether the daemon has the image of that digest."""
+        return self._daemon.image(image.digest) is not None
+
+    def location_of(self, digest: str) -> str | None:
+        """The digest itself, where the daemon has it."""
+        return digest if self._daemon.image(digest) is not None else None
+
+    @contextmanager
+    def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:
+        """Open a session in a new container of the very digest, or of what the session *like* now holds.
+
+        Raises ItemFailure (`image_gone`) when the image is gone.
+        """
+        command = ["sleep", str(LIFETIME_SECONDS)]
+        with ExitStack() as stack:
+            content = stack.enter_context(self._committed(like)) if isinstance(like, DockerSession) else image.digest
+            container = self._create(image, run_id=run_id, command=command, content=content)
+            stack.callback(remove_container, self._daemon, container)
+            with self._daemon.watched(f"start a container of {image.tag}"):
+                container.start()
+            yield DockerSession(self._daemon, container, self._limits)
+
+    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
+        """All files of the image, exported from a container that never starts."""
+        container = self._create(image, run_id="", command=["true"])
+        try:
+            with self._daemon.watched(f"export {image.tag}"):
+                yield from exported_files(cast("Iterator[bytes]", container.export()))
+        finally:
+            remove_container(self._daemon, container)
+
+    def config(self, image: BuiltImage) -> ImageConfig:
+        """The configuration of the image of that digest; raises ItemFailure (`image_gone`) when it is gone."""
+        image_on_daemon = self._daemon.image(image.digest)
+        if image_on_daemon is None:
+            raise _gone(image)
+        with self._daemon.watched(f"inspect {image.tag}"):
+            return image_config(image_on_daemon.attrs.get("Config") or {}, image_on_daemon.history())
+
+    def clean(self) -> int:
+        """Remove containers of dead processes; those of others are not ours to touch."""
+        return len(remove_leftovers(self._daemon))
+
+    @cached_property
+    def _interpreters(self) -> frozenset[str] | None:
+        import docker.errors
+
+        newest = self._os_image.replace("{python}", naming.INSTRUMENT_VERSIONS[-1])
+        client = self._daemon.client
+        with self._daemon.watched("look for OS images"):
+            try:
+                client.images.get_registry_data(newest)
+            except docker.errors.APIError as error:
+                said = str(error.explanation or error)
+            else:
+                return None
+            # not `images.list`, which asks for each again and stumbles over one that goes meanwhile
+            here = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
+        versions = frozenset(
+            version for version in naming.INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
+        )
+        if registry_is_busy(said) and len(versions) < len(naming.INSTRUMENT_VERSIONS):
+            # those that happen to be here would be taken in place of the right ones
+            raise registry_outage(newest, said)
+        return versions
+
+    @contextmanager
+    def _committed(self, session: DockerSession) -> Iterator[str]:
+        """The id of an image of what *session* now holds; it has no tag, and the labels of the session's container."""
+        import docker.errors
+
+        with self._daemon.watched("copy a session"):
+            committed = session.container.commit()
+        try:
+            yield str(committed.id)
+        finally:
+            with self._daemon.watched("remove the copy of a session"), suppress(docker.errors.ImageNotFound):
+                self._daemon.client.images.remove(str(committed.id))
+
+    def _create(self, image: BuiltImage, *, run_id: str, command: list[str], content: str = "") -> Container:
+        import docker.errors
+        from docker.types import Ulimit
+
+        memory = f"{self._limits.memory_mb}m"
+        with self._daemon.watched(f"make a container of {image.tag}"):
+            try:
+                return self._daemon.client.containers.create(
+                    content or image.digest,
+                    command,
+                    name=f"formulacode-{image.spec.task_id.lower()}-{uuid.uuid4().hex[:12]}",
+                    labels={
+                        LABEL: "1",
+                        f"{LABEL}.run": run_id,
+                        f"{LABEL}.task": image.spec.task_id,
+                        f"{LABEL}.owner": Owner.current(run_id).model_dump_json(),
+                    },
+                    init=True,
+                    user=USER,
+                    network_mode="none",
+                    cap_drop=["ALL"],
+                    security_opt=["no-new-privileges:true"],
+                    mem_limit=memory,
+                    memswap_limit=memory,
+                    nano_cpus=self._daemon.nano_cpus(self._limits.cpus),
+                    pids_limit=self._limits.processes,
+                    ulimits=[
+                        Ulimit(name="core", soft=0, hard=0),
+                        Ulimit(name="fsize", soft=FILE_BYTES, hard=FILE_BYTES),
+                    ],
+                )
+            except docker.errors.ImageNotFound as error:
+                raise _gone(image) from error
+
+
+def _repo(builder: TierBuilder, spec: BuildSpec, origins: Origins) -> tuple[BuiltTier, BuiltTier]:
+    """The tiers `base` and `repo` of *spec*."""
+    base = builder.base(spec)
+    fill = partial(context.write_repo_tier, spec, origins)
+    labels = {f"{LABEL}.repository": spec.repository}
+    return base, builder.tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, fill, labels=labels)
+
+
+def _gone(image: BuiltImage) -> ItemFailure:
+    return ItemFailure(FailureKind.IMAGE_GONE, f"{image.tag} ({image.digest}) is not here", remedy="Build it again")

@@ -1,0 +1,115 @@
+"""Reads what is in an image without running any of it: all its files, some of them, its configuration."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from formulacode_dagster.building.engines.files import Area, ImageConfig, ImageFile
+from formulacode_dagster.building.engines.owner import Owner
+
+from .daemon import LABEL, DockerDaemon
+from .leftovers import remove_container
+from .session import REPOSITORY, TOOLS, VENV
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MOST_BYTES = 64 << 20
+_AREAS = (
+    (VENV.lstrip("/") + "/", Area.ENVIRONMENT),
+    (REPOSITORY.lstrip("/") + "/", Area.REPOSITORY),
+    (TOOLS.lstrip("/") + "/", Area.TOOLS),
+)
+
+
+def exported_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
+    """The regular files and links in the tar stream *chunks*; devices and sockets do not survive an export."""
+    with tarfile.open(fileobj=_Chunks(chunks), mode="r|", bufsize=1024 * 1024) as archive:
+        for entry in archive:
+            if not (entry.isfile() or entry.issym() or entry.islnk()):
+                continue
+            name = entry.name.removeprefix("./")
+            prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
+            target = entry.linkname if entry.issym() else "/" + entry.linkname if entry.islnk() else None
+            yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, _Opener(archive, entry))
+
+
+def read_files(daemon: DockerDaemon, digest: str, path: str) -> dict[str, bytes]:
+    """The regular files below *path* in the image *digest*, by path below it; a file itself is ``.
+
+    They come from a container that never starts. Empty when there are none, or they are larger than MOST_BYTES.
+    Raises OutsideSystemError when the daemon does not answer.
+    """
+    import docker.errors
+
+    labels = {LABEL: "1", f"{LABEL}.owner": Owner.current("").model_dump_json()}
+    with daemon.watched(f"read {path} of {digest}"):
+        container = daemon.client.containers.create(digest, ["true"], network_mode="none", labels=labels)
+        packed = bytearray()
+        try:
+            for chunk in container.get_archive(path)[0]:
+                packed += chunk
+                if len(packed) > MOST_BYTES:
+                    return {}
+        except docker.errors.NotFound:
+            return {}
+        finally:
+            remove_container(daemon, container)
+    with tarfile.open(fileobj=io.BytesIO(bytes(packed))) as archive:
+        return {entry.name.partition("/")[2]: _content(archive, entry).read() for entry in archive if entry.isfile()}
+
+
+def image_config(configuration: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> ImageConfig:
+    """The image's configuration, from the daemon's `Config` and `history` of it."""
+    pairs = (str(entry).partition("=") for entry in configuration.get("Env") or ())
+    commands = (part for key in ("Entrypoint", "Cmd", "OnBuild") for part in configuration.get(key) or ())
+    return ImageConfig(
+        variables={name: value for name, _, value in pairs},
+        labels={str(name): str(value) for name, value in (configuration.get("Labels") or {}).items()},
+        history=(*(str(layer.get("CreatedBy", "")) for layer in history), *map(str, commands)),
+    )
+
+
+def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
+    return archive.extractfile(entry) or io.BytesIO()
+
+
+@dataclass
+class _Opener:
+    """Opens an entry of a stream as often as it is asked to, up to MOST_BYTES: what has passed by comes only once."""
+
+    archive: tarfile.TarFile
+    entry: tarfile.TarInfo
+    _content: bytes | None = None
+
+    def __call__(self) -> IO[bytes]:
+        if self._content is None:
+            stream = _content(self.archive, self.entry)
+            if self.entry.size > MOST_BYTES:
+                return stream
+            self._content = stream.read()
+        return io.BytesIO(self._content)
+
+
+class _Chunks(io.RawIOBase):
+    """A readable file over an iterator of bytes."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if not self._rest:
+            self._rest = next(self._chunks, b"")
+        view = memoryview(buffer).cast("B")
+        count = min(len(view), len(self._rest))
+        view[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

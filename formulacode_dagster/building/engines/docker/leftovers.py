@@ -1,0 +1,103 @@
+"""Containers that nobody will remove any more: those of killed processes, here or on another machine.
+
+A daemon may serve several machines. Whether a process of another one lives cannot be known from here; whether its run
+is over can be asked. Where that is not known, what was left ends by itself (`LIFETIME_SECONDS`), and goes when it has
+ended for an hour, or is older than any session gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.building.engines.owner import Owner
+
+from .daemon import LABEL, DockerDaemon
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
+
+LIFETIME_SECONDS = 24 * 3600
+"""A container that nobody removes ends by itself after this."""
+ENDED = timedelta(hours=1)
+OLD = timedelta(days=2)
+
+
+RunIsOver = Callable[[str], bool]
+"""Whether the run of that id is over, and for so long that nothing of it lives any more."""
+
+
+def nobody_knows(_run_id: str) -> bool:
+    """The answer where runs are not known: none is surely over."""
+    return False
+
+
+def leftover_containers(
+    daemon: DockerDaemon, *, now: datetime | None = None, run_is_over: RunIsOver = nobody_knows
+) -> list[Container]:
+    """Containers that dead processes, or runs that are over, have left as of *now*; others are not ours to touch."""
+    # A container inherits its image's labels, so `formulacode=1` alone would also mark one that a user started.
+    with daemon.watched("list containers"):
+        containers = daemon.client.containers.list(all=True, filters={"label": f"{LABEL}.owner"}, ignore_removed=True)
+    instant = now or datetime.now(tz=UTC)
+    return [container for container in containers if _is_left(container, instant, run_is_over)]
+
+
+def remove_leftovers(daemon: DockerDaemon, run_is_over: RunIsOver = nobody_knows) -> list[Container]:
+    """Remove what `leftover_containers` finds, and return it; and the images that sessions were copied through."""
+    containers = leftover_containers(daemon, run_is_over=run_is_over)
+    for container in containers:
+        remove_container(daemon, container)
+    _remove_copies(daemon, run_is_over)
+    return containers
+
+
+def _remove_copies(daemon: DockerDaemon, run_is_over: RunIsOver) -> None:
+    """Remove the images without a tag that bear the label of a session's container that was left."""
+    import docker.errors
+
+    with daemon.watched("remove copies of sessions"):
+        # in one answer: `images.list` asks about each again, and another run may remove its own meanwhile
+        for image in daemon.client.api.images(filters={"label": f"{LABEL}.owner", "dangling": True}):
+            owner = Owner.parse(image["Labels"].get(f"{LABEL}.owner", ""))
+            if owner is not None and _has_left(owner, run_is_over):
+                # one that another machine's container still uses stays
+                with suppress(docker.errors.APIError):
+                    daemon.client.images.remove(image["Id"])
+
+
+def remove_container(daemon: DockerDaemon, container: Container) -> None:
+    """Remove *container* with its volumes, whatever runs in it; one that is gone is fine."""
+    import docker.errors
+
+    with daemon.watched(f"remove {container.name}"), suppress(docker.errors.NotFound):
+        try:
+            container.remove(force=True, v=True)
+        except docker.errors.APIError as error:
+            if "already in progress" not in str(error):
+                raise
+
+
+def _has_left(owner: Owner, run_is_over: RunIsOver) -> bool:
+    """Whether *owner* is surely gone; one that is seen to live is not, whatever is said of its run."""
+    return owner.is_dead() or (not owner.is_alive() and bool(owner.run_id) and run_is_over(owner.run_id))
+
+
+def _is_left(container: Container, now: datetime, run_is_over: RunIsOver) -> bool:
+    owner = Owner.parse(container.labels.get(f"{LABEL}.owner", ""))
+    if owner is not None and _has_left(owner, run_is_over):
+        return True
+    if owner is not None and owner.is_alive():
+        return False
+    made, state = moment(container.attrs["Created"]), container.attrs["State"]
+    if container.status in ("exited", "dead"):
+        return now - moment(state["FinishedAt"]) >= ENDED
+    return now - made >= (ENDED if container.status == "created" else OLD)
+
+
+def moment(text: str) -> datetime:
+    """An instant as Docker writes it, with nanoseconds that Python does not read."""
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}").replace(tzinfo=UTC)

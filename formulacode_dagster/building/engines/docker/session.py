@@ -1,0 +1,153 @@
+"""A session of the Docker engine: a container without network, privileges or mounts, thrown away when it closes."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.building.engines.protocol import Completed
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.reasons import FailureKind
+
+from .daemon import DockerDaemon
+from .disk import DiskWatch
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
+
+USER = "1000:1000"
+HOME = "/home/formulacode"
+VENV = "/opt/venv"
+REPOSITORY = "/workspace/repo"
+TOOLS = "/opt/formulacode"
+INSTRUMENT = f"{TOOLS}/instrument"
+HARNESS = f"{TOOLS}/harness"
+TESTS = f"{TOOLS}/tests"
+IDLE_PROCESSES = 2
+"""The init process and the `sleep` that keeps the container."""
+DEFUNCT = "<defunct>"
+"""In the command, which `ps -ef` tells last, of what has ended and is only to be heard of yet."""
+
+
+class DockerSession:
+    """Implements `engine.Session` in *container*."""
+
+    python = f"{VENV}/bin/python"
+    repository = REPOSITORY
+    harness = HARNESS
+    tests = TESTS
+    compiler: str | None = None
+
+    def __init__(self, daemon: DockerDaemon, container: Container, limits: ResourceLimits) -> None:
+        self._daemon = daemon
+        self._container = container
+        self._disk_bytes = limits.disk_mb * 1024 * 1024
+
+    @property
+    def container(self) -> Container:
+        """The container."""
+        return self._container
+
+    def put(self, name: str, content: bytes) -> str:
+        """Place a file in the harness folder, owned by root, writable by nobody."""
+        if PurePosixPath(name).name != name:
+            raise ValueError(f"{name!r} is not a plain file name")
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            entry.mode = 0o444
+            entry.mtime = int(time.time())
+            archive.addfile(entry, io.BytesIO(content))
+        with self._daemon.watched(f"put {name}"):
+            self._container.put_archive(HARNESS, packed.getvalue())
+        return f"{HARNESS}/{name}"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+    ) -> Completed:
+        """Run a command, outside the checkout unless *cwd* says otherwise, lest sources stand in for the built package.
+
+        Raises ItemFailure (`session_gone`) when it ended the container, (`disk`) when it wrote more than it may.
+        """
+        wanted = dict(environment or {})
+        # First on the path, so that no package of the image can stand in for the instrument.
+        others = [wanted["PYTHONPATH"]] if wanted.get("PYTHONPATH") else []
+        wanted["PYTHONPATH"] = os.pathsep.join([INSTRUMENT, *others])
+        return self._exec(argv, timeout=timeout, cwd=cwd or HOME, environment=wanted, stdin=stdin)
+
+    def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
+        """Install the package again from the checkout as it now stands, by the script that built the image."""
+        script = [f"{TOOLS}/bin/install-package"]
+        return self._exec(script, timeout=timeout, cwd=HOME, environment=environment or {}, stdin=None)
+
+    def _exec(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str,
+        environment: Mapping[str, str],
+        stdin: bytes | None,
+    ) -> Completed:
+        options = ["exec", "--user", USER, "--workdir", cwd]
+        options += [f"--env={name}={value}" for name, value in environment.items()]
+        if stdin is not None:
+            options.append("--interactive")
+        with DiskWatch(self._container, self._disk_bytes) as watch:
+            done = self._daemon.run([*options, str(self._container.id), *argv], timeout=timeout, stdin=stdin)
+        if watch.written is not None:
+            raise ItemFailure(
+                FailureKind.DISK,
+                f"{argv[0]} was ended after it had written {watch.written / 1e6:.0f} MB",
+                remedy="Look at what the code writes; FC_DISK_MB is the limit",
+            )
+        self._settle(argv, done)
+        return done
+
+    def _settle(self, argv: Sequence[str], done: Completed) -> None:
+        """Leave no process of the command running: what outlives it would disturb what is measured next."""
+        import docker.errors
+
+        with self._daemon.watched(f"look after {argv[0]}"):
+            try:
+                listed = self._container.top()["Processes"] or []
+                # one that is just ending answers, and lists what is left, or nothing
+                if sum(DEFUNCT not in process[-1] for process in listed) < IDLE_PROCESSES:
+                    raise _gone(argv[0])
+                # whatever it is called: a process names itself
+                if done.timed_out or len(listed) > IDLE_PROCESSES:
+                    # A signal from inside could be dodged; the end of the container's processes cannot.
+                    self._container.restart(timeout=0)
+            except docker.errors.APIError as error:
+                if "no space left" in str(error):
+                    raise OutsideSystemError("docker", "no space left", remedy="Free some space") from error
+                if "executable file not found" in str(error):
+                    raise OutsideSystemError(
+                        "docker",
+                        "it cannot tell what runs in a container",
+                        why=str(error.explanation)[:300],
+                        remedy="Install ps (procps) where the daemon runs",
+                    ) from error
+                raise _gone(argv[0], str(error.explanation)[:300]) from error
+
+
+def _gone(command: str, why: str = "") -> ItemFailure:
+    return ItemFailure(
+        FailureKind.SESSION_GONE,
+        f"the container ended under {command}",
+        why=why,
+        remedy="Look at what the code does to other processes",
+    )

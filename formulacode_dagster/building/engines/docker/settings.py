@@ -1,0 +1,67 @@
+"""What all builds of the Docker engine share: limits, network, and what they may read and no layer may hold."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from formulacode_dagster.building.engines.processes import FILE_BYTES
+from formulacode_dagster.building.engines.scratch import scratch_folder
+from formulacode_dagster.models.image import ResourceLimits
+
+FORK_BOMB = 8
+"""Times the processes that a session may have."""
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """What all builds of an engine share."""
+
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
+    network: str = "default"
+    ca_bundle: Path | None = None
+    index: Mapping[str, str] = field(default_factory=dict)
+    """Variables of uv and pip. Like *ca_bundle*, they enter no layer."""
+    installation: str = ""
+    """Who builds, as a label says it: several installations may share a daemon, and each tidies what it made.
+
+    Without one, housekeeping leaves the images alone.
+    """
+    cgroup_parent: str = ""
+    """Of the steps of a build, on the daemon's machine; its limits are set there."""
+    cache_namespace: str = ""
+    """Of what builds keep for each other (downloads, compiled objects); another one starts with nothing."""
+
+    @contextmanager
+    def options(self) -> Iterator[list[str]]:
+        """These settings as options of `docker buildx build`."""
+        options = ["--network", self.network]
+        options += [f"--cgroup-parent={self.cgroup_parent}"] if self.cgroup_parent else []
+        if self.cache_namespace:
+            options.append(f"--build-arg=BUILDKIT_CACHE_MOUNT_NS={self.cache_namespace}")
+        options += [f"--ulimit={limit}" for limit in self._ulimits()]
+        if self.ca_bundle is not None:
+            options.append(f"--secret=id=ca,src={self.ca_bundle}")
+        with scratch_folder() as folder:
+            if self.index:
+                lines = [f"{name}={shlex.quote(value)}\n" for name, value in self.index.items()]
+                (folder / "index").write_text("".join(lines))
+                options.append(f"--secret=id=index,src={folder / 'index'}")
+            yield options
+
+    def _ulimits(self) -> list[str]:
+        memory = self.limits.memory_mb * 1024 * 1024
+        seconds = math.ceil(self.limits.build_seconds * max(1.0, self.limits.cpus))
+        # The kernel counts all that the user's number runs on that machine, so this stops a fork bomb and no more.
+        processes = self.limits.processes * FORK_BOMB
+        return [
+            f"data={memory}:{memory}",
+            f"fsize={FILE_BYTES}:{FILE_BYTES}",
+            f"cpu={seconds}:{seconds}",
+            f"nproc={processes}:{processes}",
+            "core=0:0",
+        ]

@@ -1,0 +1,101 @@
+"""Reading source distributions in a step of a build: what they need may only be told by code of theirs.
+
+The step has the limits, the network and the secrets of every other one, and leaves no image.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from formulacode_dagster.building.engines.failures import code_of_step, docker_is_dead, failure_of, tail
+from formulacode_dagster.building.engines.scratch import scratch_folder
+from formulacode_dagster.building.engines.uv_runner import PYLOCK, UvCall, UvResult
+from formulacode_dagster.building.specs import recipes
+from formulacode_dagster.building.specs.spec import instrument_for
+from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
+
+from .daemon import DockerDaemon
+from .settings import BuildSettings
+from .tier import TierBuilder
+
+MOST_BYTES = 32 << 20
+"""Of a lock, or of what uv says: the code that is read may write there too."""
+_UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class _Base:
+    python: str
+    os_image: str
+    instrument: tuple[str, ...]
+    apt_packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DockerUvRunner:
+    """Implements `UvRunner` with BuildKit."""
+
+    daemon: DockerDaemon
+    settings: BuildSettings
+    os_image: str
+    name = "docker"
+
+    def compile(self, call: UvCall, *, python: str, index: Mapping[str, str], timeout: float) -> UvResult:
+        """Make *call* on the `base` tier of *python*.
+
+        Raises BuildFailure (`interpreter`, …) when there is no such tier, or (`build`) when what is read breaks the
+        step; OutsideSystemError when Docker is gone or the disk is full.
+        """
+        self.daemon.require_buildx()
+        parts = _Base(python, self.os_image, instrument_for(python))
+        base = TierBuilder(self.daemon, self.settings, f"Python {python}").base(parts)
+        settings = replace(self.settings, index={**self.settings.index, **index})
+        with scratch_folder() as folder, settings.options() as options:
+            _write(call, folder / "question")
+            answer = folder / "answer"
+            # never out of the cache: an index that did not answer may do so now
+            command = ["buildx", "build", "--progress", "plain", "--no-cache", "--output", f"type=local,dest={answer}"]
+            command += ["--file", str(recipes.dockerfile("read")), f"--build-arg=BASE_IMAGE={base.tag}"]
+            done = self.daemon.run([*command, *options, str(folder / "question")], timeout=timeout)
+            if done.timed_out:
+                return UvResult(_UNKNOWN, "", done.stderr.decode(errors="replace"), timed_out=True)
+            if not done.ok:
+                raise _lost(python, done.stderr.decode(errors="replace"), seconds=timeout)
+            return _answer(answer)
+
+
+def _write(call: UvCall, folder: Path) -> None:
+    (folder / "files").mkdir(parents=True)
+    for name, text in call.files.items():
+        (folder / "files" / name).write_text(text, encoding="utf-8")
+    (folder / "arguments").write_text("".join(f"{argument}\n" for argument in call.arguments), encoding="utf-8")
+    (folder / "requirements").write_text(call.requirements, encoding="utf-8")
+
+
+def _answer(folder: Path) -> UvResult:
+    """What was left in *folder*, by code that may leave anything there."""
+    said, pylock = _read(folder, "rc").strip(), _read(folder, PYLOCK)
+    rc = int(said) if re.fullmatch(r"\d{1,3}", said) else _UNKNOWN
+    return UvResult(rc if pylock or rc else _UNKNOWN, pylock, _read(folder, "log"))
+
+
+def _read(folder: Path, name: str) -> str:
+    path = folder / name
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_BYTES:
+        return ""
+    # as it is: a carriage return of the code's would begin a line of uv's
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+def _lost(python: str, log: str, *, seconds: float) -> FormulaCodeError:
+    what = f"reading source distributions with Python {python}"
+    # not by its tail, where a carriage return of the code's would begin a line of the client's
+    if docker_is_dead(log):
+        return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+    # not of the index, whatever the log says: code that is read must not stop a stage with its words
+    return failure_of(
+        what, stage="lock", log=log, online=False, timed_out=False, seconds=seconds, rc=code_of_step(tail(log))
+    )

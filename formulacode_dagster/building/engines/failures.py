@@ -1,0 +1,141 @@
+"""Turns the end of a build into the right error."""
+
+from __future__ import annotations
+
+import re
+
+from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError, SuspectedOutage
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.cancellation.answers import note_answer
+
+INDEX = "package index"
+"""What errors call the index that packages are installed from."""
+TAIL_LINES = 60
+_DISK_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
+_INDEX_DEAD = re.compile(
+    # lines of uv and pip alone, where BuildKit quotes them too: what a source distribution says stands deeper
+    r"^(?:#\d+ )?(?:\d+\.\d+ )?(?:error: |  cause: |  Caused by: |(?:WARNING|ERROR): .*\burl\b|WARNING: Retrying ).*?"
+    r"(?:dns error|failed to lookup address|client error \(connect\)|connection refused|network is unreachable"
+    r"|temporary failure in name resolution|invalid peer certificate|error sending request|operation timed out"
+    r"|http status server error|429 too many requests)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_APT_DEAD = re.compile(
+    r"^(?:#\d+ )?(?:\d+\.\d+ )?E: (?:failed to fetch|unable to (?:fetch|connect)).*?"
+    r"(?:could not connect|unable to connect|connection (?:failed|refused|reset|timed out)|temporary failure resolving"
+    r"|could not resolve|  (?:429|5\d\d)  )",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PREPARED = re.compile(r"\bPrepared \d+ packages? in ")
+"""Uv's words, which it does not say where all of them are in its cache."""
+_SUSPECTED = ((INDEX, _INDEX_DEAD), ("apt", _APT_DEAD))
+"""Systems that a step of a build asks, and the words of whoever asked one in vain."""
+_DOCKER_DEAD = re.compile(
+    # what the client says itself; a line of the build's comes with the number of its step, or its time
+    r"^(?=ERROR: |error: |docker: |cannot connect to the docker daemon|error during connect)"
+    r"(?!.*did not complete successfully: exit code: \d).*?"
+    r"(?:cannot connect to the docker daemon|error during connect|failed to create endpoint"
+    r"|failed to set up container networking|failed to create shim task|rpc error: code = unavailable"
+    r"|closing transport|failed to start daemon)"
+    # of what is being solved, it is the connection to a registry
+    r"|^(?=ERROR: |error: |docker: )(?!.*failed to solve: ).*?connection reset",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REGISTRY_BUSY = re.compile(
+    r"toomanyrequests|429 too many requests|rate limit|50\d (internal server error|bad gateway|service unavailable)"
+    r"|connection reset|504 gateway time-?out|tls handshake timeout|i/o timeout|context deadline exceeded",
+    re.IGNORECASE,
+)
+_STEP_CODE = re.compile(r"did not complete successfully: exit code: (\d+)")
+
+
+class BuildFailure(ItemFailure):
+    """A build that failed in *stage* (a tier, or a verification), with its whole log.
+
+    *rc* is the exit code of the step that ended it, None when it was killed or was no program.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        what: str,
+        *,
+        log: str,
+        stage: str,
+        rc: int | None = None,
+        why: str = "",
+        remedy: str = "",
+    ) -> None:
+        super().__init__(kind, what, why=why, remedy=remedy, log_tail=tail(log))
+        self.log = log
+        self.stage = stage
+        self.rc = rc
+
+
+def tail(log: str) -> str:
+    """The last lines of *log*, those that explain a failure."""
+    return "\n".join(log.rstrip().splitlines()[-TAIL_LINES:])
+
+
+def last_line(text: str) -> str:
+    """The last line of *text* that says something, cut where it is long; `` where none does."""
+    return next((line.strip()[:500] for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def docker_is_dead(end: str) -> bool:
+    """Whether Docker's client says at the *end* of its output that the daemon is gone, or can run nothing any more.
+
+    What a step of the build says of a connection of its own tells nothing of the daemon.
+    """
+    return _DOCKER_DEAD.search(end) is not None
+
+
+def registry_is_busy(message: str) -> bool:
+    """Whether a registry's *message* says that it cannot answer now, which tells nothing of the image.
+
+    One that cannot be reached at all is how a machine without a network sees every registry: there the images that are
+    here count.
+    """
+    return _REGISTRY_BUSY.search(message) is not None
+
+
+def registry_outage(image: str, message: str) -> OutsideSystemError:
+    """The error for a registry that did not tell whether it has *image*."""
+    return OutsideSystemError(
+        "registry",
+        f"does not tell whether it has {image}",
+        why=last_line(message),
+        remedy="Run the month again later, log in to the registry, or pull the image",
+    )
+
+
+def code_of_step(end: str) -> int | None:
+    """Exit code of the step that BuildKit says failed; None when it names none."""
+    codes = _STEP_CODE.findall(end)
+    return int(codes[-1]) if codes else None
+
+
+def note_index(log: str) -> None:
+    """Remember that the index answers, where the *log* of a build says that something came from it and no cache."""
+    if _PREPARED.search(log):
+        note_answer(INDEX)
+
+
+def failure_of(
+    what: str, *, stage: str, log: str, online: bool, timed_out: bool, seconds: float, rc: int | None
+) -> FormulaCodeError:
+    """The error for a build step of *stage* that did not succeed; *online* says whether it may reach the index."""
+    end = tail(log)
+    if _DISK_FULL.search(end):
+        return OutsideSystemError("disk", f"{what}: no space left", remedy="Free some space, then run again")
+    if timed_out:
+        return BuildFailure(FailureKind.TIMEOUT, f"{what} was killed after {seconds:.0f} s", log=log, stage=stage)
+    dead = next((system for system, words in _SUSPECTED if online and words.search(end)), None)
+    if dead is not None:
+        remedy = "Check the network, and which index is set"
+        lost = SuspectedOutage(
+            dead, FailureKind.TIMEOUT, f"{what}: {dead} gave no answer", why=last_line(end), remedy=remedy, log_tail=end
+        )
+        lost.log = log
+        return lost
+    return BuildFailure(FailureKind.BUILD, f"{what} failed", log=log, stage=stage, rc=rc, why=last_line(end))

@@ -1,0 +1,86 @@
+"""What goes on at the machine of an image store: it builds and tests, or benchmarks are timed, but not both at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+from formulacode_dagster.operating.cancellation.stopping import stop_request
+from formulacode_dagster.operating.store.database import Database
+
+WAIT_SECONDS = 1.0
+"""Between two looks at whether what one waits for is over."""
+REMEDY = "FC_BUILD_CGROUP gives builds of images cores of their own"
+
+Turn = Callable[[], AbstractContextManager[None]]
+"""Holds off, for the length of a block, what would disturb it; waits before as long as needed."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine that holds the image store *store*, as all runs over *database* use it.
+
+    Several build at once, and several are timed at once. Who wants to time is next: builds that begin later wait for
+    it. The server takes a turn back when its holder dies, `kill -9` included.
+    """
+
+    database: Database
+    store: str
+    has_build_cores: bool = False
+    """Builds of images have cores of their own: they wait for nobody, and nobody for them."""
+    note: Callable[[str], None] | None = None
+    """Is told once of each wait."""
+    wait_seconds: float = WAIT_SECONDS
+
+    def core(self, number: int) -> AbstractContextManager[bool]:
+        """Lease core *number*, counted from the last, unless another run has it; tells whether that is so."""
+        return self.database.lease(f"core {number} of {self.store}")
+
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Time something in the block, beside no build and no test. Raises OutsideSystemError when Postgres is gone."""
+        # held while it waits, so that builds do not begin one after the other before it
+        with self.database.share(self._timing) as is_held:
+            if is_held(self._building):
+                self._tell("waits until nothing is built or tested on this machine")
+                while is_held(self._building):
+                    self._wait()
+            yield
+
+    def building(self) -> AbstractContextManager[None]:
+        """Build an image in the block, while nothing is timed; raises as `working`."""
+        return nullcontext() if self.has_build_cores else self.working()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Build or test in sessions in the block, while nothing is timed: these have no cores of their own.
+
+        Raises OutsideSystemError when Postgres is gone.
+        """
+        is_told = False
+        while True:
+            # let go of between two looks: who is timed waits for everybody who holds it
+            with self.database.share(self._building) as is_held:
+                if not is_held(self._timing):
+                    yield
+                    return
+            if not is_told:
+                self._tell("waits until nothing is timed on this machine")
+                is_told = True
+            self._wait()
+
+    @property
+    def _timing(self) -> str:
+        return f"timing on {self.store}"
+
+    @property
+    def _building(self) -> str:
+        return f"building on {self.store}"
+
+    def _tell(self, what: str) -> None:
+        if self.note is not None:
+            self.note(what if self.has_build_cores else f"{what}; {REMEDY}")
+
+    def _wait(self) -> None:
+        stop_request().sleep(self.wait_seconds)

@@ -1,0 +1,188 @@
+"""One build of the process engine: the scripts of `dockerfiles/`, run one after the other in a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from formulacode_dagster.building.engines.failures import failure_of, note_index
+from formulacode_dagster.building.engines.folders import remove_tree, size_of
+from formulacode_dagster.building.engines.processes import Bounds, run_bounded
+from formulacode_dagster.building.engines.protocol import Completed, Progress
+from formulacode_dagster.building.specs import context, recipes, sources
+from formulacode_dagster.building.specs import spec as naming
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
+
+from .interpreters import Interpreter
+from .layout import Layout, Manifest, online_variables
+from .sharing import note_installed
+from .tier_cache import TierCache, tier_name
+
+BUILD_NICENESS = 5
+_TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-environment": "env", "install-tests": "env"}
+"""Tier that a script belongs to; the others make the task's."""
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """What all builds of an engine share."""
+
+    limits: ResourceLimits
+    isolate_network: bool
+    uv: str
+    tiers: TierCache
+    environment: Mapping[str, str]
+    """The host's variables, of which `online_variables` reach the steps that download."""
+
+
+@dataclass
+class ProcessBuild:
+    """The steps of one build, their common deadline and their log."""
+
+    settings: BuildSettings
+    spec: BuildSpec
+    work: Layout
+    interpreter: Interpreter
+    progress: Progress | None
+    _lines: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._lap = time.monotonic()
+        self._deadline = self._lap + self.settings.limits.build_seconds
+
+    def run(self, origins: Origins, *, rebuild: bool = False) -> Manifest:
+        """Build everything and write log and manifest, under the tags of a second build with *rebuild*.
+
+        Raises what `failure_of` says when a step does not succeed.
+        """
+        named = naming.rebuild_tag if rebuild else str
+        spec, work = self.spec, self.work
+        work.make()
+        context.write_instrument(spec, work.task)
+        context.write_locks(spec, work.task, fresh=rebuild)
+        context.write_task(spec, work.task)
+        self._step("install-instrument", online=True)
+        toolchain = self._toolchain()
+        base = self._tier("base", naming.base_tag(spec), work.instrument)
+        bundle = work.folder / "tmp" / "history.bundle"
+        sources.write_bundle(origins.mirror, spec.base_sha, bundle)
+        self._step("fetch-history", str(bundle))
+        bundle.unlink()
+        repo = self._tier("repo", naming.repo_tag(spec), work.repository)
+        if rebuild:
+            self._install_environments()
+        else:
+            self._lay_environments()
+        env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv, work.tests)
+        context.write_submodules(spec, origins.submodules, work.task / "submodules")
+        self._step("checkout")
+        self._step("fetch-crates", online=True)
+        tiers, tier = self.settings.tiers, tier_name(spec, self.interpreter)
+        with nullcontext() if rebuild else tiers.bytecode_in(work.folder, tier):
+            self._step("install-package")
+        for name in ("home", "tmp", "scratch"):
+            remove_tree(work.folder / name)
+        work.log.write_text(self._log)
+        note_installed(work)
+        total = size_of(work.folder)
+        lower = (base, repo, env)
+        task = Tier(
+            name="task",
+            tag=named(naming.task_tag(spec)),
+            seconds=self._take_lap(),
+            size_bytes=total - sum(tier.size_bytes for tier in lower),
+        )
+        manifest = Manifest(
+            tag=task.tag,
+            digest=work.digest(),
+            size_bytes=total,
+            seconds=sum(tier.seconds for tier in (*lower, task)),
+            tiers=(*lower, task),
+            toolchain=toolchain,
+        )
+        work.manifest.write_text(manifest.model_dump_json(indent=1))
+        return manifest
+
+    def _lay_environments(self) -> None:
+        """Install what the locks hold, unless a build of equal locks on this interpreter has."""
+        asked = time.monotonic()
+        with self.settings.tiers.locked(tier_name(self.spec, self.interpreter)) as tier:
+            # another build that makes it may have been waited for, which is no time of this one
+            waited = time.monotonic() - asked
+            self._deadline, self._lap = self._deadline + waited, self._lap + waited
+            if tier.is_there:
+                tier.lay(self.work.folder)
+                self._say("the environment is that of an earlier build with the same locks")
+            else:
+                self._install_environments()
+                tier.keep(self.work.folder, self.interpreter.path)
+
+    def _install_environments(self) -> None:
+        work = self.work
+        self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True)
+        self._step("install-environment", str(work.venv), "requirements.txt", online=True)
+        self._step("install-tests", online=True)
+
+    def _tier(self, name: str, tag: str, *folders: Path) -> Tier:
+        return Tier(name=name, tag=tag, seconds=self._take_lap(), size_bytes=size_of(*folders))
+
+    def _toolchain(self) -> Toolchain:
+        """What this machine builds with, told before any code of the repository is here."""
+        command = [str(self.interpreter.path), "-I", str(recipes.script("describe_toolchain.py"))]
+        environment = self.work.environment(self.settings.uv, str(self.interpreter.path))
+        done = run_bounded(command, timeout=60, bounds=Bounds(), environment=environment, cwd=self.work.folder)
+        self._require(done, "describe_toolchain.py", "base", self._log + done.stderr.decode(errors="replace"), 60)
+        return naming.with_flags(Toolchain.model_validate_json(done.stdout), self.spec)
+
+    @property
+    def _log(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def _take_lap(self) -> float:
+        before, self._lap = self._lap, time.monotonic()
+        return self._lap - before
+
+    def _step(self, script: str, *arguments: str, online: bool = False) -> None:
+        settings = self.settings
+        environment = self.work.environment(settings.uv, str(self.interpreter.path))
+        if online:
+            environment |= online_variables(settings.environment)
+            environment["UV_CACHE_DIR"] = _cache(settings.environment)
+        self._say(f"$ {script}")
+        done = run_bounded(
+            ["bash", str(recipes.script(script)), *arguments],
+            timeout=max(0.1, self._deadline - time.monotonic()),
+            bounds=Bounds(
+                settings.limits, isolate_network=settings.isolate_network and not online, nice=BUILD_NICENESS
+            ),
+            environment=environment,
+            cwd=self.work.folder,
+            progress=self._say,
+        )
+        stage, seconds = _TIER_OF.get(script, "task"), settings.limits.build_seconds
+        self._require(done, script, stage, self._log, seconds, online=online)
+        if online:
+            note_index(self._log)
+
+    def _require(
+        self, done: Completed, script: str, stage: str, log: str, seconds: float, *, online: bool = False
+    ) -> None:
+        if not done.ok:
+            what, late = f"{script} of {self.spec.task_id}", done.timed_out
+            raise failure_of(what, stage=stage, rc=done.rc, log=log, online=online, timed_out=late, seconds=seconds)
+
+    def _say(self, line: str) -> None:
+        self._lines.append(line)
+        if self.progress is not None:
+            self.progress(line)
+
+
+def _cache(environment: Mapping[str, str]) -> str:
+    if explicit := environment.get("UV_CACHE_DIR"):
+        return explicit
+    base = environment.get("XDG_CACHE_HOME")
+    return str((Path(base) if base else Path.home() / ".cache") / "uv")

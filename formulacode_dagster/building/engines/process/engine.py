@@ -1,0 +1,265 @@
+"""Builds and measures in folders of this machine, for a laptop without Docker.
+
+An image is a folder with a relocatable virtual environment, the checkout and the instrument. A session is a folder like
+it: the package is installed plainly, so nothing in it points back, and a rebuild changes only the session's.
+
+It protects the host's state from honest code, not the host from hostile code: everything runs as the user who runs
+this. Where the kernel allows it, that is in a user namespace of its own, from where no process outside can be looked
+into: they hold tokens. There is no network while the package is built nor in a session where the kernel allows an
+unprivileged network namespace (`isolates_network` says so), and there are limits on memory, processor time, file size
+and, unless it is root who runs this, processes.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import cached_property, partial
+from pathlib import Path
+from typing import IO
+
+from filelock import FileLock
+
+from formulacode_dagster.building.engines.files import Area, ImageConfig, ImageFile
+from formulacode_dagster.building.engines.folders import remove_tree, walk
+from formulacode_dagster.building.engines.processes import Bounds, run_bounded
+from formulacode_dagster.building.engines.protocol import BuildOutcome, Progress, Session
+from formulacode_dagster.building.specs import spec as naming
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.files.atomic import disk_errors
+
+from .build import BuildSettings, ProcessBuild
+from .interpreters import Interpreter, installed_interpreters
+from .layout import Layout, Manifest, folder_lock, half_built, subfolders
+from .session import ProcessSession, abandoned_sessions, new_session_folder
+from .tier_cache import TierCache, tier_name
+
+
+class ProcessEngine:
+    """Implements `engine.Engine` with folders below *root*."""
+
+    name = EngineName.PROCESS
+
+    def __init__(
+        self,
+        root: Path,
+        limits: ResourceLimits | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep everything below *root*; *environment* (default: this process's) says how the index is reached."""
+        self._root = root.resolve()
+        self._images, self._sessions = self._root / "images", self._root / "sessions"
+        self._limits = limits or ResourceLimits()
+        self._environment = dict(os.environ if environment is None else environment)
+
+    @cached_property
+    def isolates_network(self) -> bool:
+        """Whether this machine lets us take the network away from a process."""
+        bounds = Bounds(self._limits, isolate_network=True)
+        return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
+
+    @cached_property
+    def store(self) -> str:
+        """Name of the machine, and the folder."""
+        return f"{socket.gethostname()}:{self._images}"
+
+    def interpreters(self) -> frozenset[str]:
+        """Installed interpreters that the instrument runs on."""
+        return frozenset(self._installed) & frozenset(naming.INSTRUMENT_VERSIONS)
+
+    def build(
+        self,
+        spec: BuildSpec,
+        origins: Origins,
+        *,
+        force: bool = False,
+        rebuild: bool = False,
+        progress: Progress | None = None,
+    ) -> BuildOutcome:
+        """Build *spec* in a folder of its own; see `Engine.build`. Two builds of one tag wait for each other."""
+        tag = naming.task_tag(spec)
+        final = Layout(self._images / _folder_name(naming.rebuild_tag(tag) if rebuild else tag))
+        self._check_disk()
+        with self._lock(tag):
+            manifest = final.read_manifest()
+            if manifest is not None and not (force or rebuild):
+                # by its age housekeeping tells what is at work
+                final.manifest.touch()
+                return _outcome(final, manifest)
+            interpreter = self._interpreter(spec.python)
+            work = Layout(self._root / "building" / _folder_name(tag))
+            try:
+                with disk_errors(f"the build of {spec.task_id} in {self._root}"):
+                    remove_tree(work.folder)
+                    build = ProcessBuild(self._settings, spec, work, interpreter, progress)
+                    manifest = build.run(origins, rebuild=rebuild)
+                    remove_tree(final.folder)
+                    final.folder.parent.mkdir(parents=True, exist_ok=True)
+                    work.folder.rename(final.folder)
+            finally:
+                remove_tree(work.folder)
+            return _outcome(final, manifest)
+
+    def remove_rebuild(self, spec: BuildSpec) -> None:
+        """Remove the folder that a rebuild of *spec* left; see `Engine.remove_rebuild`."""
+        tag = naming.task_tag(spec)
+        with self._lock(tag):
+            remove_tree(self._images / _folder_name(naming.rebuild_tag(tag)))
+
+    def exists(self, image: BuiltImage) -> bool:
+        """Whether the folder of *image* is here with the very digest."""
+        manifest = Layout(Path(image.location)).read_manifest()
+        return manifest is not None and manifest.digest == image.digest
+
+    def location_of(self, digest: str) -> str | None:
+        """The finished folder that says it has this digest, whoever built it."""
+        for folder in subfolders(self._images):
+            manifest = Layout(folder).read_manifest()
+            if manifest is not None and manifest.digest == digest:
+                return str(folder)
+        return None
+
+    @contextmanager
+    def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:
+        """Open a session with what the image's folder holds, or that of the session *like*.
+
+        Raises ItemFailure: `image_gone` when the folder is not there any more, or not what was built; `image_changed`
+        at the end, when code in the session wrote to files that the image shares with it. It is gone then.
+        """
+        if not self.exists(image):
+            raise ItemFailure(
+                FailureKind.IMAGE_GONE, f"{image.tag} is not in {image.location}", remedy="Build it again"
+            )
+        # one that is not listed any more still runs the environment that was made of it, but compiles nothing for it
+        interpreter, tiers = self._installed.get(image.spec.python), TierCache(self._root)
+        folder = new_session_folder(self._sessions, run_id=run_id)
+        session = ProcessSession(
+            Layout(folder),
+            limits=self._limits,
+            isolate_network=self.isolates_network,
+            uv=_uv(),
+            compiler=str(interpreter.path) if interpreter else None,
+            bytecode=partial(tiers.bytecode_in, folder, tier_name(image.spec, interpreter))
+            if interpreter
+            else nullcontext,
+        )
+        try:
+            self._fill(session, image, like)
+            yield session
+        finally:
+            if written := session.close():
+                Layout(Path(image.location)).manifest.unlink(missing_ok=True)
+        if written:
+            raise ItemFailure(
+                FailureKind.IMAGE_CHANGED,
+                f"code of {image.spec.task_id} wrote to {written[0]} and {len(written) - 1} other files of its image",
+                why="they are installed once for all its sessions",
+                remedy="Build it with Docker, where each session has its own",
+            )
+
+    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
+        """All files of the image's folder."""
+        layout = Layout(Path(image.location))
+        areas = {
+            layout.venv: Area.ENVIRONMENT,
+            layout.repository: Area.REPOSITORY,
+            layout.instrument: Area.TOOLS,
+            layout.tests: Area.TOOLS,
+            layout.build_venv: Area.TOOLS,
+            layout.task: Area.TOOLS,
+        }
+        for root, area in areas.items():
+            above = layout.folder if area is Area.TOOLS else root
+            for path in walk(root):
+                facts = path.lstat()
+                yield ImageFile(
+                    area,
+                    path.relative_to(above).as_posix(),
+                    facts.st_mode,
+                    facts.st_uid,
+                    str(path.readlink()) if path.is_symlink() else None,
+                    partial(_open, path),
+                )
+
+    def config(self, image: BuiltImage) -> ImageConfig:
+        """Nothing: a folder is its files."""
+        del image
+        return ImageConfig()
+
+    def clean(self) -> int:
+        """Remove sessions of dead processes, and half-built folders nobody is building."""
+        removed = 0
+        for session in abandoned_sessions(self._sessions):
+            session.close()
+            removed += 1
+        for folder in half_built(self._root):
+            remove_tree(folder)
+            removed += 1
+        return removed
+
+    def _fill(self, session: ProcessSession, image: BuiltImage, like: Session | None) -> None:
+        try:
+            # another session is ours alone, the image anybody's to remove or build again
+            if isinstance(like, ProcessSession):
+                session.open_like(like)
+            else:
+                with self._lock(image.tag):
+                    session.open(Layout(Path(image.location)))
+        except (subprocess.CalledProcessError, OSError) as error:
+            raise OutsideSystemError(
+                "disk", f"cannot lay {image.tag} into {self._sessions}", why=str(error), remedy="Free some space"
+            ) from error
+
+    @cached_property
+    def _settings(self) -> BuildSettings:
+        return BuildSettings(self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment)
+
+    @property
+    def _installed(self) -> dict[str, Interpreter]:
+        return installed_interpreters(_uv())
+
+    def _interpreter(self, python: str) -> Interpreter:
+        if python in self._installed:
+            return self._installed[python]
+        raise ItemFailure(
+            FailureKind.INTERPRETER,
+            f"no Python {python} on this machine",
+            why=f"it has {', '.join(sorted(self._installed)) or 'none'}",
+            remedy="Install it, perhaps with `uv python install`, or build with Docker",
+        )
+
+    def _lock(self, tag: str) -> FileLock:
+        return folder_lock(self._root, _folder_name(tag))
+
+    def _check_disk(self) -> None:
+        with disk_errors(str(self._root)):
+            self._root.mkdir(parents=True, exist_ok=True)
+            space = os.statvfs(self._root)
+        if space.f_bavail * space.f_frsize < 100 * 1024 * 1024:
+            raise OutsideSystemError("disk", f"less than 100 MB left at {self._root}", remedy="Free some space")
+
+
+def _outcome(layout: Layout, manifest: Manifest) -> BuildOutcome:
+    return BuildOutcome(**dict(manifest), location=str(layout.folder), log=layout.log.read_text(errors="replace"))
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _folder_name(tag: str) -> str:
+    return tag.replace("/", "_").replace(":", "_")
+
+
+def _uv() -> str:
+    """The uv of this environment, else the one that a checkout's tools put on PATH."""
+    import uv
+
+    return uv.find_uv_bin()

@@ -1,0 +1,134 @@
+"""Folders of the process engine, and what is inside a built one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from formulacode_dagster.building.engines.folders import walk
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.image import Tier, Toolchain
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
+
+
+class Manifest(Frozen):
+    """What a finished folder says about itself; a folder without it is not finished."""
+
+    tag: str
+    digest: str
+    size_bytes: int
+    seconds: float
+    tiers: tuple[Tier, ...]
+    toolchain: Toolchain
+
+
+class Layout:
+    """The places inside a built folder, and inside a session's copy of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.venv = folder / "venv"
+        """The virtual environment: the lock's packages and the built one."""
+        self.build_venv = folder / "build"
+        """The environment the package is built in, where that is not the one it runs in; else an empty folder."""
+        self.python = self.venv / "bin" / "python"
+        """Interpreter of the environment."""
+        self.repository = folder / "repository"
+        """The checkout at the base commit."""
+        self.instrument = folder / "instrument"
+        """The measuring tools."""
+        self.tests = folder / "tests"
+        """What the repository's tests need beside the lock."""
+        self.task = folder / "task"
+        """What the build started from, see `context`."""
+        self.manifest = folder / "manifest.json"
+        """Written last."""
+        self.installed = folder / "installed.json"
+        """The installed files as they were finished, see `sharing`."""
+        self.log = folder / "build.log"
+        """The build's whole log."""
+
+    def make(self) -> None:
+        """Make the folders that the scripts expect."""
+        for name in ("task", "build", "tests", "crates", "home", "tmp", "scratch"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+
+    def environment(self, uv: str, interpreter: str) -> dict[str, str]:
+        """The variables of every build step: a clean slate, and the places."""
+        return {
+            "PATH": SYSTEM_PATH,
+            "HOME": str(self.folder / "home"),
+            "TMPDIR": str(self.folder / "tmp"),
+            "LANG": "C.UTF-8",
+            "FC_UV": uv,
+            "FC_PYTHON": interpreter,
+            "FC_VENV": str(self.venv),
+            "FC_BUILD_VENV": str(self.build_venv),
+            "FC_CRATES": str(self.folder / "crates"),
+            "FC_REPOSITORY": str(self.repository),
+            "FC_INSTRUMENT": str(self.instrument),
+            "FC_TESTS": str(self.tests),
+            "FC_TASK": str(self.task),
+            "FC_SCRATCH": str(self.folder / "scratch"),
+        }
+
+    def read_manifest(self) -> Manifest | None:
+        """The manifest, when the folder is finished."""
+        try:
+            return Manifest.model_validate_json(self.manifest.read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def digest(self) -> str:
+        """SHA-256 over names, modes and contents of all installed files, and the commit."""
+        digest = hashlib.sha256((self.task / "base-sha").read_bytes())
+        for path in walk(self.venv / "lib", self.instrument, self.tests):
+            if path.name in _NOT_CONTENT or "__pycache__" in path.parts:
+                continue
+            content = str(path.readlink()).encode() if path.is_symlink() else _content(path)
+            name = path.relative_to(self.folder).as_posix()
+            digest.update(json.dumps([name, hashlib.sha256(content).hexdigest()]).encode())
+        return f"sha256:{digest.hexdigest()}"
+
+
+def folder_lock(root: Path, name: str, *, blocking: bool = True) -> FileLock:
+    """Held by whoever builds, copies or removes the image in the folder *name* below *root*."""
+    locks = root / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    return FileLock(locks / name, blocking=blocking)
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """The folders in *folder*, sorted; none when it is not there."""
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def half_built(root: Path) -> Iterator[Path]:
+    """Folders in which nobody builds any more; each is locked until the next is taken."""
+    for folder in subfolders(root / "building"):
+        with suppress(Timeout), folder_lock(root, folder.name, blocking=False):
+            yield folder
+
+
+def _content(path: Path) -> bytes:
+    """A file's bytes; RECORD without the lines about files that are left out."""
+    content = path.read_bytes()
+    if path.name == "RECORD":
+        lines = content.decode(errors="replace").splitlines()
+        kept = [line for line in lines if line.partition(",")[0].rpartition("/")[2] not in _NOT_CONTENT]
+        return "\n".join(kept).encode()
+    return content
+
+
+def online_variables(source: Mapping[str, str]) -> dict[str, str]:
+    """Those of *source* that a package installer needs to reach its index; nothing else of the host gets in."""
+    prefixes = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX", "UV_FIND_LINKS", "UV_HTTP", "UV_NATIVE_TLS")
+    names = {"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
+    return {name: value for name, value in source.items() if name.upper() in names or name.startswith(prefixes)}

@@ -1,0 +1,213 @@
+"""Runs a command of the host with a time limit, and reads its output as it comes."""
+
+from __future__ import annotations
+
+import errno
+import marshal
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.operating.cancellation.stopping import stop_request
+
+from . import confine
+from .protocol import Completed, Progress
+from .seclusion import seclude
+
+KEPT_BYTES = 32 * 1024 * 1024
+"""Of each stream of a command, so that no benchmark can fill the host's memory."""
+
+GRACE_SECONDS = 10.0
+FILE_BYTES = 8 * 1024**3
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """In what bounds a command runs, see `confine`; without *limits* only its lifetime is bounded.
+
+    What has limits is code of others: it runs *apart*, and cannot look into processes outside, which hold tokens; where
+    it can only run as we do, it cannot look into this one.
+    """
+
+    limits: ResourceLimits | None = None
+    isolate_network: bool = False
+    nice: int = 0
+    apart: bool = False
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether code of others runs in them."""
+        return self.apart or self.limits is not None
+
+    def describe(self, timeout: float) -> dict[str, object]:
+        """The bounds as `confine` reads them."""
+        described: dict[str, object] = {
+            "isolate_network": self.isolate_network,
+            "apart": self.is_apart,
+            "limits": None,
+        }
+        if self.limits is not None:
+            described["limits"] = {
+                "nice": self.nice,
+                "cpus": math.ceil(self.limits.cpus),
+                "memory_bytes": self.limits.memory_mb * 1024 * 1024,
+                "processes": self.limits.processes,
+                "cpu_seconds": math.ceil(timeout * max(1.0, self.limits.cpus)) + 5,
+                "file_bytes": FILE_BYTES,
+            }
+        return described
+
+
+def run_bounded(
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    bounds: Bounds,
+    environment: Mapping[str, str],
+    cwd: Path,
+    stdin: bytes | None = None,
+    progress: Progress | None = None,
+    most_output: int | None = None,
+) -> Completed:
+    """Run *argv* in *bounds*; on timeout, or when this process dies, every process it started is killed.
+
+    With *progress*, both streams come as one, in `stdout`, and line by line. With *most_output*, it is killed once a
+    stream has had that many bytes, which are kept. Raises OutsideSystemError when this
+    machine has no memory or process left to start it, Stopped when the run is to stop.
+    """
+    stop_request().raise_if_requested()
+    if bounds.is_apart:
+        seclude()
+    lifeline = _Lifeline()
+    task = {"argv": list(argv), "lifeline": lifeline.reading, **bounds.describe(timeout)}
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(Path(confine.__file__)), marshal.dumps(task).hex()],
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if progress is None else subprocess.STDOUT,
+            env=dict(environment),
+            cwd=cwd,
+            start_new_session=True,
+            pass_fds=(lifeline.reading,),
+        )
+    except OSError as error:
+        lifeline.close()
+        if error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE):
+            raise OutsideSystemError("this machine", f"cannot start {argv[0]}", why=str(error)) from error
+        raise
+    cut = None if most_output is None else lifeline.cut
+    kept = min(KEPT_BYTES, most_output or KEPT_BYTES)
+    streams = [_Reader(process.stdout, progress, kept, cut)]
+    if process.stderr:
+        streams.append(_Reader(process.stderr, None, kept, cut))
+    feeder = threading.Thread(target=_feed, args=(process, stdin), daemon=True)
+    feeder.start()
+    try:
+        with stop_request().ending(lifeline.cut):
+            timed_out = not _ends_within(process, timeout)
+    finally:
+        _end(process, lifeline)
+    for thread in [*(stream.thread for stream in streams), feeder]:
+        thread.join(GRACE_SECONDS)
+    return Completed(
+        rc=process.returncode,
+        stdout=bytes(streams[0].kept),
+        stderr=bytes(streams[1].kept) if len(streams) > 1 else b"",
+        seconds=time.monotonic() - started,
+        timed_out=timed_out,
+    )
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether *process* ends in time: told by the kernel, where `Popen.wait` looks again every 50 ms."""
+    pidfd = os.pidfd_open(process.pid)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    try:
+        return bool(poll.poll(1000 * seconds))
+    finally:
+        os.close(pidfd)
+
+
+def _end(process: subprocess.Popen[bytes], lifeline: _Lifeline) -> None:
+    """Make sure that *process* and what it started is gone, also when the wait for it was interrupted."""
+    lifeline.cut()
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    lifeline.close()
+
+
+def _feed(process: subprocess.Popen[bytes], content: bytes | None) -> None:
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.write(content or b"")
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+class _Lifeline:
+    """A pipe whose closing, by us or by our death, is the order to kill."""
+
+    def __init__(self) -> None:
+        self.reading, self._writing = os.pipe()
+        self._uncut = threading.Lock()
+
+    def cut(self) -> None:
+        """Close the writing end, once, whichever thread is first."""
+        if self._uncut.acquire(blocking=False):
+            os.close(self._writing)
+
+    def close(self) -> None:
+        """Close both ends."""
+        self.cut()
+        os.close(self.reading)
+
+
+class _Reader:
+    """Reads a stream to its end in a thread, keeping the first and handing on every line."""
+
+    def __init__(
+        self, stream: IO[bytes] | None, progress: Progress | None, most: int, full: Callable[[], object] | None
+    ) -> None:
+        self.kept = bytearray()
+        self._stream = stream
+        self._progress = progress
+        self._most = most
+        self._full = full
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        if self._stream is None:
+            return
+        with self._stream:
+            if self._progress is None:
+                while chunk := self._stream.read1(65536):  # type: ignore[attr-defined]
+                    self._keep(chunk)
+                return
+            for line in self._stream:
+                self._keep(line)
+                self._progress(line.decode(errors="replace").rstrip("\n"))
+
+    def _keep(self, content: bytes) -> None:
+        self.kept += content[: self._most - len(self.kept)]
+        if self._full is not None and len(self.kept) == self._most:
+            self._full()

@@ -1,0 +1,78 @@
+"""Which engine is at work, and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.specs.spec import DEFAULT_OS_IMAGE
+from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.image import EngineName
+
+from .protocol import Engine
+
+_FOLDERS = "Building the samples in folders of this machine"
+
+
+def choose_engine(
+    setting: str, *, root: Path, os_image: str = DEFAULT_OS_IMAGE, builds: BuildSettings | None = None
+) -> tuple[Engine, str]:
+    """The engine that *setting* (`docker`, `process` or `auto`) asks for, and a sentence that says which and why.
+
+    What `auto` chooses is to be held against the month at hand, see `require_same_engine`.
+
+    *root* is where the process engine keeps its folders; of *builds*, it takes limits and certificates. Raises
+    OutsideSystemError when Docker is asked for and does not answer.
+    """
+    builds = builds or BuildSettings()
+    online = dict(os.environ)
+    if builds.ca_bundle is not None:
+        online["SSL_CERT_FILE"] = str(builds.ca_bundle)
+    process = ProcessEngine(root, builds.limits, environment=online)
+    if setting == "process":
+        return process, "Building in folders of this machine, as FC_ENGINE=process says; nothing can be published"
+    docker = DockerEngine(os_image, builds)
+    if setting == "docker":
+        docker.daemon.check()
+        return docker, "Building with Docker, as FC_ENGINE=docker says"
+    try:
+        docker.daemon.check()
+    except OutsideSystemError as error:
+        return process, f"{_FOLDERS}, since {error}; nothing can be published"
+    if docker.interpreters() == frozenset():
+        missing = os_image.replace("{python}", "3.x")
+        return (
+            process,
+            f"Building the samples in folders of this machine, since Docker can neither pull nor find {missing}",
+        )
+    return docker, "Building with Docker, since a daemon answers"
+
+
+def require_same_engine(
+    setting: str, chosen: tuple[Engine, str], *, strangers: Collection[str], built_with: Collection[EngineName]
+) -> None:
+    """Raise OutsideSystemError where `auto` has *chosen* folders of this machine and Docker is what it takes.
+
+    That is for *strangers*, repositories that are no samples: their code would run as the caller does. And for a month
+    that has images *built_with* Docker already.
+    """
+    engine, why = chosen
+    if setting != "auto" or engine.name is not EngineName.PROCESS:
+        return
+    if EngineName.DOCKER in built_with:
+        what = "the month was built with Docker, and is not built otherwise"
+    elif strangers:
+        others = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+        what = f"{min(strangers)}{others} would be built in folders of this machine, where code runs as you do"
+    else:
+        return
+    raise OutsideSystemError(
+        "docker",
+        what,
+        why=why,
+        remedy="Start Docker or set DOCKER_HOST; or take folders by name, with FC_ENGINE=process",
+    )

@@ -1,0 +1,124 @@
+"""From requirements and candidates to one interpreter and its locks, stepping down only with a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import Field
+
+from formulacode_dagster.building.declarations.requirements import Requirements
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.environment import DroppedRequirement
+
+from .availability import Availability, Effort, Era
+from .relaxing import RelaxedRequirements, relaxed
+from .resolution import Refusal, Resolution, Unsolvable
+from .resolver import Resolver
+from .separate_builds import lock_separately
+
+MOST_INTERPRETERS = 6
+"""How many candidates are tried with wheels of the date before the item fails."""
+
+MOST_WITH_LATER_FILES = 2
+"""How many of them are tried again with later files and any source distribution, which may take minutes."""
+
+
+class Locked(Frozen):
+    """What was pinned, for which interpreter, and what had to give way."""
+
+    python: str
+    resolution: Resolution
+    build_resolution: Resolution | None = Field(default=None, description="of a build environment of its own")
+    runtime: tuple[str, ...] = Field(description="requirements to run and to benchmark, as given")
+    build: tuple[str, ...]
+    cut_off: datetime = Field(description="nothing in the locks was published later, but what `later` names")
+    later: dict[str, datetime] = Field(default_factory=dict, description="cut-offs of single projects")
+    dropped: tuple[DroppedRequirement, ...] = ()
+    notes: tuple[str, ...] = ()
+    stepped_down: tuple[str, ...] = Field(default=(), description="what spoke against better interpreters")
+
+
+def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Era) -> Locked:
+    """The locks of *era* for the first interpreter of *wanted* (best first → what it is to hold) that has them.
+
+    Wheels of the date are tried for all interpreters before anything reaches further (`availability.Effort`). Where
+    the declarations contradict each other, `relaxing` says what gives way. Raises Unsolvable with the resolver's
+    words, and what `Resolver.resolve` raises.
+    """
+    tried = list(wanted.items())[:MOST_INTERPRETERS]
+    failures: list[Unsolvable] = []
+    against: dict[str, str] = {}
+    for effort in Effort:
+        for position, (python, requirements) in enumerate(tried[: MOST_WITH_LATER_FILES if effort else None]):
+            available = Availability(resolver, era, python, effort, floors=requirements.floors)
+            try:
+                resolution, build_resolution, current = _solve(available, requirements)
+            except Unsolvable as failure:
+                failures.append(failure)
+                against.setdefault(python, f"{python} has no solution ({failure.why or failure.what})")
+                continue
+            better = tuple(against[name] for name, _ in tried[:position] if name in against)
+            return _locked(python, resolution, build_resolution, current, available, better)
+    first = failures[0]
+    words = dict.fromkeys(failure.log_tail for failure in (first, *failures[len(tried) : len(tried) + 1]))
+    refusal = Refusal(
+        what=f"no lock for Python {', '.join(python for python, _ in tried)}",
+        why=first.why,
+        log_tail="\n\n".join(filter(None, words)),
+        blamed=first.refusal.blamed,
+    )
+    raise Unsolvable(refusal)
+
+
+def _solve(
+    available: Availability, requirements: Requirements
+) -> tuple[Resolution, Resolution | None, RelaxedRequirements]:
+    current = RelaxedRequirements(requirements=requirements)
+    while True:
+        parts, loosenable = current.requirements, current.loosenable(available.effort)
+        try:
+            shared = available.pin((*parts.runtime, *parts.build), parts.matrix, loosenable=loosenable)
+        except Unsolvable as failure:
+            spoken = set(failure.refusal.blamed).intersection(item.text for item in parts.build)
+            if spoken and not failure.refusal.lacking:
+                locked = lock_separately(available, parts, loosenable=loosenable)
+                if locked is not None:
+                    return *locked, current
+            looser = relaxed(current, failure.refusal, available.effort)
+            if looser is None:
+                raise
+            current = looser
+        else:
+            return shared, None, current
+
+
+def _locked(
+    python: str,
+    resolution: Resolution,
+    build_resolution: Resolution | None,
+    current: RelaxedRequirements,
+    available: Availability,
+    better: tuple[str, ...],
+) -> Locked:
+    parts = current.requirements
+    absent = {
+        item.requirement: item.reason
+        for item in (*resolution.absent, *(build_resolution.absent if build_resolution else ()))
+    }
+    everything = (*parts.runtime, *parts.matrix, *parts.build)
+    missing = tuple(item.dropped(absent[item.text]) for item in everything if item.text in absent)
+    runtime = dict.fromkeys(item.text for item in (*parts.runtime, *parts.matrix) if item.text not in absent)
+    separate = ("the build requirements contradict what runs: they are locked apart",) if build_resolution else ()
+    return Locked(
+        python=python,
+        resolution=resolution,
+        build_resolution=build_resolution,
+        runtime=tuple(runtime),
+        build=tuple(dict.fromkeys(item.text for item in parts.build if item.text not in absent)),
+        cut_off=max(part.cut_off for part in (resolution, build_resolution) if part is not None),
+        later=available.later,
+        dropped=(*current.dropped, *missing),
+        notes=tuple(dict.fromkeys((*current.notes, *resolution.notes, *available.notes.values(), *separate))),
+        stepped_down=better,
+    )

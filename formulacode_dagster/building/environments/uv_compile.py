@@ -1,0 +1,111 @@
+"""One call of `uv pip compile`: what a question is in uv's terms, with nothing of this machine in the answer."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from formulacode_dagster.building.engines.processes import Bounds, run_bounded
+from formulacode_dagster.building.engines.uv_runner import PYLOCK, UvCall, UvResult
+
+from .resolution import ResolutionRequest
+
+KNOWN_METADATA = Path(__file__).with_name("known_metadata.toml")
+PLATFORM = "linux"
+BUILD_FLOOR = datetime(2019, 3, 1, tzinfo=UTC)
+"""Cut-off for setuptools at least: installers speak PEP 517 to it, which it learnt with 40.8 in February 2019."""
+
+_MODERN = sys.version_info >= (3, 12)
+READING_FLOORS = {
+    "setuptools": datetime(2024, 12, 1, tzinfo=UTC) if _MODERN else datetime(2021, 9, 1, tzinfo=UTC),
+    "numpy": datetime(2024, 12, 1, tzinfo=UTC) if _MODERN else datetime(2022, 12, 1, tzinfo=UTC),
+    "cython": datetime(2024, 12, 1, tzinfo=UTC) if _MODERN else datetime(2022, 12, 1, tzinfo=UTC),
+}
+"""Cut-offs at least for what reads source distributions here: older ones have nothing for this interpreter."""
+
+NEVER_COMPILED = ("numpy", "scipy")
+"""Taken as wheels alone: what pins an old one to be built with would have it compiled for minutes, mostly in vain."""
+
+
+@dataclass(frozen=True)
+class Uv:
+    """The program of this machine, and where it keeps what it downloads."""
+
+    program: str
+    environment: Mapping[str, str]
+    cache_dir: Path
+
+    def compile(self, call: UvCall, *, interpreter: Path | None, timeout: float) -> UvResult:
+        """Make *call* with *interpreter*, that of this process by default, in at most *timeout* seconds."""
+        self.cache_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="fc-resolve-") as name:
+            folder = Path(name)
+            for file, text in call.files.items():
+                (folder / file).write_text(text, encoding="utf-8")
+            here = ["--cache-dir", str(self.cache_dir.resolve()), "--python", str(interpreter or sys.executable)]
+            done = run_bounded(
+                [self.program, *call.arguments, *here],
+                timeout=timeout,
+                # reading a source distribution may run its code
+                bounds=Bounds(apart=True),
+                environment={**self.environment, "HOME": name, "TMPDIR": name},
+                cwd=folder,
+                stdin=call.requirements.encode(),
+            )
+            pylock = (folder / PYLOCK).read_text(encoding="utf-8") if done.ok else ""
+            return UvResult(done.rc, pylock, done.stderr.decode("utf-8", "replace"), done.timed_out)
+
+
+def call_of(request: ResolutionRequest, *, ceilings: Sequence[str], fits: bool) -> UvCall:
+    """*request* as uv takes it; the lock also keeps below *ceilings*. *fits* is as in `floors_of`."""
+    arguments = [
+        *("pip", "compile", "-", "--output-file", PYLOCK, "--format", "pylock.toml"),
+        *("--no-header", "--no-annotate", "--no-progress", "--color", "never"),
+        *("--config-file", KNOWN_METADATA.name, "--no-python-downloads", "--python-platform", PLATFORM),
+        *_what_is_asked(request, floors_of(request, fits=fits)),
+    ]
+    files = {KNOWN_METADATA.name: KNOWN_METADATA.read_text("utf-8")}
+    # uv leaves out what a marker that never holds overrides
+    left_out = [f"{request.own}; python_version < '0'"] if request.own else []
+    for option, lines in (
+        ("--constraints", [*request.constraints, *filter(None, ceilings)]),
+        ("--build-constraints", request.constraints),
+        ("--overrides", left_out),
+    ):
+        if lines:
+            file = f"{option.strip('-')}.txt"
+            files[file] = "\n".join(lines)
+            arguments += [option, file]
+    if request.preferred:
+        files[PYLOCK] = request.preferred
+    return UvCall(tuple(arguments), files, "".join(f"{requirement}\n" for requirement in request.requirements))
+
+
+def floors_of(request: ResolutionRequest, *, fits: bool) -> dict[str, datetime]:
+    """The cut-offs of single projects: those the question sets, and later ones for what builds.
+
+    *fits* says that source distributions are read by the interpreter that the question is about.
+    """
+    own = READING_FLOORS if request.reads_sources and not fits else {"setuptools": BUILD_FLOOR}
+    later = {name: floor for name, floor in own.items() if request.exclude_newer < floor}
+    return {**later, **{name: max(floor, later.get(name, floor)) for name, floor in request.floors.items()}}
+
+
+def instant(moment: datetime) -> str:
+    """*moment* as uv takes it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _what_is_asked(request: ResolutionRequest, floors: Mapping[str, datetime]) -> list[str]:
+    arguments = ["--python-version", request.python, "--exclude-newer", instant(request.exclude_newer)]
+    for name, floor in sorted(floors.items()):
+        arguments += ["--exclude-newer-package", f"{name}={instant(floor)}"]
+    for name in sorted({*request.as_wheels, *NEVER_COMPILED}) if request.reads_sources else (":all:",):
+        arguments += ["--only-binary", name]
+    if request.earliest:
+        arguments += ["--resolution", "lowest", "--no-deps"]
+    return arguments

@@ -1,0 +1,190 @@
+"""Which attempts and logs of old are needed no more, and away with them.
+
+Of a task stay its newest attempt, those that held, what was tried directly after one that held (which tells fixes that
+win nothing), and what agents made, which is their bill. Of one that failed stay as many as an agent would be shown, and
+of an item that a month without a release has not settled stay all. Of logs of stages the newest of an item stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, TypeVar
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Subquery,
+    Text,
+    and_,
+    case,
+    cast,
+    delete,
+    func,
+    or_,
+    select,
+    text,
+    tuple_,
+)
+
+from formulacode_dagster.building.synthesis.month import MOST_EARLIER
+from formulacode_dagster.models.attempt import Rung
+from formulacode_dagster.models.items import ItemState
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.tables import (
+    BLOBS,
+    BUILD_ATTEMPTS,
+    CHANGES,
+    LEDGER,
+    LOGS,
+    MERGED_PULL_REQUESTS,
+    RELEASES,
+)
+
+_T = TypeVar("_T")
+AT_ONCE = 500
+"""Rows that go in one transaction; nobody keeps a log meanwhile."""
+_OF_ATTEMPT, _OF_STAGE = BUILD_ATTEMPTS.c.log_sha256, LOGS.c.sha256
+_REFERENCES = (_OF_ATTEMPT, _OF_STAGE, CHANGES.c.patch_sha256)
+# an empty text may be anything's, whatever it was first kept as
+_IS_LOG = and_(BLOBS.c.kind == "log", BLOBS.c.bytes > 0)
+_SETTLED = (ItemState.DONE.value, ItemState.REJECTED.value)
+
+
+@dataclass(frozen=True)
+class PrunedAttempts:
+    """What went; or, with `dry_run`, what would."""
+
+    where: ClassVar[str] = "database"
+
+    dry_run: bool
+    days: int
+    attempts: int = 0
+    """At images and at locks."""
+    logs: int = 0
+    """Of stages, those of attempts included that other logs followed."""
+    bytes: int = 0
+    """Of logs that nothing refers to any more, compressed."""
+
+    def gone(self) -> Iterator[tuple[str, str, int]]:
+        """Name, reason and bytes of what went; the bytes stand with the first."""
+        why, size = f"nothing needs them, older than {self.days} days", self.bytes
+        for count, what in ((self.attempts, "attempts at locks and images"), (self.logs, "logs of stages")):
+            if count:
+                yield f"{count} {what}", why, size
+                size = 0
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        if not self.days:
+            return f"{self.where}: attempts and logs are kept for ever (FC_ATTEMPTS_DAYS)"
+        verb = "to remove" if self.dry_run else "removed"
+        return f"{self.where}: {verb}: attempts {self.attempts}, logs {self.logs}, {self.bytes / 1e6:.1f} MB of logs"
+
+
+def prune_attempts(database: Database, days: int, *, now: datetime, dry_run: bool) -> PrunedAttempts:
+    """Remove what is older than *days* (0: nothing goes) and needed no more, and logs that nothing refers to then.
+
+    Stopped in the middle, it leaves what it has not come to. Raises OutsideSystemError.
+    """
+    if not days:
+        return PrunedAttempts(dry_run, days)
+    before = now - timedelta(days=days)
+    with database.transaction() as connection:
+        attempts = connection.execute(_old_attempts(before)).all()
+        logs = connection.execute(_old_logs(before)).all()
+        if dry_run:
+            held = Counter(row[-1] for row in (*attempts, *logs))
+            return PrunedAttempts(dry_run, days, len(attempts), len(logs), _bytes_held_alone(connection, held))
+    attempts_gone, bytes_of_attempts = _remove(database, _OF_ATTEMPT, attempts)
+    logs_gone, bytes_of_logs = _remove(database, _OF_STAGE, logs)
+    return PrunedAttempts(dry_run, days, attempts_gone, logs_gone, bytes_of_attempts + bytes_of_logs)
+
+
+def _old_attempts(before: datetime) -> Select[Any]:
+    """Keys and hash of the log of each attempt that may go."""
+    columns = BUILD_ATTEMPTS.c
+    task = (columns.month, columns.repository_id, columns.number)
+    told = select(
+        *BUILD_ATTEMPTS.primary_key,
+        *(columns[name] for name in ("log_sha256", "started_at", "kind", "run_id", "rung", "made_in")),
+        func.row_number().over(partition_by=task, order_by=columns.attempt.desc()).label("from_newest"),
+        func.lag(columns.kind).over(partition_by=task, order_by=columns.attempt).label("kind_before"),
+        func.lag(columns.run_id).over(partition_by=task, order_by=columns.attempt).label("run_before"),
+    ).subquery("told")
+    facts = MERGED_PULL_REQUESTS
+    same_task = and_(*(facts.c[key.name] == told.c[key.name] for key in facts.primary_key))
+    item = facts.c.repository.concat("#").concat(cast(facts.c.number, Text))
+    settled = _is_settled(told, told.c.made_in, item)
+    after_one_that_held = and_(func.coalesce(told.c.kind_before, "none") == "", told.c.run_before == told.c.run_id)
+    found = select(*(told.c[key.name] for key in BUILD_ATTEMPTS.primary_key), told.c.log_sha256)
+    return found.select_from(told.outerjoin(facts, same_task)).where(
+        told.c.started_at < before,
+        told.c.kind != "",
+        told.c.rung != Rung.AGENT.value,
+        ~after_one_that_held,
+        told.c.from_newest > case((settled, 1), else_=MOST_EARLIER),
+        or_(settled, _is_released(told)),
+    )
+
+
+def _old_logs(before: datetime) -> Select[Any]:
+    """Keys and hash of each log of a stage that may go."""
+    of_item = (LOGS.c.month, LOGS.c.stage, LOGS.c.item)
+    newest = func.max(LOGS.c.attempt).over(partition_by=of_item).label("newest")
+    told = select(*LOGS.primary_key, LOGS.c.sha256, LOGS.c.written_at, newest).subquery("told")
+    return select(*(told.c[key.name] for key in LOGS.primary_key), told.c.sha256).where(
+        told.c.written_at < before,
+        told.c.attempt < told.c.newest,
+        or_(_is_settled(told, told.c.stage, told.c.item), _is_released(told)),
+    )
+
+
+def _is_settled(told: Subquery, stage: ColumnElement[str], item: ColumnElement[str]) -> ColumnElement[bool]:
+    entry = select(LEDGER.c.item).where(
+        LEDGER.c.month == told.c.month, LEDGER.c.stage == stage, LEDGER.c.item == item, LEDGER.c.state.in_(_SETTLED)
+    )
+    return entry.exists()
+
+
+def _is_released(told: Subquery) -> ColumnElement[bool]:
+    return select(RELEASES.c.month).where(RELEASES.c.month == told.c.month).exists()
+
+
+def _remove(database: Database, log: Column[Any], rows: Sequence[Row[Any]]) -> tuple[int, int]:
+    """How many of *rows*, of the table of *log*, were still there, and the bytes of logs that went with them."""
+    removed, size = 0, 0
+    keys = tuple_(*log.table.primary_key)
+    for batch in _batches(rows):
+        old = delete(log.table).where(keys.in_([tuple(row[:-1]) for row in batch]), log.in_([row[-1] for row in batch]))
+        with database.transaction() as connection:
+            # who keeps a log takes it for granted between finding it there and referring to it
+            connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
+            hashes = connection.execute(old.returning(log)).scalars().all()
+            unreferenced = [~select(column).where(column == BLOBS.c.sha256).exists() for column in _REFERENCES]
+            gone = delete(BLOBS).where(BLOBS.c.sha256.in_(set(hashes)), _IS_LOG, *unreferenced)
+            size += sum(connection.execute(gone.returning(func.octet_length(BLOBS.c.content))).scalars())
+        removed += len(hashes)
+    return removed, size
+
+
+def _bytes_held_alone(connection: Connection, held: Mapping[str, int]) -> int:
+    """Compressed bytes of the logs, by hash, to which no more refers than the number of rows in *held*."""
+    counts = [select(func.count()).where(column == BLOBS.c.sha256).scalar_subquery() for column in _REFERENCES]
+    statement = select(BLOBS.c.sha256, func.octet_length(BLOBS.c.content), *counts).where(_IS_LOG)
+    return sum(
+        size
+        for batch in _batches(list(held))
+        for sha256, size, *references in connection.execute(statement.where(BLOBS.c.sha256.in_(batch)))
+        if sum(references) == held[sha256]
+    )
+
+
+def _batches(rows: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    return (rows[first : first + AT_ONCE] for first in range(0, len(rows), AT_ONCE))

@@ -1,0 +1,87 @@
+"""Builds a task's image once and verifies it. `repairs.loop` does so until it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from formulacode_dagster.building.engines.failures import BuildFailure
+from formulacode_dagster.building.engines.protocol import BuildOutcome, Engine, Progress
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.building.verification.contents import Listing, listings
+from formulacode_dagster.building.verification.evidence import Subject
+from formulacode_dagster.building.verification.origin import MirrorOrigin
+from formulacode_dagster.building.verification.verify import ImageVerification, verify
+from formulacode_dagster.models.image import BuildSpec, BuiltImage
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
+
+
+@dataclass(frozen=True)
+class Built:
+    """A build that came to its end, and what was verified of it."""
+
+    image: BuiltImage
+    verified: ImageVerification = field(repr=False)
+    log: str = field(repr=False)
+    installed: tuple[Listing, ...] = field(default=(), repr=False)
+    """What is installed in the image, where all verifications hold."""
+
+    @property
+    def failure(self) -> BuildFailure | None:
+        """The verification that does not hold, as an error; its log is the build's and what its command said."""
+        failed = self.verified.failure
+        if failed is None:
+            return None
+        log = f"{self.log}\n$ verify {failed.name}\n{failed.log_tail}"
+        what = f"{self.image.tag} does not hold"
+        return BuildFailure(FailureKind(failed.name), what, why=failed.detail, log=log, stage=failed.name, rc=failed.rc)
+
+
+def unverified(engine: Engine, spec: BuildSpec, pr: PullRequest, outcome: BuildOutcome) -> BuiltImage:
+    """The image of *pr* as *engine* built it, of which nothing is verified yet."""
+    return BuiltImage(
+        month=pr.facts.month,
+        repository_id=pr.facts.repository_id,
+        number=pr.facts.number,
+        engine=engine.name,
+        spec=spec,
+        tag=outcome.tag,
+        digest=outcome.digest,
+        location=outcome.location,
+        store=engine.store,
+        size_bytes=outcome.size_bytes,
+        build_seconds=outcome.seconds,
+        tiers=outcome.tiers,
+        toolchain=outcome.toolchain,
+        benchmarks=(),
+        verifications=(),
+    )
+
+
+def build_and_verify(
+    engine: Engine,
+    spec: BuildSpec,
+    origins: Origins,
+    *,
+    pr: PullRequest,
+    run_id: str,
+    suite: SuiteFiles = BASE_SUITE,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Built:
+    """Build the image of *pr* from *origins*, and verify it, with the benchmarks of *suite*.
+
+    Raises BuildFailure (an ItemFailure with the whole `log`) of kind `build`, `timeout` or `interpreter`;
+    OutsideSystemError when Docker, the disk or the package index is gone.
+    """
+    outcome = engine.build(spec, origins, force=force, progress=progress)
+    image = unverified(engine, spec, pr, outcome)
+    verified = verify(Subject(engine, image, MirrorOrigin(origins.mirror, pr), run_id, suite))
+    installed = listings(verified.facts) if verified.failure is None else ()
+    made = {
+        "verifications": verified.verifications,
+        "benchmarks": verified.benchmarks,
+        "installed": tuple(listing.summary for listing in installed),
+    }
+    return Built(image.model_copy(update=made), verified, outcome.log, installed)

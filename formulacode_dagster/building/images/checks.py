@@ -1,0 +1,70 @@
+"""The verdict on a month of `images`. Pure.
+
+That a verification held is an invariant of the build: an image of which one failed ends as a failed item, and no row is
+written. A stored row can still lack one, or hold one that nobody makes any more, when an earlier version of the code
+wrote it and a run limited to some items left it in the month; and a row can have been changed since. That is what fails
+here, before anything is measured.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.image import BuiltImage
+
+
+class _Standing(StrEnum):
+    """How a row stands to one verification."""
+
+    HELD = "held"
+    FAILED = "failed"
+    NOT_MADE = "not made"
+    UNKNOWN = "unknown"
+    """The row has it, and this version of the code does not make it."""
+
+
+def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERIFICATION_NAMES) -> Judgement:
+    """Pass when of every image each of *names* was verified and held, and no other was, and it names a benchmark.
+
+    What was planned without a suite has none to name.
+    """
+    tally: dict[str, Counter[str]] = {name: Counter() for name in names}
+    offenders: list[str] = []
+    sound = 0
+    for image in images:
+        faults = [] if image.benchmarks or not image.spec.has_suite else ["names no benchmark"]
+        for name, standing, detail in _standings(image, names):
+            tally.setdefault(name, Counter())[standing] += 1
+            if standing is not _Standing.HELD:
+                faults.append(f"{name} {standing}" + (f": {detail}" if detail else ""))
+        offenders += [f"{image.spec.task_id}: {fault}" for fault in faults]
+        sound += not faults
+    return Judgement.by_offenders(
+        f"{sound} of {len(images)} images hold in all {len(names)} verifications" if images else "no images this month",
+        offenders,
+        {"images": len(images), "sound": sound, **_benchmarks(images)},
+        {name: {standing.value: counts[standing] for standing in _Standing} for name, counts in tally.items()},
+    )
+
+
+def _standings(image: BuiltImage, names: Sequence[str]) -> Iterator[tuple[str, _Standing, str]]:
+    """How *image* stands to each of *names*, and to what else was verified of it: name, standing, detail."""
+    made = {
+        verification.name: verification
+        for verification in sorted(image.verifications, key=lambda verification: not verification.ok)
+    }
+    for name in names:
+        if name not in made:
+            yield name, _Standing.NOT_MADE, ""
+        else:
+            yield name, _Standing.HELD if made[name].ok else _Standing.FAILED, made[name].detail
+    yield from ((name, _Standing.UNKNOWN, "") for name in made if name not in names)
+
+
+def _benchmarks(images: Sequence[BuiltImage]) -> dict[str, float]:
+    counts = sorted(len(image.benchmarks) for image in images)
+    return {"benchmarks": sum(counts), "fewest": counts[0], "median": counts[len(counts) // 2]} if counts else {}

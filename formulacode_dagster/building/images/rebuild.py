@@ -1,0 +1,91 @@
+"""Builds an image again from its spec and locks alone, and compares what is then installed with the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from formulacode_dagster.building.engines.files import Area
+from formulacode_dagster.building.engines.protocol import Engine, Progress
+from formulacode_dagster.building.engines.scratch import scratch_folder
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.building.verification.contents import Listing, listings
+from formulacode_dagster.building.verification.facts import gather_facts
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.models.reproduction import Reproduction
+from formulacode_dagster.sources.git.mirror import MirrorCache
+
+from .differences import compare, compare_toolchains
+from .submodules import submodule_mirrors
+
+IMAGE, KEPT = "the image", "what was kept of it"
+Kept = Callable[[InstalledDistribution], Listing | None]
+"""Gives the listing that was kept when an image was built; None when it is lost."""
+
+
+def rebuild(
+    engine: Engine,
+    image: BuiltImage,
+    *,
+    cache: MirrorCache,
+    kept: Kept,
+    item: str,
+    progress: Progress | None = None,
+) -> Reproduction:
+    """Build the spec of *image* again, beside it and out of no cache, compare, and remove the second image.
+
+    The first image is compared with as it now is; where it is gone, with what was kept of it. Raises ItemFailure
+    (`other_engine`) when another engine has built it, (`nothing_kept`) when neither is there; and what a build raises.
+    """
+    if image.engine is not engine.name:
+        raise ItemFailure(
+            FailureKind.OTHER_ENGINE,
+            f"{image.tag} was built by the {image.engine} engine, and {engine.name} is at work",
+            remedy=f"Set FC_ENGINE={image.engine}",
+        )
+    against, first = _first(engine, image, kept)
+    spec = image.spec
+    mirror = cache.ensure(spec.repository, commits=(spec.base_sha, spec.anchor_sha))
+    for commit in (spec.anchor_sha, spec.base_sha):
+        mirror.complete(commit)
+    modules = submodule_mirrors(cache, spec.submodules)
+    try:
+        origins = Origins(mirror.path, {name: module.path for name, module in modules.items()})
+        outcome = engine.build(spec, origins, rebuild=True, progress=progress)
+        again = {"tag": outcome.tag, "digest": outcome.digest, "location": outcome.location}
+        second = installed_in(engine, image.model_copy(update=again))
+    finally:
+        engine.remove_rebuild(spec)
+    return Reproduction(
+        month=image.month,
+        repository_id=image.repository_id,
+        number=image.number,
+        item=item,
+        tag=image.tag,
+        digest=image.digest,
+        against=against,
+        distributions=len(second),
+        files=sum(len(listing.files) for listing in second),
+        differences=(*compare(first, second), *compare_toolchains(image.toolchain, outcome.toolchain)),
+        seconds=outcome.seconds,
+    )
+
+
+def installed_in(engine: Engine, image: BuiltImage) -> tuple[Listing, ...]:
+    """What is installed in *image*; raises ItemFailure (`image_gone`)."""
+    environment = (file for file in engine.files(image) if file.area is Area.ENVIRONMENT)
+    with scratch_folder() as unused:
+        return listings(gather_facts(environment, objects=unused))
+
+
+def _first(engine: Engine, image: BuiltImage, kept: Kept) -> tuple[str, Sequence[Listing | InstalledDistribution]]:
+    if engine.exists(image):
+        return IMAGE, installed_in(engine, image)
+    if not image.installed:
+        raise ItemFailure(
+            FailureKind.NOTHING_KEPT,
+            f"{image.tag} is gone, and nothing was kept of what was installed in it",
+            remedy="Materialize images again for this pull request",
+        )
+    return KEPT, [kept(distribution) or distribution for distribution in image.installed]

@@ -1,0 +1,182 @@
+"""Building a task's image until it holds, rung by rung: recipes, then rules, then an agent, within bounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import cached_property
+
+from formulacode_dagster.building.declarations.declared_requirement import requirement_name, validate
+from formulacode_dagster.building.declarations.tree import Tree
+from formulacode_dagster.building.engines.machines import Turn
+from formulacode_dagster.building.engines.protocol import Engine, Progress
+from formulacode_dagster.building.environments.repository import read_repository
+from formulacode_dagster.building.suites.commits import find_suite
+from formulacode_dagster.building.verification.contents import Listing
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.models.recipe import Fix
+
+from .attempts import PLAN, AttemptResult, Attempts, Author, Recipe, Task
+from .built_metadata import fix_of_metadata, is_unread
+from .propose import FailureLog, RepairContext, propose
+
+MOST_ATTEMPTS = 6
+"""Builds of one task in one run by rules, and by the first of the recipes; further recipes and an agent come on top."""
+MOST_SECONDS = 5400.0
+"""After so long no further attempt is begun."""
+_BEYOND_REPAIR = frozenset({FailureKind.TIMEOUT, FailureKind.CRATES})
+
+
+def forget(_: object) -> None:
+    """Keep nothing of it: for trials that write no database."""
+
+
+def build_until_it_holds(
+    engine: Engine,
+    task: Task,
+    *,
+    run_id: str,
+    recipes: Sequence[Recipe] = (),
+    author: Author | None = None,
+    ineffective: Sequence[Fix] = (),
+    first_attempt: int = 1,
+    keep: Callable[[BuildAttempt], None] = forget,
+    keep_installed: Callable[[Sequence[Listing]], None] = forget,
+    force: bool = False,
+    progress: Progress | None = None,
+    turn: Turn = nullcontext,
+) -> tuple[BuiltImage, str]:
+    """Build and verify the image of *task*, repaired where a rule knows how; also the log of the build that holds.
+
+    *recipes* of this commit and of others are tried first, in their order. Where no rule knows more, *author* is asked
+    as long as it proposes something. *ineffective* are fixes that won nothing for an image of this repository that held
+    without them, and are not tried again for that.
+
+    What times on this machine is held off by *turn* while something is built or verified.
+    Every attempt is handed to *keep* as it ends, numbered from *first_attempt* on; what is installed in the image that
+    holds, to *keep_installed*.
+
+    Raises ItemFailure, most often the BuildFailure of the last attempt that was built; OutsideSystemError when Docker,
+    the disk or the package index is gone.
+    """
+    attempts = Attempts(engine, task, run_id, first_attempt, keep, force, progress, turn)
+    image, result = _Ladder(attempts, task, ineffective, author).image(recipes)
+    if result.holds is not None:
+        keep_installed(result.holds.installed)
+    return image, result.log
+
+
+class _Ladder:
+    def __init__(
+        self, attempts: Attempts, task: Task, ineffective: Sequence[Fix], author: Author | None = None
+    ) -> None:
+        self._author = author
+        self._most = MOST_ATTEMPTS
+        self._attempts = attempts
+        self._task = task
+        self._ineffective = ineffective
+        self._started = time.monotonic()
+        self._refused: list[Fix] = []
+        self._pythons: list[str] = []
+
+    def image(self, recipes: Sequence[Recipe]) -> tuple[BuiltImage, AttemptResult]:
+        result = self._by_recipe(recipes)
+        if result is None:
+            result = self._repaired(self._attempts.make((), ""))
+        if result.holds is not None:
+            best = self._widened(result)
+        else:
+            best = result if self._author is None else self._attempts.by_agent(self._author, result)
+        if best.holds is None:
+            raise best.failure or ItemFailure(FailureKind.BUILD, f"{self._task.pr.item} does not hold")
+        image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
+        return image, best
+
+    def _by_recipe(self, recipes: Sequence[Recipe]) -> AttemptResult | None:
+        """The first attempt by one of *recipes* that holds."""
+        self._most += max(0, len(recipes) - 1)
+        planned = self._task.environment.fixes
+        for recipe in recipes:
+            # without the fixes it was planned with, it may have no lock
+            fixes = (*planned, *(fix for fix in recipe.fixes if fix not in planned))
+            result = self._attempts.make(fixes, recipe.rule, recipe.rung)
+            if result.holds is not None:
+                return result
+        return None
+
+    def _repaired(self, result: AttemptResult) -> AttemptResult:
+        """The first attempt that holds, else the last that was built."""
+        self._pythons = [result.spec.python]
+        while result.holds is None and self._may_go_on:
+            fix = self._next(result)
+            if fix is None:
+                break
+            tried = self._attempts.make((*result.spec.fixes, fix), fix.rule)
+            if tried.stage == PLAN:
+                # no lock, or no interpreter, with it: the build that failed may still have another cure
+                self._refused.append(fix)
+            else:
+                self._pythons.append(tried.spec.python)
+                result = tried
+        return result
+
+    def _widened(self, result: AttemptResult) -> AttemptResult:
+        """*result*, or better: one more attempt where the image holds, but lacks modules or what its metadata names."""
+        if result.holds is None or not self._may_go_on:
+            return result
+        fix = None
+        if is_unread(result.environment):
+            fix = fix_of_metadata(result.holds.verified.facts, result.spec, result.environment)
+        by_metadata = fix is not None
+        if fix is None and result.holds.verified.lost:
+            by_name = {made.name: made for made in result.holds.verified.verifications}
+            discovery = by_name[FailureKind.BENCHMARKS]
+            fix = self._proposed(FailureLog(discovery.name, f"{discovery.detail}\n{discovery.log_tail}"), result)
+        if fix is None or fix.step_down or any(fix.asks_the_same(ineffective) for ineffective in self._ineffective):
+            return result
+        tried = self._attempts.make((*result.spec.fixes, fix), fix.rule)
+        if tried.holds is None:
+            return result
+        gained = len(tried.holds.image.benchmarks) - len(result.holds.image.benchmarks)
+        return tried if gained > 0 or (by_metadata and gained == 0) else result
+
+    @property
+    def _may_go_on(self) -> bool:
+        return self._attempts.made < self._most and time.monotonic() - self._started < MOST_SECONDS
+
+    def _next(self, result: AttemptResult) -> Fix | None:
+        failure = result.failure
+        if failure is None or failure.kind in _BEYOND_REPAIR or result.stage == PLAN:
+            return None
+        if result.built is not None and (result.stage == FailureKind.IMPORTS or is_unread(result.environment)):
+            fix = fix_of_metadata(result.built.verified.facts, result.spec, result.environment)
+            if fix is not None and fix not in (*result.spec.fixes, *self._refused):
+                return fix
+        return self._proposed(FailureLog(result.stage, f"{result.log}\n{failure.why}"), result)
+
+    def _proposed(self, failure: FailureLog, result: AttemptResult) -> Fix | None:
+        return propose(failure, self._context(result), without=self._refused)
+
+    def _context(self, result: AttemptResult) -> RepairContext:
+        declared, has_submodules = self._repository
+        older = tuple(python for python in self._task.environment.python_candidates if python not in self._pythons)
+        return RepairContext(result.spec, older, declared, has_submodules)
+
+    @cached_property
+    def _repository(self) -> tuple[Mapping[str, str], bool]:
+        """What the base commit's package, extras, groups and files require, by name; whether it has submodules."""
+        base, pr = Tree(self._task.mirror, self._task.pr.change.base_sha), self._task.pr
+        declared: dict[str, str] = {}
+        try:
+            suite = find_suite(self._task.mirror, pr)
+            repository = read_repository(base, (suite.tree,), suite.config)
+            offered = [item for offer in repository.optional_groups for item in offer.items]
+            for item in validate([*(repository.metadata.dependencies or ()), *offered]).accepted:
+                declared.setdefault(requirement_name(item.text), item.text)
+            return declared, base.has(".gitmodules")
+        except (ItemFailure, Rejection):
+            return {}, False

@@ -1,0 +1,78 @@
+"""Reading what the harness answers, and how it ended: a suite may make it say anything, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from formulacode_dagster.building.engines.protocol import Completed
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.measurement import Stacks
+from formulacode_dagster.models.reasons import FailureKind
+
+from .questions import NotTimed, Timed
+
+TAIL_CHARACTERS = 4000
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def stacks_of(answer: Mapping[str, Any]) -> Stacks:
+    """The stacks of one benchmark."""
+    frames = [dict(zip(("file", "function", "line"), frame, strict=True)) for frame in answer["frames"]]
+    stacks = [dict(zip(("frames", "seconds"), stack, strict=True)) for stack in answer["stacks"]]
+    told = {name: answer[name] for name in ("calls", "seconds")}
+    return parsed(Stacks, {**told, "frames": frames, "stacks": stacks})
+
+
+def sample_of(answer: Mapping[str, object]) -> Timed | NotTimed:
+    """The sample of one benchmark, or what came instead."""
+    if answer["outcome"] == "timed":
+        return parsed(Timed, {name: answer[name] for name in Timed.model_fields})
+    wall = float(str(answer["wall"]))
+    return NotTimed(kind=str(answer["outcome"]), message=str(answer.get("message", "")), wall=wall)
+
+
+def ending_of(completed: Completed) -> str:
+    """What became of a benchmark whose process ended with *completed* and told nothing of it."""
+    if completed.timed_out:
+        return "timeout"
+    return "no_result" if completed.rc == 0 else "crash"
+
+
+def describe(completed: Completed) -> str:
+    """How a command ended, with the end of what it wrote to standard error."""
+    ending = (
+        f"timed out after {completed.seconds:.0f} s" if completed.timed_out else f"ended with status {completed.rc}"
+    )
+    tail = completed.stderr[-TAIL_CHARACTERS:].decode(errors="replace").strip()
+    return f"{ending}\n{tail}" if tail else ending
+
+
+def require_end(completed: Completed, answers: Sequence[Mapping[str, object]], what: str) -> None:
+    """Raise ItemFailure (`timeout`, `benchmarks_fail`) unless the harness came to its end over *what*."""
+    if completed.timed_out:
+        raise ItemFailure(FailureKind.TIMEOUT, f"{what} took too long", log_tail=describe(completed))
+    if not answers or answers[-1]["event"] != "end":
+        raise ItemFailure(
+            FailureKind.BENCHMARKS_FAIL,
+            f"{what} broke off",
+            why=describe(completed).partition("\n")[0],
+            log_tail=describe(completed),
+        )
+
+
+def parsed(model: type[M], answer: Mapping[str, object]) -> M:
+    """*answer* as a *model*; raises ItemFailure (`benchmarks_fail`) where it is none."""
+    try:
+        return model.model_validate({name: value for name, value in answer.items() if name != "event"})
+    except ValidationError as error:
+        raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "the suite's answer is malformed", why=str(error)) from error
+
+
+def all_names(answers: Iterable[Mapping[str, object]], event: str) -> tuple[str, ...]:
+    """The names that all answers of an *event* hold."""
+    named = (answer["names"] for answer in answers if answer["event"] == event)
+    return tuple(str(name) for names in named if isinstance(names, list) for name in names)

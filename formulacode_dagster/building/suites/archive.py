@@ -1,0 +1,64 @@
+"""The harness as an archive that an interpreter runs, as it is put into a session."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.operating.cancellation.programs import run_program
+
+COMPILE_SECONDS = 120.0
+TAIL_CHARACTERS = 4000
+
+# Unchecked, since sources of an archive have no times to compare. No file of a checkout has such a path.
+_COMPILE = """
+import base64, importlib.util, json, marshal, sys
+compiled = {}
+for name, source in json.load(sys.stdin).items():
+    code = compile(source, "/fc_harness.pyz/" + name, "exec", dont_inherit=True)
+    head = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + importlib.util.source_hash(source.encode())
+    compiled[name + "c"] = base64.b64encode(head + marshal.dumps(code)).decode()
+json.dump(compiled, sys.stdout)
+"""
+
+
+def harness_archive() -> bytes:
+    """The harness as an archive that an interpreter runs; equal sources give equal bytes."""
+    return _archive(_sources())
+
+
+@cache
+def compiled_archive(compiler: str) -> bytes:
+    """The harness with the bytecode of the interpreter *compiler* beside each source; another one takes the source.
+
+    Raises ConfigurationError when *compiler* cannot compile it.
+    """
+    sources = _sources()
+    request = json.dumps({name: content.decode() for name, content in sources.items()}).encode()
+    done = run_program([compiler, "-I", "-S", "-c", _COMPILE], timeout=COMPILE_SECONDS, stdin=request)
+    if done.returncode != 0:
+        why = done.stderr.decode(errors="replace")[-TAIL_CHARACTERS:]
+        raise ConfigurationError(f"{compiler} cannot compile the harness", why=why, remedy="Mend that interpreter")
+    compiled = {name: base64.b64decode(content) for name, content in json.loads(done.stdout).items()}
+    return _archive({**sources, **compiled})
+
+
+def _sources() -> dict[str, bytes]:
+    folder = resources.files("formulacode_dagster.building.suites").joinpath("harness")
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".py")), key=lambda file: file.name)
+    start = b"from fc_harness.answers import main\n\nmain()\n"
+    return {"__main__.py": start, **{f"fc_harness/{file.name}": file.read_bytes() for file in files}}
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0)), content)
+    return buffer.getvalue()

@@ -1,0 +1,93 @@
+"""Which version of the benchmarks a task is planned and built with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from formulacode_dagster.models.image import WORKLOADS_FOLDER
+from formulacode_dagster.models.measurement import Provenance, Source
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.sources.git.reader import CommitReader
+
+
+@dataclass(frozen=True)
+class SuiteFiles:
+    """What is laid in the place of the benchmark folder; None for the files that the checkout has anyway."""
+
+    name: str
+    files: Mapping[str, bytes] | None = None
+    source: Source = Source.BASE_SUITE
+    commit: str = ""
+    """Where the files were read; `` for those that the checkout has anyway."""
+    adapted: tuple[str, ...] = ()
+    """What was made a benchmark of, as `file: benchmark = original`."""
+    repository: str = ""
+    """Where *commit* is; `` for the pull request's own."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash over all paths and contents; `` for the files that the checkout has anyway."""
+        if self.files is None:
+            return ""
+        every = hashlib.sha256()
+        for path, content in sorted(self.files.items()):
+            for part in (os.fsencode(path), content):
+                every.update(hashlib.sha256(part).digest())
+        return every.hexdigest()
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where it comes from, as it is kept."""
+        return Provenance(
+            source=self.source,
+            repository=self.repository,
+            commit=self.commit,
+            sha256=self.sha256,
+            adapted=tuple(map(printable, self.adapted)),
+        )
+
+
+def printable(text: str) -> str:
+    """*text* with escapes in place of what ends a line, or is half a character: paths of a repository may be any."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+BASE_SUITE = SuiteFiles("base")
+NO_SUITE = SuiteFiles("repository, which has none", {})
+
+
+def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, suite_sha: str) -> SuiteFiles:
+    """The suite of the base; that of the merge commit when the pull request touches it.
+
+    Benchmarks that a pull request adds for its own change exist on one side only; laid over all sides they can be
+    compared. *suite_sha* is the commit the environment was planned with, which is another where the base has no suite.
+    NO_SUITE where it was planned without one.
+    """
+    if benchmark_dir == WORKLOADS_FOLDER:
+        return NO_SUITE
+    folder = benchmark_dir.strip("/")
+    if touches(pr, folder):
+        return suite_at(reader, pr.facts.merge_commit_sha, folder, name="merge commit", source=Source.PULL_REQUEST)
+    if suite_sha and suite_sha not in (pr.change.base_sha, pr.facts.merge_commit_sha):
+        return suite_at(reader, suite_sha, folder, name=f"later commit {suite_sha[:12]}", source=Source.LATER_SUITE)
+    return BASE_SUITE
+
+
+def touches(pr: PullRequest, folder: str) -> bool:
+    """Whether *pr* changes a file of the suite in *folder*."""
+    return any(file.path.startswith(f"{folder}/") for file in pr.change.files)
+
+
+def is_whole_checkout(benchmark_dir: str) -> bool:
+    """Whether the suite lies in the repository's root: nothing can be laid in the place of that."""
+    return not benchmark_dir.strip("./")
+
+
+def suite_at(reader: CommitReader, commit: str, folder: str, *, name: str, source: Source) -> SuiteFiles:
+    """All files of *folder* at *commit*, which come from *source*."""
+    reader.complete(commit, folder=folder)
+    contents = ((path, reader.read(commit, path)) for path in reader.list(commit, folder))
+    return SuiteFiles(name, {path: content for path, content in contents if content is not None}, source, commit)

@@ -1,0 +1,335 @@
+"""Asking the harness inside a session: typed questions, typed answers."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+
+from formulacode_dagster.building.engines.protocol import Completed, Session
+from formulacode_dagster.models.measurement import BaseProfile, Stacks
+
+from .answers import all_names, describe, ending_of, parsed, require_end, sample_of, stacks_of
+from .archive import compiled_archive, harness_archive
+from .questions import (
+    Asked,
+    Conditions,
+    Coverage,
+    Description,
+    KeptBuild,
+    NotTimed,
+    ProcessAnswer,
+    ProcessSetting,
+    Survey,
+    SurveyedBenchmark,
+)
+
+ARCHIVE = "fc_harness.pyz"
+FILE_SECONDS = 120.0
+RELINK_SECONDS = 900.0
+START_SECONDS = 20.0
+"""What starting the interpreter and importing a benchmark's module may take on top of the benchmark's own timeout."""
+MAX_LOST_MODULES = 20
+
+ONE_THREAD = dict.fromkeys(
+    (
+        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+        *("NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS"),
+    ),
+    "1",
+)
+"""A benchmark runs on one core, where more threads would only take turns."""
+NO_DISPLAY = {"MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen"}
+"""No window can be opened: matplotlib before 3.0 takes Tk and fails, Qt aborts."""
+
+Request = Mapping[str, object]
+
+
+def environment_of_runs(configured: Mapping[str, str]) -> dict[str, str]:
+    """Variables of whatever runs a repository's code, with those that its suite has *configured*."""
+    return {**NO_DISPLAY, **configured, **ONE_THREAD}
+
+
+class Remote:
+    """The harness in one session. Every method raises ItemFailure when the session answers nonsense."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        benchmark_dir: str,
+        start_seconds: float = START_SECONDS,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """*environment* are the variables that the suite's configuration sets while benchmarks run."""
+        self._session = session
+        self._environment = dict(environment or {})
+        self._start_seconds = start_seconds
+        self._benchmark_dir = benchmark_dir
+        self._laid: Mapping[str, bytes] | None = None
+        self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
+        self._archive = session.put(
+            ARCHIVE, compiled_archive(session.compiler) if session.compiler else harness_archive()
+        )
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Content of files of the checkout, those that exist."""
+        request = {"command": "read", "repository": self._session.repository, "paths": sorted(set(paths))}
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "reading the changed files")
+        return {str(a["path"]): base64.b64decode(str(a["content"])) for a in answers if a["event"] == "file"}
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Put the suite *files*, by path below the repository, in place of the one in the checkout, or laid before."""
+        content = {path: base64.b64encode(data).decode() for path, data in files.items()}
+        request = {
+            "command": "write",
+            "repository": self._session.repository,
+            "folder": self._benchmark_dir,
+            "files": content,
+        }
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "laying the suite over the checkout")
+        self._laid = files
+
+    def restore(self) -> None:
+        """Bring the checkout to what it was before a suite was laid over it, in this session or one that it is like."""
+        request = {"command": "restore", "repository": self._session.repository}
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "putting back what a suite was laid over")
+        self._laid = None
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """The checkout as `restore` leaves it; what this one laid is laid again afterwards."""
+        laid = self._laid
+        if laid is not None:
+            self.restore()
+        yield
+        if laid is not None:
+            self.write(laid)
+
+    def instrument(self, units: Iterable[str]) -> Coverage:
+        """Compilers for a build in which lines are counted of *units*, shell patterns of the names of sources."""
+        completed, answers = self.ask({"command": "instrument", "units": sorted(units)}, timeout=FILE_SECONDS)
+        require_end(completed, answers, "making compilers")
+        return next(parsed(Coverage, answer) for answer in answers if answer["event"] == "instrument")
+
+    def survey(
+        self,
+        *,
+        lines: Mapping[str, Iterable[int]],
+        limit: float,
+        budget: float,
+        import_limit: float | None = None,
+        only: Iterable[str] | None = None,
+        names: Iterable[str] = (),
+        enough: int | None = None,
+        ruled_out: Iterable[str] = (),
+        coverage: Coverage | None = None,
+        compiled: Mapping[str, Iterable[int]] | None = None,
+        results: bool = False,
+    ) -> Survey:
+        """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
+
+        Of each it is told which of *lines*, by path below the repository, its timed call executes; of the lines
+        *compiled* as well, where the package was built by the compilers of *coverage*. *limit* is the longest one may
+        take, and the import of a module without an *import_limit*, *budget* all runs together, in seconds; those that
+        do not fit come back `untraced`, as do all after the first *enough* that ran, if that is given, one of which
+        executed one of *lines*, if there are any. Those *ruled_out* are not run. With *results*, what each
+        returned is told. A module whose import kills the
+        interpreter or never ends is lost, the others are not.
+        """
+        lost: dict[str, str] = {}
+        wanted = None if only is None else sorted(only)
+        while True:
+            request = {
+                "command": "survey",
+                "root": self._root,
+                "checkout": self._session.repository,
+                "tests": self._session.tests,
+                "lines": {path: sorted(numbers) for path, numbers in lines.items()},
+                "only": wanted,
+                "limit": limit,
+                "import_limit": limit if import_limit is None else import_limit,
+                "budget": budget,
+                "names": sorted(names),
+                "enough": enough,
+                "ruled_out": sorted(ruled_out),
+                "skip": sorted(lost),
+                "coverage": coverage.data if coverage else "",
+                "results": results,
+                "compiled": {path: sorted(numbers) for path, numbers in (compiled or {}).items()},
+            }
+            longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds
+            completed, answers = self.ask(request, timeout=longest)
+            if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
+                lost[str(answers[-1]["name"])] = f"importing it ended the process: {describe(completed)}"
+                continue
+            require_end(completed, answers, "surveying the suite")
+            return Survey(
+                benchmarks=tuple(parsed(SurveyedBenchmark, a) for a in answers if a["event"] == "benchmark"),
+                lost=lost | {str(a["name"]): str(a["message"]) for a in answers if a["event"] == "lost"},
+                extensions=all_names(answers, "extensions"),
+                untimed=all_names(answers, "untimed"),
+                uninstalled=all_names(answers, "uninstalled"),
+                seen=all_names(answers, "seen"),
+            )
+
+    def describe(self, *, skip: Iterable[str], import_limit: float) -> tuple[Description, ...]:
+        """What every benchmark is, but those of the modules to *skip*: a survey tells which cannot be imported."""
+        request = {
+            "command": "describe",
+            "root": self._root,
+            "checkout": self._session.repository,
+            "tests": self._session.tests,
+            "skip": sorted(skip),
+            "import_limit": import_limit,
+        }
+        completed, answers = self.ask(request, timeout=FILE_SECONDS + import_limit)
+        require_end(completed, answers, "describing the suite")
+        return tuple(parsed(Description, answer) for answer in answers if answer["event"] == "description")
+
+    def time(self, asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
+        """A sample of each benchmark *asked* from one fresh process, which forks for each; *seconds* of timing each."""
+        fields = {"name", "module", "owner", "attribute", "index", "cache_folder"}
+        request = {
+            "command": "time",
+            "root": self._root,
+            "checkout": self._session.repository,
+            "tests": self._session.tests,
+            "seconds": seconds,
+            "core": setting.core,
+            "padding": setting.padding,
+            "build": setting.build,
+            "benchmarks": [
+                {
+                    **each.benchmark.model_dump(include=fields),
+                    "timeout": each.benchmark.timeout * setting.abreast,
+                    "isolate": each.isolate,
+                    "once": each.once,
+                }
+                for each in asked
+            ],
+        }
+        environment = {"PYTHONHASHSEED": str(setting.hash_seed), "FC_PADDING": "." * setting.padding}
+        longest = setting.abreast * (sum(each.benchmark.timeout for each in asked) + self._start_seconds)
+        completed, answers = self.ask(request, timeout=longest, environment=environment)
+        lost = NotTimed(kind=ending_of(completed), message=describe(completed))
+        samples = {int(str(answer["place"])): sample_of(answer) for answer in answers if answer["event"] == "sample"}
+        told = [parsed(Conditions, answer) for answer in answers if answer["event"] == "conditions"]
+        taken = tuple(samples.get(place, lost) for place in range(len(asked)))
+        return ProcessAnswer(taken, told[-1] if told else None, completed.seconds)
+
+    def profile(self, asked: Sequence[SurveyedBenchmark], *, budget: float) -> BaseProfile:
+        """Calls of each benchmark *asked* under cProfile, within *budget* seconds, and the sources of all.
+
+        What cannot be profiled, or ends otherwise under the profiler, has no functions.
+        """
+        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
+        request = {
+            "command": "profile",
+            "root": self._root,
+            "checkout": self._session.repository,
+            "tests": self._session.tests,
+            "budget": budget,
+            "benchmarks": [benchmark.model_dump(include=fields) for benchmark in asked],
+        }
+        completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
+        require_end(completed, answers, "profiling the base")
+        told = {
+            "functions": {
+                str(answer["benchmark"]): answer["functions"]
+                for answer in answers
+                if answer["event"] == "profile" and answer["outcome"] == "profiled"
+            },
+            "sources": {str(answer["name"]): answer["source"] for answer in answers if answer["event"] == "source"},
+        }
+        return parsed(BaseProfile, told)
+
+    def stacks(self, asked: Sequence[SurveyedBenchmark], *, seconds: float, budget: float) -> dict[str, Stacks]:
+        """In which stacks each benchmark *asked* spends its time, by name, from about *seconds* of each.
+
+        What cannot be sampled within *budget* seconds, or ends otherwise under it, is not in there.
+        """
+        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
+        request = {
+            "command": "stacks",
+            "root": self._root,
+            "checkout": self._session.repository,
+            "tests": self._session.tests,
+            "budget": budget,
+            "seconds": seconds,
+            "benchmarks": [benchmark.model_dump(include=fields) for benchmark in asked],
+        }
+        completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
+        require_end(completed, answers, "sampling stacks")
+        return {
+            str(answer["benchmark"]): stacks_of(answer)
+            for answer in answers
+            if answer["event"] == "stacks" and answer["outcome"] == "sampled"
+        }
+
+    def idlest_core(self, taken: Collection[int]) -> int:
+        """The core that others use least just now, counted from the last; one of those *taken* only if all are."""
+        completed, answers = self.ask({"command": "idlest", "taken": sorted(taken)}, timeout=FILE_SECONDS)
+        require_end(completed, answers, "choosing a core")
+        return next(int(str(answer["number"])) for answer in answers if answer["event"] == "core")
+
+    @cached_property
+    def core_count(self) -> int:
+        """On how many cores what is asked may run."""
+        completed, answers = self.ask({"command": "cores"}, timeout=FILE_SECONDS)
+        require_end(completed, answers, "counting cores")
+        return next(int(str(answer["number"])) for answer in answers if answer["event"] == "cores")
+
+    def linkers(self, *, code: int, data: int) -> str:
+        """A folder of linkers that move code and data of what they link by so many bytes; `` where none can be made."""
+        request = {"command": "vary", "code": code, "data": data}
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "making linkers")
+        return next(str(answer["folder"]) for answer in answers if answer["event"] == "linkers")
+
+    def keep_build(self) -> KeptBuild:
+        """Keep the shared objects of the package as it is installed now."""
+        completed, answers = self.ask({"command": "keep"}, timeout=FILE_SECONDS)
+        require_end(completed, answers, "keeping a build")
+        return next(parsed(KeptBuild, answer) for answer in answers if answer["event"] == "kept")
+
+    def relink(self, linkers: str, *, code: int, data: int) -> KeptBuild | None:
+        """Link again what the folder *linkers* kept, moved by so many bytes, and keep that as a build.
+
+        None where that does not give the very objects that are installed: then only another build has another layout.
+        """
+        request = {"command": "relink", "linkers": linkers, "code": code, "data": data}
+        completed, answers = self.ask(request, timeout=RELINK_SECONDS)
+        require_end(completed, answers, "linking again")
+        return next((parsed(KeptBuild, answer) for answer in answers if answer["event"] == "kept"), None)
+
+    def ask(
+        self, request: Request, *, timeout: float, environment: Mapping[str, str] | None = None
+    ) -> tuple[Completed, list[dict[str, object]]]:
+        """How the harness ended over *request*, and its answers up to then, each with its `event`."""
+        # A fresh nonce for each question: a benchmark cannot print an answer that it has not been told how to sign.
+        nonce = secrets.token_hex(16)
+        completed = self._session.run(
+            [self._session.python, self._archive],
+            timeout=timeout,
+            stdin=json.dumps({**request, "nonce": nonce}).encode(),
+            environment={**environment_of_runs(self._environment), **(environment or {})},
+        )
+        prefix = f"{nonce} ".encode()
+        lines = [line[len(prefix) :] for line in completed.stdout.split(b"\n") if line.startswith(prefix)]
+        answers = []
+        for line in lines:
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                # The last line of a process that was killed may be cut.
+                continue
+            if isinstance(answer, dict) and "event" in answer:
+                answers.append(answer)
+        return completed, answers

@@ -1,0 +1,205 @@
+"""A build context as a folder, in the layout of the predecessor: a Dockerfile and `docker_build_*.sh`.
+
+Such a folder is taken in as a recipe, which is then built and verified like every other, and a recipe is given out as
+such a folder. A folder that was given out holds `recipe.json`, too: while its scripts are as they were, it is taken in
+again as exactly what it was.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from stat import S_ISREG
+from typing import Self
+
+from pydantic import TypeAdapter, ValidationError
+
+from formulacode_dagster.building.images.recipes import IMPORTED_RULE
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.recipe import Fix, StoredContext
+from formulacode_dagster.operating.files.atomic import write_atomically
+
+from .scripts import ScriptReading, read_scripts
+
+DOCKERFILES = ("Dockerfile", "Dockerfile.base", "Dockerfile.repo", "Dockerfile.pr")
+SCRIPTS = tuple(f"docker_build_{name}.sh" for name in ("base", "env", "pkg", "run", "final"))
+TASK, RECIPE, LOCK = "task.txt", "recipe.json", "requirements.txt"
+_OTHERS = ("entrypoint.sh", "profile.sh", "run_tests.sh", "run-tests.sh", TASK, RECIPE, LOCK)
+MOST_BYTES = 1 << 20
+_FIXES = TypeAdapter(tuple[Fix, ...])
+
+
+@dataclass(frozen=True)
+class DockerContext:
+    """The files of a build context, by name."""
+
+    files: Mapping[str, str]
+    name: str = ""
+    """Of the folder."""
+    stored: StoredContext | None = field(default=None, repr=False)
+    """The row it is of, where it is of one."""
+
+    @classmethod
+    def from_directory(cls, path: str | Path) -> Self:
+        """Read the files of *path* that belong to a context; links are not followed, others are left alone.
+
+        Raises ConfigurationError when there is neither a Dockerfile nor a script, or what cannot be read as text.
+        """
+        folder = Path(path)
+        files = {name: _read(folder / name) for name in (*DOCKERFILES, *SCRIPTS, *_OTHERS) if _is_file(folder / name)}
+        if not files.keys() & {*DOCKERFILES, *SCRIPTS}:
+            raise ConfigurationError(
+                f"{folder} is no build context", why=f"it has neither a Dockerfile nor {SCRIPTS[0]} or the like"
+            )
+        return cls(files, folder.resolve().name)
+
+    @classmethod
+    def of(cls, context: StoredContext, spec: BuildSpec | None = None) -> Self:
+        """The folder of *context*: what it was imported from, else written from its fixes and *spec*."""
+        if context.files:
+            return cls(context.files, context.made_by, context)
+        files = _scripts_of(context, spec)
+        recipe = {"scripts": _digest(files), "fixes": [fix.model_dump(mode="json") for fix in context.fixes]}
+        files[RECIPE] = json.dumps(recipe, indent=1, sort_keys=True) + "\n"
+        return cls(files, context.context_id, context)
+
+    def to_directory(self, path: str | Path) -> Path:
+        """Write all files into *path*, which is made where it is missing; returns it."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in self.files.items():
+            write_atomically(folder / name, text.encode())
+            if name.endswith(".sh"):
+                (folder / name).chmod(0o755)
+        return folder
+
+    @property
+    def dockerfile(self) -> str:
+        """The Dockerfile, `` where there is none."""
+        return self.files.get("Dockerfile", "")
+
+    @property
+    def build_pkg_sh(self) -> str:
+        """The script that installs the package, `` where there is none."""
+        return self.files.get("docker_build_pkg.sh", "")
+
+    @property
+    def task(self) -> dict[str, str]:
+        """`owner`, `repo` and `sha`, as far as task.txt tells; it is read as an expression, and not run."""
+        try:
+            call = ast.parse(self.files.get(TASK, "").strip(), mode="eval").body
+        except (SyntaxError, ValueError):
+            return {}
+        keywords = call.keywords if isinstance(call, ast.Call) else []
+        told = {keyword.arg: keyword.value.value for keyword in keywords if isinstance(keyword.value, ast.Constant)}
+        return {name: value for name in ("owner", "repo", "sha") if isinstance(value := told.get(name), str)}
+
+    def recipe(self) -> tuple[tuple[Fix, ...], ScriptReading]:
+        """What its scripts ask of a build as fixes, and what of them was left out."""
+        fixes = self._given_out()
+        if fixes is not None:
+            return tuple(_imported(fix) for fix in fixes), ScriptReading()
+        reading = read_scripts([self.files[name] for name in SCRIPTS if name in self.files])
+        return reading.as_fixes(f"{IMPORTED_RULE}{self.name}", "its scripts ask for it"), reading
+
+    def _given_out(self) -> tuple[Fix, ...] | None:
+        try:
+            recipe = json.loads(self.files.get(RECIPE, "null"))
+            if not isinstance(recipe, dict) or recipe.get("scripts") != _digest(self.files):
+                return None
+            return _FIXES.validate_python(recipe.get("fixes"))
+        except (json.JSONDecodeError, ValidationError):
+            return None
+
+
+def _imported(fix: Fix) -> Fix:
+    is_imported = fix.rule.startswith(IMPORTED_RULE)
+    return fix if is_imported else fix.model_copy(update={"rule": f"{IMPORTED_RULE}{fix.rule}"})
+
+
+def _digest(files: Mapping[str, str]) -> str:
+    scripts = {name: text for name, text in files.items() if name in (*DOCKERFILES, *SCRIPTS)}
+    return hashlib.sha256(json.dumps(scripts, sort_keys=True).encode()).hexdigest()
+
+
+def _scripts_of(context: StoredContext, spec: BuildSpec | None) -> dict[str, str]:
+    fixes = context.fixes
+    packages = spec.apt_packages if spec else tuple(name for fix in fixes for name in fix.apt_packages)
+    variables = spec.build_environment if spec else {k: v for fix in fixes for k, v in fix.environment.items()}
+    commands = spec.commands if spec else tuple(command for fix in fixes for command in fix.commands)
+    wanted = [text for fix in fixes for text in (*fix.requirements, *fix.constraints)]
+    owner, _, repo = context.repository.partition("/")
+    run = [f"(cd {shlex.quote(command.folder)} && {shlex.join(command.argv)})" for command in commands]
+    files = {
+        "Dockerfile": _DOCKERFILE.format(
+            os_image=spec.os_image.replace("{python}", spec.python) if spec else "python:3-slim-bookworm",
+            repository=context.repository,
+            sha=context.base_sha,
+            scripts=" ".join(SCRIPTS[:4]),
+            lock=f" {LOCK}" if spec else "",
+        ),
+        "docker_build_base.sh": _script(
+            ["apt-get update", f"apt-get install -y --no-install-recommends {shlex.join(packages)}"] if packages else []
+        ),
+        "docker_build_env.sh": _script(
+            [f"python -m pip install --no-deps --require-hashes -r /build/{LOCK}"] if spec else [],
+            [f"python -m pip install {shlex.join(wanted)}"] if wanted and spec is None else [],
+        ),
+        "docker_build_pkg.sh": _script(
+            ["cd /workspace/repo"],
+            [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())],
+            ["git submodule update --init --recursive"] if any(fix.submodules for fix in fixes) else [],
+            run,
+            [f"python -m pip install --no-deps --no-build-isolation {_root(spec)}"],
+        ),
+        "docker_build_run.sh": _script(["cd /workspace/repo", "git status --short"]),
+        TASK: f"Task(owner={owner!r}, repo={repo!r}, sha={context.base_sha!r})\n",
+    }
+    return {**files, LOCK: spec.lock} if spec else files
+
+
+def _root(spec: BuildSpec | None) -> str:
+    return shlex.quote(f"./{spec.package_root}") if spec and spec.package_root != "." else "."
+
+
+def _script(*parts: Sequence[str]) -> str:
+    return "\n".join(["#!/usr/bin/env bash", "set -euo pipefail", *(line for part in parts for line in part), ""])
+
+
+_DOCKERFILE = """\
+FROM {os_image}
+ARG REPO_URL=https://github.com/{repository}.git
+ARG COMMIT_SHA={sha}
+WORKDIR /build
+COPY {scripts}{lock} /build/
+RUN bash docker_build_base.sh
+RUN git clone "$REPO_URL" /workspace/repo && git -C /workspace/repo checkout --detach "$COMMIT_SHA"
+RUN bash docker_build_env.sh && bash docker_build_pkg.sh && bash docker_build_run.sh
+WORKDIR /workspace/repo
+"""
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _read(path: Path) -> str:
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        text = content.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} cannot be read", why=str(error)) from error
+    if len(content) > MOST_BYTES:
+        raise ConfigurationError(f"{path} is larger than {MOST_BYTES >> 20} MiB")
+    return text

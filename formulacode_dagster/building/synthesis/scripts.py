@@ -1,0 +1,179 @@
+"""What shell scripts of a build context ask of a build: Debian packages, requirements, variables, submodules.
+
+Scripts are read, never run, and nothing is guessed: a command that says how something is installed, and that a recipe
+cannot hold, is named among what was left out.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from formulacode_dagster.building.declarations.conda_names import meaning_of
+from formulacode_dagster.models.recipe import Fix
+
+_DEBIAN = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DEFAULT = re.compile(r"\$\{\w+:?-([^${}]*)\}")
+_CONDA_PIN = re.compile(r"([A-Za-z0-9_.-]+)=([0-9][\w.]*)")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
+_BEFORE = frozenset({"!", "command", "do", "else", "exec", "if", "sudo", "then", "time"})
+_TAKE_A_VALUE = frozenset(
+    {"-c", "--channel", "-f", "--find-links", "-i", "--index-url", "-n", "--name", "-p", "--prefix", "--python"}
+    | {"-r", "--requirement", "-t", "--target", "--extra-index-url", "-o", "--option", "--constraint"}
+)
+_MANAGERS = frozenset({"conda", "mamba", "micromamba", "pip", "pip3", "uv"})
+_NOT_OURS = re.compile(r"(ASV|CONDA|FC|GIT|LD|MAMBA|PIP|PYTHON|UV)_\w+|CC|CXX|HOME|PATH|PYTHON\w*")
+"""Variables that say where things come from, or change what every program does."""
+_TOOLS = frozenset({"asv", "asv-runner", "pip", "python"})
+"""What measures, and what the plan decides itself."""
+
+
+@dataclass
+class ScriptReading:
+    """What scripts ask for, in the order in which they do, and the commands that were left out."""
+
+    apt_packages: list[str] = field(default_factory=list)
+    requirements: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    submodules: bool = False
+    left_out: list[str] = field(default_factory=list)
+
+    def as_fixes(self, rule: str, evidence: str) -> tuple[Fix, ...]:
+        """What is asked for as one fix; none when that is nothing."""
+        fix = Fix(
+            rule=rule,
+            evidence=evidence,
+            apt_packages=tuple(dict.fromkeys(self.apt_packages)),
+            requirements=tuple(dict.fromkeys(self.requirements)),
+            environment=self.environment,
+            submodules=self.submodules,
+        )
+        return () if fix == Fix(rule=rule, evidence=evidence) else (fix,)
+
+
+def read_scripts(scripts: Sequence[str]) -> ScriptReading:
+    """What *scripts*, run one after the other, ask for."""
+    reading = ScriptReading()
+    for script in scripts:
+        for line, commands in _commands(script):
+            for words in commands:
+                _read(reading, words, line)
+    return reading
+
+
+def _commands(script: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """Each logical line with the simple commands of it; what stands in a here-document is no command."""
+    lines = iter(script.replace("\\\n", " ").splitlines())
+    for line in lines:
+        stripped = line.strip()
+        if here := _HEREDOC.search(stripped):
+            for inside in lines:
+                if inside.strip() == here[1]:
+                    break
+        try:
+            lexer = shlex.shlex(stripped, posix=True, punctuation_chars=";&|()")
+            lexer.whitespace_split = True
+            words = list(lexer)
+        except ValueError:
+            # a quotation that goes on in the next line
+            words = []
+        commands: list[list[str]] = [[]]
+        for word in words:
+            if set(word) <= set(";&|()"):
+                commands.append([])
+            else:
+                commands[-1].append(word)
+        yield stripped, [command for command in map(_plain, commands) if command]
+
+
+def _plain(words: list[str]) -> list[str]:
+    """The command itself: without what stands before it, and without the environment it is run in."""
+    while words and (words[0] in _BEFORE or re.match(r"\w+=", words[0])):
+        words = words[1:]
+    if words[:2] and words[0] in _MANAGERS and words[1:2] == ["run"]:
+        words = words[2:]
+        while words and words[0].startswith("-"):
+            words = words[2:] if words[0] in _TAKE_A_VALUE else words[1:]
+    if re.fullmatch(r"(.*/)?python[\d.]*", words[0] if words else "") and words[1:3] == ["-m", "pip"]:
+        words = words[2:]
+    return words
+
+
+def _read(reading: ScriptReading, words: list[str], line: str) -> None:
+    match words:
+        case ["apt-get" | "apt", *rest] if "install" in rest:
+            _apt(reading, _arguments(rest), line)
+        case ["apt-get" | "apt", *_]:
+            return
+        case ["uv", "pip", *rest] | ["pip" | "pip3", *rest] if rest[:1] == ["install"]:
+            _requirements(reading, _arguments(rest), line, is_conda=False)
+        case ["conda" | "mamba" | "micromamba", *rest] if "install" in rest:
+            _requirements(reading, _arguments(rest), line, is_conda=True)
+        case ["export", *assignments]:
+            _export(reading, assignments, line)
+        case ["git", *rest] if "submodule" in rest:
+            reading.submodules = True
+        case [("curl" | "git" | "patch" | "sed" | "wget"), *_]:
+            reading.left_out.append(line)
+
+
+def _arguments(words: Sequence[str]) -> list[str]:
+    """The words after `install` that are neither options nor values of options."""
+    rest = list(words[words.index("install") + 1 :])
+    kept = []
+    while rest:
+        word = rest.pop(0)
+        if word in _TAKE_A_VALUE:
+            rest = rest[1:]
+        elif not word.startswith("-"):
+            kept.append(word)
+    return kept
+
+
+def _apt(reading: ScriptReading, words: Sequence[str], line: str) -> None:
+    names = [word.partition("=")[0] for word in words]
+    reading.apt_packages += [name for name in names if _DEBIAN.fullmatch(name)]
+    if any(not _DEBIAN.fullmatch(name) for name in names):
+        reading.left_out.append(line)
+
+
+def _requirements(reading: ScriptReading, words: Sequence[str], line: str, *, is_conda: bool) -> None:
+    for word in words:
+        text = word
+        if is_conda:
+            pinned = _CONDA_PIN.fullmatch(word)
+            text = f"{pinned[1]}=={pinned[2]}.*" if pinned else word
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            # the checkout itself is installed anyway; an address or a variable is nothing that a lock can hold
+            if not re.match(r"\.|\$|/", word):
+                reading.left_out.append(f"{word}: {line}")
+            continue
+        meaning = meaning_of(requirement.name) if is_conda else None
+        if meaning is not None and not meaning.project:
+            reading.apt_packages += meaning.system_packages
+        elif requirement.url is not None or canonicalize_name(requirement.name) in _TOOLS:
+            reading.left_out.append(f"{word}: {line}")
+        else:
+            if meaning is not None:
+                requirement.name = meaning.project
+            reading.requirements.append(str(requirement))
+
+
+def _export(reading: ScriptReading, assignments: Sequence[str], line: str) -> None:
+    for assignment in assignments:
+        name, separator, value = assignment.partition("=")
+        value = _DEFAULT.sub(r"\1", value)
+        if not separator or not _NAME.fullmatch(name):
+            continue
+        if "$" in value or "`" in value or _NOT_OURS.fullmatch(name):
+            reading.left_out.append(line)
+        else:
+            reading.environment[name] = value

@@ -1,0 +1,157 @@
+"""The verification `tests_collect`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from formulacode_dagster.building.engines.failures import last_line
+from formulacode_dagster.building.engines.protocol import Completed, Session
+from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.models.image import BuildSpec, Verification
+
+from .collector import collector_archive, collector_for
+from .results import listed
+
+NAME = "tests_collect"
+COLLECT_SECONDS = 600.0
+_TEST_FILE = re.compile(r"^(test_.*|.*_tests?|tests)\.py$")
+_NO_MODULE = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '([^'.]+)", re.MULTILINE)
+_RAISED = re.compile(r"^E +(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Warning|Interrupt)\b.*)$", re.MULTILINE)
+_PLACE = re.compile(r'^(?: *File "(.+?)", line \d+, in |(\S.*?\.(?:py|pyx|pxd)):\d+: in )', re.MULTILINE)
+_NO_NAME = re.compile(r"cannot import name .* from '([^'.]+)")
+
+
+class Blame(StrEnum):
+    """What kept a module from being collected."""
+
+    MISSING = "lacks a module"
+    """One that is not part of the package: a dependency of tests that nobody declared."""
+    TESTS = "fails by itself"
+    """The tests' own code, or what they ask of a pytest of another era."""
+    PACKAGE = "fails in the package"
+
+
+@dataclass(frozen=True)
+class Collected:
+    """How collecting went."""
+
+    completed: Completed
+    tests: int | None
+    """How many were collected; None when collecting did not come to its end."""
+    modules: int = 0
+    """Modules with tests among them."""
+    skipped: int = 0
+    """Modules that skip themselves."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Reports by module."""
+    pytest: str = ""
+
+
+def test_files(paths: Iterable[str], spec: BuildSpec) -> tuple[str, ...]:
+    """Those of *paths* that are tests of the package by their names; benchmarks are none."""
+    root = "" if spec.package_root == "." else f"{spec.package_root}/"
+    benchmarks = f"{spec.benchmark_dir.strip('/')}/"
+    return tuple(
+        path
+        for path in paths
+        if path.startswith(root) and not path.startswith(benchmarks) and _TEST_FILE.match(PurePosixPath(path).name)
+    )
+
+
+def collect_tests(
+    remote: Remote, session: Session, spec: BuildSpec, packages: Iterable[str], *, timeout: float = COLLECT_SECONDS
+) -> Collected:
+    """Collect the tests below the package's root, in a session that holds its installed *packages*.
+
+    Raises OutsideSystemError when the package index does not answer.
+    """
+    archive = collector_archive(collector_for(spec.python, spec.exclude_newer))
+    request = {
+        "command": "collect",
+        "folder": f"{session.repository}/{spec.package_root}",
+        "packages": sorted(packages),
+        "ignored": [f"{session.repository}/{spec.benchmark_dir}"] if spec.benchmark_dir else [],
+        "tests": session.tests,
+        "collector": session.put("fc_collector.zip", archive),
+    }
+    completed, answers = remote.ask(request, timeout=timeout)
+    end = next((answer for answer in answers if answer["event"] == "collected"), None)
+    failed = {str(answer["name"]): str(answer["message"]) for answer in answers if answer["event"] == "failed"}
+    # a configuration or a conftest that cannot be read ends pytest before the first module, with words alone
+    if end is not None and end["status"] not in (0, 1, 2, 5) and not failed:
+        failed = {"conftest or configuration": describe(completed)}
+    return Collected(
+        completed=completed,
+        tests=None if end is None or completed.timed_out else int(str(end["tests"])),
+        modules=sum(answer["event"] == "module" for answer in answers),
+        skipped=sum(answer["event"] == "skipped" for answer in answers),
+        failed=failed,
+        pytest="" if end is None else str(end["pytest"]),
+    )
+
+
+def tests_collect(collected: Collected | None, tops: frozenset[str], places: Sequence[str]) -> Verification:
+    """The repository's tests collect; None: it has no files named like tests, which is no fault of the image.
+
+    Modules that do not are named in any case. It fails when
+
+    * collecting does not come to its end: it was killed, or the process died;
+    * nothing is collected, and neither modules that skip themselves nor a module that only tests need explains it;
+    * errors raised inside the package keep more modules from being collected than are.
+
+    It does not fail over a dependency of tests that is not installed: the lock holds what the package and its
+    benchmarks need. *tops* are the package's own names, *places* the folders its code lies in.
+    """
+    if collected is None:
+        return Verification(name=NAME, ok=True, detail="no tests")
+    completed, said = collected.completed, describe(collected.completed)
+    rc = None if completed.timed_out else completed.rc
+    if collected.tests is None:
+        how = f"collecting {said.partition(chr(10))[0]}, after {collected.modules} modules"
+        return Verification(name=NAME, ok=False, detail=how, rc=rc, log_tail=said)
+    blamed = {name: blame(text, tops, places) for name, text in collected.failed.items()}
+    by_package = [name for name, why in blamed.items() if why is Blame.PACKAGE]
+    explained = collected.skipped > 0 or Blame.MISSING in blamed.values()
+    ok = len(by_package) <= collected.modules and (collected.tests > 0 or (explained and not by_package))
+    parts = [f"{collected.tests} tests in {collected.modules} modules, by pytest {collected.pytest}"]
+    for why in Blame:
+        names = [name for name, errors in blamed.items() if errors is why]
+        if names:
+            reasons = [f"{name}: {_raised(collected.failed[name])}" for name in names]
+            parts.append(f"{len(names)} modules: {why.value}: {listed(reasons)}")
+    tail = "" if ok else "\n\n".join([*(f"{name}\n{text}" for name, text in collected.failed.items()), said])
+    return Verification(name=NAME, ok=ok, detail="; ".join(parts), rc=rc, log_tail=tail)
+
+
+def blame(text: str, tops: frozenset[str], places: Sequence[str]) -> Blame:
+    """What pytest's report *text* of a module says was the cause."""
+    if missing := _NO_MODULE.findall(text):
+        return Blame.PACKAGE if missing[-1] in tops else Blame.MISSING
+    raised = _raised(text)
+    if named := _NO_NAME.search(raised):
+        return Blame.PACKAGE if named[1] in tops else Blame.MISSING
+    where = [python or pytest for python, pytest in _PLACE.findall(text)]
+    inside = bool(where) and _is_package(where[-1], tops, places)
+    # packages word for themselves what an optional part of them needs, a library of the system perhaps
+    if raised.startswith("ImportError"):
+        return Blame.MISSING if inside or (where and "/site-packages/" in where[-1]) else Blame.TESTS
+    return Blame.PACKAGE if inside else Blame.TESTS
+
+
+def _is_package(path: str, tops: frozenset[str], places: Sequence[str]) -> bool:
+    parts = PurePosixPath(path).parts
+    if _TEST_FILE.match(parts[-1]) or parts[-1] == "conftest.py" or {"test", "tests"} & set(parts[:-1]):
+        return False
+    if "site-packages" in parts:
+        return parts[parts.index("site-packages") + 1].removesuffix(".py") in tops
+    return any(path.startswith(f"{place}/") or f"/{place}/" in path for place in places)
+
+
+def _raised(text: str) -> str:
+    errors = _RAISED.findall(text)
+    return (errors[-1] if errors else last_line(text).removeprefix("E").strip())[:300]

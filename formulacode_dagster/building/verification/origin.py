@@ -1,0 +1,105 @@
+"""What the host knows of a task beside its image: the commit that was declared, and the change nobody may find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from formulacode_dagster.building.specs import sources
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.sources.git.command import GitError, git
+
+from .repository import ImageRepository
+from .scan import telling_lines
+
+EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+MOST_BYTES = 32 << 20
+Tree = Mapping[str, tuple[str, str]]
+"""Mode and blob id of every file, by path."""
+
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """What the image is compared with."""
+
+    base_sha: str
+    tree: Tree
+    """The files at the base."""
+    reachable: frozenset[str]
+    """Ids of every object in the history of the base."""
+    solution: Mapping[str, str]
+    """Path by blob id of what the change leaves behind and the base does not hold."""
+    changed: int
+    """How many files the change touches."""
+    commits: frozenset[str] = frozenset()
+    """Ids of the commits that brought it."""
+
+
+class Origin(Protocol):
+    """Where the host knows it from."""
+
+    base_sha: str
+    lines: frozenset[bytes]
+    """Lines that the change adds, of those that stand for themselves."""
+
+    def truth(self, store: ImageRepository) -> GroundTruth:
+        """What the image is compared with; *store* holds the image's own objects. Raises ItemFailure."""
+
+
+class MirrorOrigin:
+    """A pull request, and the mirror of its repository."""
+
+    def __init__(self, mirror: Path, pr: PullRequest) -> None:
+        self._mirror = mirror
+        self._merge = pr.facts.merge_commit_sha
+        self._commits = frozenset({self._merge, pr.facts.head_sha} - {"", pr.change.base_sha})
+        self._changed = [file.path for file in pr.change.files]
+        self.base_sha = pr.change.base_sha
+        self.lines = telling_lines(self._added())
+
+    def truth(self, store: ImageRepository) -> GroundTruth:
+        """From the mirror alone."""
+        del store
+        base = sources.tree_of(self._mirror, self.base_sha)
+        merge = sources.tree_of(self._mirror, self._merge)
+        blobs = {blob for _, blob in base.values()} | {EMPTY_BLOB}
+        left = {merge[path][1]: path for path in self._changed if path in merge and merge[path][1] not in blobs}
+        reachable = frozenset(sources.reachable_objects(self._mirror, self.base_sha))
+        return GroundTruth(self.base_sha, base, reachable, left, len(self._changed), self._commits)
+
+    def _added(self) -> list[bytes]:
+        options = ("-r", "--patch", "--unified=0", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+        try:
+            return added_lines(git(self._mirror, "diff-tree", *options, self.base_sha, self._merge, most=MOST_BYTES))
+        except GitError as error:
+            if error.too_long:
+                return []
+            raise ItemFailure(
+                FailureKind.MIRROR,
+                f"the change cannot be read from {self._mirror}",
+                why=error.stderr,
+                remedy="Fetch it again",
+            ) from error
+
+
+class FolderOrigin:
+    """A commit that a task folder declares, and the patch that lies beside it, if there is one."""
+
+    def __init__(self, base_sha: str, patch: bytes) -> None:
+        self.base_sha = base_sha
+        self.lines = telling_lines(added_lines(patch))
+        self._changed = patch.count(b"\ndiff --git ") + patch.startswith(b"diff --git ")
+
+    def truth(self, store: ImageRepository) -> GroundTruth:
+        """From the image's own objects, every one of them hashed: only the commit's true files have its id."""
+        reachable = frozenset(store.reachable(self.base_sha))
+        return GroundTruth(self.base_sha, store.tree(self.base_sha), reachable, {}, self._changed)
+
+
+def added_lines(patch: bytes) -> list[bytes]:
+    """The lines that a unified diff adds."""
+    return [line[1:] for line in patch.split(b"\n") if line.startswith(b"+") and not line.startswith(b"+++ ")]

@@ -1,0 +1,286 @@
+"""Finds what does not belong in an image: code that runs unasked, tools in another's name, files no wheel brought."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from formulacode_dagster.building.engines.files import TESTS_FOLDER, Area
+
+from .facts import LEFT_OVER, FileFact, ImageFacts
+
+_SITE = re.compile(r"^(lib/python3\.\d+/site-packages)/")
+_STARTUP = ("sitecustomize", "usercustomize")
+_VENV_FILES = re.compile(r"^(pyvenv\.cfg|\.lock|\.gitignore|CACHEDIR\.TAG|lib64)$")
+_VENV_PROGRAMS = re.compile(r"^bin/(python(3(\.\d+)?)?|activate(\.\w+|_this\.py)?|deactivate\.bat|pydoc\.bat)$")
+_COMPILED_OR_LOCK = re.compile(r"/__pycache__/[^/]+\.pyc$|/uv_cache\.json$|^tests/\.lock$")
+_UNRECORDED = re.compile(r"/uv_cache\.json$")
+_HOME = re.compile(
+    r"^home/[^/]+/(\.local/|\.pydistutils\.cfg|\.gitconfig|\.netrc|\.pypirc|\.config/(pip|git|uv|fish)/"
+    r"|\.(bashrc|bash_profile|bash_login|profile|zshrc|zshenv|inputrc))"
+)
+_TOOLS = frozenset(
+    "awk bash c++ cat cc cp env g++ gcc git grep ld ls make mv perf ps rm sed sh sleep sort tail tar "  # noqa: SIM905
+    "taskset tee time timeout tmux uname xargs".split()
+)
+_RESULT = re.compile(r"(^|/)(\.asv|results?|reward|score|verifier|benchmarks?)([./_-]|$)|asv.*\.json$", re.IGNORECASE)
+_UNASKED = re.compile(
+    r"(LD_\w+|PYTHON(STARTUP|PATH|HOME|BREAKPOINT|INSPECT|USERBASE|EXECUTABLE|PLATLIBDIR)|BASH_ENV|ENV|PROMPT_COMMAND"
+    r"|GIT_(EXEC_PATH|TEMPLATE_DIR|CONFIG\w*|SSH\w*|DIR|OBJECT_DIRECTORY)|PYTEST_(ADDOPTS|PLUGINS))"
+)
+_GIT_SETTINGS = re.compile(
+    r"(core\.(repositoryformatversion|filemode|bare|logallrefupdates|symlinks|ignorecase|precomposeunicode)"
+    r"|extensions\.partialclone|remote\.formulacode\.promisor)"
+)
+_LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*==\s*([^\s;\\]+)", re.MULTILINE)
+
+
+_INSTRUMENT = "instrument"
+"""Folder of the tools in which the asv_runner of the harness lies, from the index as all that is locked."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One installed distribution."""
+
+    name: str
+    version: str
+    record: dict[str, str]
+    """Hash by path below the area's root, as `sha256=…`; empty where the RECORD gives none."""
+    is_local: bool
+    """Whether it was installed from a file of the build, not from an index."""
+
+
+def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], test_lock: str = "") -> list[str]:
+    """One sentence per thing that does not belong, sorted; none in an honest image.
+
+    *variables* are those that the image sets for whatever runs in it, *test_lock* is what lies beside the *lock*.
+    """
+    site = site_packages(facts)
+    distributions = installed(facts, Area.ENVIRONMENT, site)
+    planted = [
+        *_not_locked(distributions, lock),
+        *_startup_code(facts, distributions, site),
+        *_altered(facts, Area.ENVIRONMENT, distributions),
+        *_unrecorded(facts, distributions, site),
+        *_foreign_programs(facts, distributions),
+        *_altered(facts, Area.TOOLS, installed(facts, Area.TOOLS, _INSTRUMENT)),
+        *_of_tests(facts, test_lock),
+        *_tools(facts),
+        *_git(facts),
+        *_system(facts),
+        *(f"the variable {name} changes what every program does" for name in variables if _UNASKED.fullmatch(name)),
+    ]
+    return sorted(set(planted))
+
+
+def site_packages(facts: ImageFacts) -> str:
+    """Folder of the installed packages, below the environment."""
+    return next((match[1] for path in facts.environment if (match := _SITE.match(path))), "")
+
+
+def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
+    """The distributions in *folder*, as their RECORDs tell."""
+    distributions = []
+    for (where, path), text in facts.texts.items():
+        inside = PurePosixPath(path)
+        if where is not area or inside.name != "RECORD" or str(inside.parent.parent) != folder:
+            continue
+        stem = inside.parent.name.removesuffix(".dist-info")
+        name, _, version = stem.partition("-")
+        record = {}
+        for row in csv.reader(text.splitlines()):
+            # An installer moves these elsewhere; a wheel that lists one twice keeps a line of it.
+            if row and not row[0].startswith(f"{stem}.data/"):
+                record[_normal(f"{folder}/{row[0]}")] = row[1] if len(row) > 1 else ""
+        is_local = (area, f"{inside.parent}/direct_url.json") in facts.texts
+        distributions.append(Distribution(canonicalize_name(name), version, record, is_local))
+    return distributions
+
+
+def from_index(facts: ImageFacts, instrument: Collection[str]) -> frozenset[tuple[Area, str]]:
+    """Files that came from the package index, by the word of the installer: the environment's, the tests', asv's.
+
+    Of the tools to measure with, these are the files of what *instrument* pins, and of nothing that lies beside it.
+    """
+    pinned = locked_versions("\n".join(instrument))
+    locked = [each for each in installed(facts, Area.ENVIRONMENT, site_packages(facts)) if not each.is_local]
+    measuring = installed(facts, Area.TOOLS, _INSTRUMENT)
+    tools = [each for each in measuring if _version(each.version) in pinned.get(each.name, ())]
+    brought = {Area.ENVIRONMENT: locked, Area.TOOLS: [*installed(facts, Area.TOOLS, TESTS_FOLDER), *tools]}
+    return frozenset((area, path) for area, some in brought.items() for each in some for path in each.record)
+
+
+def locked_versions(lock: str) -> dict[str, set[str]]:
+    """Versions by canonical name that *lock* allows; a name may stand there more than once, under markers."""
+    versions: dict[str, set[str]] = {}
+    for name, version in _LOCKED.findall(lock):
+        versions.setdefault(canonicalize_name(name), set()).add(_version(version))
+    return versions
+
+
+def _version(text: str) -> str:
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        return text
+
+
+def _not_locked(distributions: list[Distribution], lock: str) -> Iterator[str]:
+    locked = locked_versions(lock)
+    for distribution in distributions:
+        if distribution.is_local:
+            continue
+        allowed = locked.get(distribution.name, set())
+        if _version(distribution.version) not in allowed:
+            says = " or ".join(sorted(allowed)) or "nothing of it"
+            yield f"{distribution.name} {distribution.version} is installed, the lock holds {says}"
+
+
+def _of_lock(distributions: list[Distribution]) -> Iterator[tuple[str, str]]:
+    """Path and hash of every file that a distribution of the lock brought."""
+    for distribution in distributions:
+        if not distribution.is_local:
+            yield from distribution.record.items()
+
+
+def _startup_code(facts: ImageFacts, distributions: list[Distribution], site: str) -> Iterator[str]:
+    from_lock = dict(_of_lock(distributions))
+    for area in (Area.ENVIRONMENT, Area.SYSTEM):
+        for path, fact in facts.files[area].items():
+            module = PurePosixPath(path)
+            if module.name.startswith("__init__."):
+                module = module.parent
+            on_path = str(module.parent) == site if area is Area.ENVIRONMENT else "python" in path
+            if on_path and module.name.partition(".")[0] in _STARTUP and not _is_debians(path, fact):
+                yield f"{path} runs at every start of Python"
+    # Only the environment's own: a virtual environment reads no .pth of the system's interpreter.
+    for (area, path), text in facts.texts.items():
+        if area is not Area.ENVIRONMENT or not path.endswith(".pth"):
+            continue
+        runs = any(line.startswith(("import ", "import\t")) for line in text.splitlines())
+        if runs and from_lock.get(path) != f"sha256={facts.environment[path].sha256}":
+            yield f"{path} holds code that runs at every start of Python"
+
+
+def _is_debians(path: str, fact: FileFact) -> bool:
+    """Debian's own interpreter comes with an empty sitecustomize."""
+    return fact.uid == 0 and re.match(r"^(usr/lib|etc)/python3(\.\d+)?/sitecustomize\.py$", path) is not None
+
+
+def _altered(facts: ImageFacts, area: Area, distributions: list[Distribution]) -> Iterator[str]:
+    # Two projects of the lock may bring one file, as parts of a namespace; the one installed last wrote it.
+    of_lock = set(_of_lock(distributions))
+    for distribution in distributions:
+        for path, value in distribution.record.items():
+            fact = facts.files[area].get(path)
+            # installers move what is below `.data`; wheels of old record it where it lay in the archive
+            if not value.startswith("sha256=") or (fact is None and ".data/" in path):
+                continue
+            if fact is None or (value != f"sha256={fact.sha256}" and (path, f"sha256={fact.sha256}") not in of_lock):
+                what = "is missing" if fact is None else "is not the file that was installed"
+                yield f"{path} of {distribution.name} {what}"
+
+
+def _unrecorded(facts: ImageFacts, distributions: list[Distribution], site: str) -> Iterator[str]:
+    recorded = {path for distribution in distributions for path in distribution.record}
+    for path in facts.environment:
+        if path.startswith(f"{site}/") and path not in recorded and not _UNRECORDED.search(path):
+            yield f"{path} belongs to no installed package"
+
+
+def _foreign_programs(facts: ImageFacts, distributions: list[Distribution]) -> Iterator[str]:
+    recorded = {path for distribution in distributions for path in distribution.record}
+    for path, fact in facts.environment.items():
+        if path.startswith("bin/"):
+            if path not in recorded and not _VENV_PROGRAMS.match(path):
+                yield f"{path} belongs to no installed package"
+            elif re.match(r"^bin/python(3(\.\d+)?)?$", path) and not _is_plain_link(fact):
+                yield f"{path} is not a link to the interpreter"
+            elif path in recorded and PurePosixPath(path).name in _TOOLS:
+                yield f"{path} stands in for a tool of the system"
+        # some projects lay their licence beside `pyvenv.cfg`, where nothing looks for code
+        elif "/" not in path and path not in recorded and not _VENV_FILES.match(path):
+            yield f"{path} does not belong in a virtual environment"
+    settings = facts.texts.get((Area.ENVIRONMENT, "pyvenv.cfg"), "")
+    if not re.search(r"^include-system-site-packages\s*=\s*false\s*$", settings, re.MULTILINE):
+        yield "pyvenv.cfg lets packages from outside the lock in"
+
+
+def _is_plain_link(fact: FileFact) -> bool:
+    return fact.target is not None and (fact.target.startswith("/") or "/" not in fact.target)
+
+
+def _of_tests(facts: ImageFacts, test_lock: str) -> Iterator[str]:
+    """What does not belong in the folder of what the repository's tests need; its bytecode is the build's."""
+    distributions = installed(facts, Area.TOOLS, TESTS_FOLDER)
+    yield from _not_locked(distributions, test_lock)
+    yield from _altered(facts, Area.TOOLS, distributions)
+    recorded = {path for distribution in distributions for path in distribution.record}
+    for path in facts.files[Area.TOOLS]:
+        if path.startswith(f"{TESTS_FOLDER}/") and path not in recorded and not _COMPILED_OR_LOCK.search(path):
+            yield f"{path} belongs to no installed package"
+
+
+def _tools(facts: ImageFacts) -> Iterator[str]:
+    is_container = bool(facts.files[Area.SYSTEM])
+    for path, fact in facts.files[Area.TOOLS].items():
+        if path.startswith("harness/"):
+            yield f"{path} lies where the harness is put"
+        elif is_container and fact.uid != 0:
+            yield f"{path} of the measuring tools is not root's"
+
+
+def _git(facts: ImageFacts) -> Iterator[str]:
+    for path in facts.files[Area.REPOSITORY]:
+        if path.startswith((".git/hooks/", ".git/info/", ".git/modules/", ".git/worktrees/")):
+            yield f"{path} changes what git does"
+    section = ""
+    for line in map(str.strip, facts.texts.get((Area.REPOSITORY, ".git/config"), "").splitlines()):
+        if line.startswith("["):
+            section = line.strip("[]").replace(' "', ".").replace('"', "").lower()
+        elif line and line[0] not in "#;":
+            setting = f"{section}.{line.partition('=')[0].strip().lower()}"
+            if not _GIT_SETTINGS.fullmatch(setting):
+                yield f"the setting {setting} of the repository changes what git does"
+
+
+def _system(facts: ImageFacts) -> Iterator[str]:
+    for (area, path), text in facts.texts.items():
+        if area is Area.SYSTEM and path == "etc/ld.so.preload" and text.strip():
+            yield "etc/ld.so.preload puts code into every process"
+    files = facts.files[Area.SYSTEM]
+    for path, fact in files.items():
+        pure = PurePosixPath(path)
+        if path.startswith(LEFT_OVER):
+            if _RESULT.search(path):
+                yield f"{path} looks like a result, and nothing was measured yet"
+        elif path.startswith("home/"):
+            if _HOME.match(path) and not _is_skeleton(files, pure, fact):
+                yield f"{path} changes what programs of the user do"
+        elif fact.uid != 0:
+            yield f"{path} is not root's"
+        elif str(pure.parent) in ("usr/local/bin", "usr/local/sbin") and pure.name in _TOOLS:
+            yield f"{path} stands in for a tool of the system"
+
+
+def _is_skeleton(files: dict[str, FileFact], path: PurePosixPath, fact: FileFact) -> bool:
+    original = files.get(f"etc/skel/{path.name}")
+    return original is not None and original.sha256 == fact.sha256
+
+
+def _normal(path: str) -> str:
+    """*path* without `..`: a RECORD names scripts and headers relative to site-packages."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == ".." and parts:
+            parts.pop()
+        elif part not in ("", ".", ".."):
+            parts.append(part)
+    return "/".join(parts)

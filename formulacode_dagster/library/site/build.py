@@ -1,0 +1,118 @@
+"""The site of a dataset, written into a folder: an index, the months, and a page for each task."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from formulacode_dagster.library import Dataset
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.files.atomic import disk_errors
+from formulacode_dagster.releasing.release.index import MonthFacts
+
+from .plots import bars
+from .views import INDEX_COLUMNS, index_row, task_view
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+STATIC = ("style.css", "table.js", "README.md")
+DATA = "tasks.js"
+TASKS = "tasks"
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
+
+
+@dataclass(frozen=True)
+class Site:
+    """What was written."""
+
+    index: Path
+    tasks: int
+    months: int
+
+
+def write_site(dataset: Dataset, folder: Path, months: Sequence[str] = ()) -> Site:
+    """Write the site of *dataset* (of these *months*, or of all) into *folder*, over a site that is there.
+
+    Raises ConfigurationError for a month that was not released and for a folder that holds something else,
+    ItemFailure (`unreadable`) for a task whose id is no name of a file, OutsideSystemError when the disk is full.
+    """
+    shown = _months(dataset, months)
+    rows = {task_id: task for month in shown for task_id, task in dataset.of_month(month.month).items()}
+    for task_id in rows:
+        _require_file_name(task_id)
+    # a path would tell of the machine that wrote the site
+    environment = _environment(dataset.name.removeprefix("hub:") if dataset.is_on_hub else Path(dataset.name).name)
+    with disk_errors(f"the site in {folder}"):
+        _make_room(folder)
+        for name in STATIC:
+            (folder / name).write_text(files(__package__).joinpath("static", name).read_text("utf-8"), "utf-8")
+        (folder / DATA).write_text(index_data([dict(task.row) for task in rows.values()]), "utf-8")
+        for name, text in _pages(environment, shown, len(rows)):
+            (folder / name).write_text(text, "utf-8")
+        template = environment.get_template("task.html.j2")
+        for task_id, task in rows.items():
+            (folder / TASKS / f"{task_id}.html").write_text(template.render(task=task_view(task), root=".."), "utf-8")
+        for page in (folder / TASKS).glob("*.html"):
+            if page.stem not in rows:
+                page.unlink()
+    return Site(folder / "index.html", len(rows), len(shown))
+
+
+def _months(dataset: Dataset, months: Sequence[str]) -> list[MonthFacts]:
+    shown = [month for month in dataset.index.months if not months or month.month in months]
+    if missing := sorted(set(months) - {month.month for month in shown}):
+        raise ConfigurationError(
+            f"{', '.join(missing)} was not released to {dataset.name}", remedy="Name months that its card lists"
+        )
+    return shown
+
+
+def _require_file_name(task_id: str) -> None:
+    if not _FILE_NAME.fullmatch(task_id):
+        raise ItemFailure(
+            FailureKind.UNREADABLE,
+            f"{task_id!r} cannot be the name of a page",
+            why="ids of tasks are owner__repo-number",
+            remedy="Find out who made this dataset",
+        )
+
+
+def _make_room(folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()) and not (folder / DATA).exists():
+        raise ConfigurationError(f"{folder} holds something else than a site", remedy="Name an empty folder")
+    (folder / TASKS).mkdir(parents=True, exist_ok=True)
+
+
+def _pages(environment: Environment, months: Sequence[MonthFacts], tasks: int) -> Iterator[tuple[str, str]]:
+    changes = [None, *months]
+    told = list(zip(months, changes, bars([month.tasks for month in months]), strict=False))
+    yield "index.html", environment.get_template("index.html.j2").render(tasks=tasks, months=len(months), root=".")
+    yield "months.html", environment.get_template("months.html.j2").render(months=told[::-1], root=".")
+
+
+def _environment(dataset: str) -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["dataset"] = dataset
+    return environment
+
+
+def index_data(rows: Sequence[dict[str, Any]]) -> str:
+    """*rows* for the index, as a script: a page opened from a folder may read nothing else. No `<` is left in it."""
+    data = {"columns": INDEX_COLUMNS, "rows": [index_row(row) for row in rows]}
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    return f"window.DATA = {text.replace('<', chr(92) + 'u003c')};\n"

@@ -1,0 +1,223 @@
+"""What the pages show, from tasks of the dataset: rows of older months may lack what came later."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from formulacode_dagster.library import TableNotReleasedError, Task
+from formulacode_dagster.models.identity import is_stand_in
+from formulacode_dagster.models.measurement import Arm, Stacks
+from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.releasing.release.index import standing_of
+from formulacode_dagster.releasing.reporting.flames import flames_of
+
+from .plots import interval_plot, quantity_text, samples_plot
+
+if TYPE_CHECKING:
+    import polars as pl
+    from markupsafe import Markup
+
+PROFILED = 10
+"""Workloads of a task whose flame graphs are drawn, which are large."""
+PLOTTED = 40
+"""Workloads of a task whose samples are drawn; the others are told by their figures."""
+VARIANTS = ("statement_minimal", "statement_issue", "statement_hinted")
+GITHUB = "https://github.com"
+
+INDEX_COLUMNS = (
+    "task_id",
+    "repo_name",
+    "classification",
+    "difficulty",
+    "speedup",
+    "low",
+    "high",
+    "month",
+    "merged",
+    "replays",
+    "verified",
+)
+"""What a row of the index holds, in this order."""
+
+
+def index_row(row: dict[str, Any]) -> list[Any]:
+    """One task as the table of all tasks shows it: `INDEX_COLUMNS`."""
+    return [
+        *(row[name] for name in ("task_id", "repo_name", "classification", "difficulty")),
+        *(_rounded(row.get(name)) for name in ("speedup", "speedup_low", "speedup_high")),
+        row["month"],
+        row["pr_merged_at"].date().isoformat(),
+        replays_text(row),
+        bool(row["verified"]),
+    ]
+
+
+def replays_text(row: dict[str, Any]) -> str:
+    """What the replays of a task say together; `not replayed` without any."""
+    verdict = standing_of(row.get("replays") or "[]")
+    return verdict.replace("_", " ") if verdict else "not replayed"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+@dataclass(frozen=True)
+class WorkloadView:
+    """A workload with its pictures."""
+
+    name: str
+    figures: dict[str, Any]
+    unit: str
+    interval: Markup
+    samples: Markup | None
+    medians: str
+    """`20 ms → 10 ms`: of base and oracle; `` without samples."""
+    flames: dict[str, Markup]
+    """By arm and what a call takes, where its time goes; empty for a task that was not profiled."""
+
+
+@dataclass(frozen=True)
+class TestView:
+    """A test that reaches the change."""
+
+    __test__ = False
+
+    name: str
+    fate: str
+    base: str
+    oracle: str
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """All that the page of a task shows."""
+
+    row: dict[str, Any]
+    image: str | None
+    replays: str
+    workloads: tuple[WorkloadView, ...]
+    tests: tuple[TestView, ...]
+    fates: dict[str, int]
+    replayed: tuple[dict[str, Any], ...]
+    variants: dict[str, str]
+    """Other statements of the task, by their columns."""
+    patch: tuple[tuple[str, str], ...]
+    """Lines, each with its kind: `added`, `removed`, `hunk`, `file` or ``."""
+    pull_request: str
+    base_commit: str
+    merge_commit: str
+
+
+def task_view(task: Task) -> TaskView:
+    """What the page of *task* shows."""
+    row: dict[str, Any] = {**dict.fromkeys(TaskRecord.model_fields), **task.row}
+    repository = quote(row["repo_name"])
+    tests = tuple(_test(each) for each in _rows_of(task, "tests"))
+    return TaskView(
+        row=row,
+        image=task.image,
+        replays=replays_text(row),
+        workloads=_workloads(task),
+        tests=tests,
+        fates=dict(Counter(test.fate for test in tests)),
+        replayed=tuple(_rows_of(task, "replays")),
+        variants={name: row[name] for name in VARIANTS if row[name] and row[name] != row["final_md"]},
+        patch=tuple((_kind(line), line) for line in row["patch"].split("\n")),
+        pull_request=f"{GITHUB}/{repository}/{_change_of(row)}",
+        base_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_base_sha'])}",
+        merge_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_merge_commit_sha'])}",
+    )
+
+
+def _change_of(row: Mapping[str, Any]) -> str:
+    """Where GitHub shows the pull request, or the commit that none brought."""
+    number = int(row["pr_number"])
+    return f"commit/{quote(row['pr_merge_commit_sha'])}" if is_stand_in(number) else f"pull/{number}"
+
+
+def _rows_of(task: Task, table: str) -> list[dict[str, Any]]:
+    frame = _table_of(task, table)
+    return [] if frame is None else frame.to_dicts()
+
+
+def _table_of(task: Task, table: str) -> pl.DataFrame | None:
+    """None where the month was released before there was that table."""
+    try:
+        frame: pl.DataFrame = getattr(task, table)
+    except TableNotReleasedError:
+        return None
+    return frame
+
+
+def _workloads(task: Task) -> tuple[WorkloadView, ...]:
+    figures = _rows_of(task, "workloads")
+    if not figures:
+        names, speedups = task.row.get("benchmarks") or [], task.row.get("benchmark_speedups") or []
+        figures = [
+            {"benchmark": name, "speedup": speedup, "low": speedup, "high": speedup}
+            for name, speedup in zip(names, speedups, strict=True)
+        ]
+    span = max((max(each["high"], 1 / each["low"]) for each in figures if each["low"] > 0), default=1.0)
+    samples, profiles = _table_of(task, "samples"), _table_of(task, "profiles")
+    return tuple(
+        _workload(each, span, samples if n < PLOTTED else None, profiles if n < PROFILED else None)
+        for n, each in enumerate(figures)
+    )
+
+
+def _workload(
+    figures: dict[str, Any], span: float, samples: pl.DataFrame | None, profiles: pl.DataFrame | None
+) -> WorkloadView:
+    unit = figures.get("unit", "seconds")
+    taken = _by_arm(samples, figures["benchmark"]) if samples is not None else {}
+    return WorkloadView(
+        name=figures["benchmark"],
+        figures=figures,
+        unit=unit,
+        interval=interval_plot(figures["low"], figures["speedup"], figures["high"], span=span),
+        samples=samples_plot(taken, unit) if taken else None,
+        medians=" → ".join(
+            quantity_text(statistics.median(taken[arm]), unit) for arm in (Arm.BASE, Arm.ORACLE) if arm in taken
+        ),
+        flames={} if profiles is None else _flames(profiles, figures["benchmark"]),
+    )
+
+
+def _flames(profiles: pl.DataFrame, benchmark: str) -> dict[str, Markup]:
+    """The flame graphs of *benchmark* by arm, with the seconds of a call."""
+    from markupsafe import Markup
+
+    rows = profiles.filter(profiles["benchmark"] == benchmark).to_dicts()
+    stacks = {Arm(row["arm"]): Stacks(**{name: row[name] for name in Stacks.model_fields}) for row in rows}
+    return {
+        f"{arm}: {quantity_text(stacks[arm].seconds_per_call, 'seconds')} a call": Markup(svg)  # noqa: S704 - names are escaped there
+        for arm, svg in flames_of(stacks).items()
+    }
+
+
+def _by_arm(samples: pl.DataFrame, benchmark: str) -> dict[Arm, Sequence[float]]:
+    mine = samples.filter(samples["benchmark"] == benchmark)
+    by_arm = {arm: mine.filter(mine["arm"] == arm.value)["value"].to_list() for arm in Arm}
+    return {arm: values for arm, values in by_arm.items() if values}
+
+
+def _test(row: dict[str, Any]) -> TestView:
+    base, oracle = (_outcomes(row[side]) for side in ("base", "oracle"))
+    return TestView(row["name"], row["fate"].replace("_", " "), base, oracle)
+
+
+def _outcomes(runs: Sequence[str]) -> str:
+    """`2 passed, 1 failed`"""
+    return ", ".join(f"{count} {outcome}" for outcome, count in Counter(runs).items())
+
+
+def _kind(line: str) -> str:
+    if line.startswith(("diff --git", "index ", "+++", "---")):
+        return "file"
+    return {"+": "added", "-": "removed", "@": "hunk"}.get(line[:1], "")

@@ -1,0 +1,135 @@
+"""A round of one commit: its suite surveyed in a fresh session, then so many processes, on one core."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+from formulacode_dagster.building.suites.questions import (
+    Asked,
+    Description,
+    NotTimed,
+    ProcessSetting,
+    SurveyedBenchmark,
+    Timed,
+)
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.cores import Cores
+from formulacode_dagster.measuring.measurement.relevance import FAILED, TIMEABLE
+from formulacode_dagster.measuring.measurement.sampling import PADDING_STEPS
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import Metric
+from formulacode_dagster.models.reasons import FailureKind
+
+
+class RoundsPlan(Frozen):
+    """The effort spent on each commit."""
+
+    rounds: int = Field(default=2, ge=1, description="turns that each commit has, between those of the others")
+    processes: int = Field(default=5, ge=1, description="samples of a benchmark in a round, each of a fresh process")
+    seconds_per_sample: float = Field(default=0.1, gt=0, description="seconds of timing in one process, warm-up apart")
+    single_call_seconds: float = Field(
+        default=1.0, gt=0, description="a benchmark whose one call takes longer is called once a process"
+    )
+    max_seconds: float = Field(default=600.0, gt=0, description="seconds after which a round begins no more processes")
+    pattern: str = Field(default="", description="regular expression of the names that are benchmarked; empty: all")
+    seed: int = Field(default=0, description="of the order of commits and of samples")
+
+
+@dataclass(frozen=True)
+class TakenRound:
+    """What a round of one commit came to."""
+
+    descriptions: tuple[Description, ...]
+    samples: dict[str, list[Timed | NotTimed]]
+    """By asv's name with parameters, in the order they were taken."""
+    lost: dict[str, str]
+    """Modules and classes that could not be loaded, and why."""
+    processes: int
+    steal: float
+    others: float
+    """The worst shares of the core's time that the hypervisor, and other processes, took."""
+    machine: str
+    seconds: float
+
+
+def take_round(
+    engine: Engine,
+    image: BuiltImage,
+    suite: SuiteFiles,
+    plan: RoundsPlan,
+    *,
+    limits: ResourceLimits,
+    cores: Cores,
+    generator: random.Random,
+    run_id: str,
+) -> TakenRound:
+    """Samples of every benchmark of *suite* in *image*.
+
+    Raises ItemFailure: `benchmarks_fail` where none runs, `timeout`, and what the session raises.
+    """
+    budget = Budget(plan.max_seconds)
+    with engine.session(image, run_id=run_id) as session:
+        remote = Remote(session, benchmark_dir=image.spec.benchmark_dir, environment=image.spec.run_environment)
+        if suite.files is not None:
+            remote.write(suite.files)
+        survey = remote.survey(lines={}, limit=limits.benchmark_seconds, budget=plan.max_seconds)
+        wanted = [benchmark for benchmark in survey.benchmarks if re.search(plan.pattern, benchmark.name)]
+        described = {
+            each.name: each for each in remote.describe(skip=survey.lost, import_limit=limits.benchmark_seconds)
+        }
+        samples: dict[str, list[Timed | NotTimed]] = {each.name: [] for each in wanted}
+        for each in wanted:
+            if each.outcome not in TIMEABLE:
+                samples[each.name].append(NotTimed(kind=each.outcome, message=each.message))
+        timed = [each for each in wanted if each.outcome in TIMEABLE]
+        if not timed:
+            raise _nothing_runs(wanted, survey.lost)
+        conditions, processes = [], 0
+        with cores.reserved(remote.idlest_core) as core:
+            while processes < plan.processes and (not processes or budget.left):
+                order = generator.sample(timed, len(timed))
+                setting = ProcessSetting(
+                    hash_seed=generator.randrange(1, 2**32), padding=generator.randrange(PADDING_STEPS), core=core
+                )
+                asked = [Asked(each, each.isolate, _is_single_call(each, plan)) for each in order]
+                answer = remote.time(asked, seconds=plan.seconds_per_sample, setting=setting)
+                processes += 1
+                conditions += [answer.conditions] if answer.conditions else []
+                for each, sample in zip(order, answer.samples, strict=True):
+                    samples[each.name].append(sample)
+    return TakenRound(
+        descriptions=tuple(
+            described[name] for name in sorted({each.name.partition("(")[0] for each in wanted}) if name in described
+        ),
+        samples=samples,
+        lost=survey.lost,
+        processes=processes,
+        steal=max((each.steal for each in conditions), default=0.0),
+        others=max((each.others for each in conditions), default=0.0),
+        machine=conditions[-1].machine if conditions else "",
+        seconds=round(budget.spent, 1),
+    )
+
+
+def _is_single_call(benchmark: SurveyedBenchmark, plan: RoundsPlan) -> bool:
+    return benchmark.metric is not Metric.TIME or benchmark.seconds > plan.single_call_seconds
+
+
+def _nothing_runs(wanted: Sequence[SurveyedBenchmark], lost: Iterable[str]) -> ItemFailure:
+    failed = [each for each in wanted if each.outcome in FAILED]
+    return ItemFailure(
+        FailureKind.BENCHMARKS_FAIL,
+        f"none of {len(wanted)} benchmarks runs",
+        why=f"{failed[0].name} ends as {failed[0].outcome}" if failed else f"not loaded: {', '.join(lost) or 'none'}",
+        log_tail="\n".join(f"{each.name} {each.outcome}: {each.message}" for each in failed[:5]),
+    )

@@ -1,0 +1,156 @@
+"""Running a repository's own tests before and after a change, in fresh sessions of the task's image."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from formulacode_dagster.building.engines.protocol import Completed, Engine, Session
+from formulacode_dagster.building.suites.patching import apply_patch, build_oracle
+from formulacode_dagster.models.correctness import Correctness, Fate, Mutant, ReachingTest
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+
+from .mutants import try_mutants
+from .patch_lines import PatchLines, patch_lines
+from .runs import TestRun, TestRunner
+from .verdict import RUNS, are_weak, compared, coverage, holding, names_of, reaching
+
+T = TypeVar("T")
+
+HASH_SEEDS = tuple(range(1, RUNS + 1))
+"""Of each run, the same on both sides: what an order of sets moves, it moves alike."""
+MOST_AT_ONCE = 2
+"""Sides that are built and run side by side, all tasks of this process together."""
+
+_places = threading.BoundedSemaphore(MOST_AT_ONCE)
+
+
+def compare_tests(
+    engine: Engine,
+    image: BuiltImage,
+    *,
+    patch: bytes,
+    limits: ResourceLimits,
+    run_id: str,
+    hidden: Sequence[str],
+) -> Correctness:
+    """Run the tests of *image*'s repository that reach what *patch* changes, three times a side.
+
+    The base has the tests of the patch, and its own code. The first run of a side also tells which tests reach the
+    change, but for what runs compiled: of Python, *hidden* names that. Every run has a session and a hash seed of its
+    own. Raises ItemFailure: `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
+    """
+    started = time.monotonic()
+    changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir, hidden=hidden)
+    sides = [_Side(engine, image, limits, run_id, patch, changed, is_oracle=is_oracle) for is_oracle in (False, True)]
+    with ExitStack() as stack:
+        stacks = [stack.enter_context(ExitStack()) for _ in sides]
+        begun = _side_by_side([partial(side.begin, own) for side, own in zip(sides, stacks, strict=True)])
+        first = [run for _, run in begun]
+        names = reaching(changed, *first)
+        again = _side_by_side(
+            [partial(side.go_on, sessions, names) for side, (sessions, _) in zip(sides, begun, strict=True)]
+        )
+        tests = compared(names, *([run, *others] for run, others in zip(first, again, strict=True)))
+        mutants = sides[1].try_mutants(begun[1][0][-1], first[1], tests)
+    lines, covered = coverage(*first)
+    return Correctness(
+        month=image.month,
+        repository_id=image.repository_id,
+        number=image.number,
+        image_digest=image.digest,
+        pytest=first[0].pytest,
+        hash_seeds=HASH_SEEDS,
+        executed=len(first[0].tests.keys() | first[1].tests.keys()),
+        left_out=max(run.left_out for run in first),
+        no_time=any(run.no_time for run in first),
+        tests=tests,
+        pass_to_pass=names_of(tests, Fate.PASS_TO_PASS),
+        fail_to_pass=names_of(tests, Fate.FAIL_TO_PASS),
+        flaky=names_of(tests, Fate.FLAKY),
+        broken=names_of(tests, Fate.BROKEN),
+        not_begun=names_of(tests, Fate.NOT_BEGUN),
+        changed_lines=lines,
+        covered_lines=covered,
+        untraceable=changed.untraceable,
+        mutants=mutants,
+        weak_tests=are_weak(tests, mutants, changed=lines, covered=covered, untraceable=changed.untraceable),
+        problem=_problem(first),
+        seconds=round(time.monotonic() - started, 2),
+    )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The base, or the author's patch."""
+
+    engine: Engine
+    image: BuiltImage
+    limits: ResourceLimits
+    run_id: str
+    patch: bytes
+    changed: PatchLines
+    is_oracle: bool
+
+    def begin(self, stack: ExitStack) -> tuple[list[Session], TestRun]:
+        """Open a session for each run until *stack* is left, and run all tests there is time for in the first."""
+        with _places:
+            first, *others = self._open(stack)
+            watched = self.changed.oracle if self.is_oracle else self.changed.base
+            runner = TestRunner(first, self.image.spec)
+            return others, runner.run(hash_seed=HASH_SEEDS[0], words=self.changed.words, watched=watched)
+
+    def go_on(self, sessions: Sequence[Session], names: Sequence[str]) -> list[TestRun]:
+        """Run the tests *names* once in each of *sessions*; without any there is nothing to run."""
+        if not names:
+            return [TestRun() for _ in sessions]
+        with _places:
+            return [
+                TestRunner(session, self.image.spec).run(hash_seed=seed, named=names)
+                for session, seed in zip(sessions, HASH_SEEDS[1:], strict=True)
+            ]
+
+    def try_mutants(self, session: Session, first: TestRun, tests: Sequence[ReachingTest]) -> tuple[Mutant, ...]:
+        """Which mistakes in the patch *tests* notice, in a *session* of the patch that nothing else needs any more."""
+        with _places:
+            runner = TestRunner(session, self.image.spec)
+            return try_mutants(partial(runner.kills, hash_seed=HASH_SEEDS[-1]), first, holding(tests))
+
+    def _open(self, stack: ExitStack) -> list[Session]:
+        first = stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
+        if self.is_oracle:
+            apply_patch(first, self.patch)
+            build_oracle(partial(self._build, first), self._build_base)
+        elif self.changed.tests:
+            apply_patch(first, self.patch, only=self.changed.tests)
+        # what was built is copied rather than built again: a compiled package takes minutes
+        copies = [self.engine.session(self.image, run_id=self.run_id, like=first) for _ in HASH_SEEDS[1:]]
+        return [first, *map(stack.enter_context, copies)]
+
+    def _build(self, session: Session) -> Completed:
+        return session.reinstall(timeout=self.limits.build_seconds)
+
+    def _build_base(self) -> Completed:
+        with self.engine.session(self.image, run_id=self.run_id) as session:
+            return self._build(session)
+
+
+def _side_by_side(works: Sequence[Callable[[], T]]) -> list[T]:
+    """What each of *works* returns; the first error is raised when all have ended."""
+    with ThreadPoolExecutor(len(works)) as threads:
+        futures = [threads.submit(work) for work in works]
+    return [future.result() for future in futures]
+
+
+def _problem(runs: Sequence[TestRun]) -> str:
+    """Why no test could be run, where none was."""
+    if any(run.tests for run in runs):
+        return ""
+    reasons = [f"{name}: {message}" for run in runs for name, message in run.uncollected.items()]
+    return reasons[0] if reasons else "the repository has no tests"

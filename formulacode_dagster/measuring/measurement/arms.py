@@ -1,0 +1,138 @@
+"""The arms of a task: a session each, at its code, built, and built again where the unit of chance is the build."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import PurePosixPath
+
+from formulacode_dagster.building.engines.protocol import Completed, Engine, Session
+from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+from formulacode_dagster.building.suites.patching import apply_patch, build_base, build_oracle
+from formulacode_dagster.building.suites.questions import KeptBuild
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import Arm
+
+from .changed_code import changes_build
+from .log import Log
+from .patch import FileChange, is_only_python
+
+ALIGNMENT = 16
+CODE_STEPS, DATA_STEPS = 1024, 64
+"""Paddings go up to some pages of code, and as many bytes of data as decide what shares a cache line."""
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The sessions of one task, and the harness in each."""
+
+    engine: Engine
+    image: BuiltImage
+    run_id: str
+    limits: ResourceLimits
+    log: Log
+    stack: ExitStack
+    """Closes the sessions."""
+    sessions: dict[Arm, Session] = field(default_factory=dict)
+    remotes: dict[Arm, Remote] = field(default_factory=dict)
+    linkers: dict[Arm, str] = field(default_factory=dict)
+    """Where an arm's last build was linked, and what is needed to link it again."""
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, engine: Engine, image: BuiltImage, *, run_id: str, limits: ResourceLimits, log: Log
+    ) -> Iterator[Arms]:
+        """Arms of *image* for `prepare`, whose sessions are gone afterwards."""
+        with ExitStack() as stack:
+            yield cls(engine, image, run_id, limits, log, stack)
+
+    def prepare(self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles) -> dict[Arm, dict[str, bytes]]:
+        """Open each arm at its code, built, and lay *suite* over it; returns the changed Python files before and after.
+
+        The suite comes after the build: nothing of it gets into the package, whatever was chosen when it was built.
+        Where only Python changes, the control is a copy of the base as it was built, which building it again gives.
+        Raises ItemFailure: `oracle_does_not_apply`, and as `build_oracle`.
+        """
+        python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
+        control_is_copy = is_only_python(files)
+        for arm in Arm:
+            if arm is not Arm.CONTROL or not control_is_copy:
+                self._start(arm)
+        self.log("applying the author's patch")
+        base, oracle = self.remotes[Arm.BASE], self.remotes[Arm.ORACLE]
+        sources = {Arm.BASE: base.read(change.base_path for change in python if change.base_path)}
+        apply_patch(self.sessions[Arm.ORACLE], patch)
+        sources[Arm.ORACLE] = oracle.read(change.oracle_path for change in python if change.oracle_path)
+        # of the same sources another `setup.py` may make other objects, and those are linked again
+        if is_linked := not control_is_copy or changes_build(files):
+            self.linkers.update((arm, remote.linkers(code=0, data=0)) for arm, remote in self.remotes.items())
+        # a compiler uses the cores that there are, and its time is limited
+        built = {} if is_linked else self._built_at_once()
+        for arm in self.remotes:
+            # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
+            self.log(f"rebuilding the {arm}")
+            self._rebuild(arm, built.get(arm))
+        if control_is_copy:
+            self._start(Arm.CONTROL, like=self.sessions[Arm.BASE])
+        if suite.files is not None:
+            for remote in self.remotes.values():
+                remote.write(suite.files)
+        return sources
+
+    def objects(self) -> dict[Arm, str]:
+        """A hash over the shared objects of each arm's package as it is installed; empty without any."""
+        return {arm: remote.keep_build().objects for arm, remote in self.remotes.items()}
+
+    def build_anew(self, arm: Arm, generator: random.Random) -> KeptBuild:
+        """A build of *arm* with a layout of its own: code and data moved by what the linker puts before them.
+
+        What is built already is linked again, where that gives the very objects that were built; else all is built.
+        Raises ItemFailure as `build_oracle`.
+        """
+        code, data = ALIGNMENT * generator.randrange(CODE_STEPS), ALIGNMENT * generator.randrange(DATA_STEPS)
+        remote = self.remotes[arm]
+        if linkers := self.linkers.get(arm):
+            if again := remote.relink(linkers, code=code, data=data):
+                return again
+            self.log.keep(f"the {arm} cannot be linked again by itself")
+        self.linkers[arm] = remote.linkers(code=code, data=data)
+        self._rebuild(arm)
+        return remote.keep_build()
+
+    def _start(self, arm: Arm, like: Session | None = None) -> None:
+        session = self.stack.enter_context(self.engine.session(self.image, run_id=self.run_id, like=like))
+        self.sessions[arm] = session
+        self.remotes[arm] = Remote(
+            session, benchmark_dir=self.image.spec.benchmark_dir, environment=self.image.spec.run_environment
+        )
+
+    def _built_at_once(self) -> dict[Arm, Completed]:
+        with ThreadPoolExecutor(len(self.remotes)) as pool:
+            return dict(zip(self.remotes, pool.map(self._build, self.remotes), strict=True))
+
+    def _rebuild(self, arm: Arm, built: Completed | None = None) -> None:
+        """Build *arm*, which was *built* once already; again where that failed."""
+        first = [] if built is None else [built]
+
+        def build() -> Completed:
+            return first.pop() if first else self._build(arm)
+
+        if arm is Arm.ORACLE:
+            build_oracle(build, partial(self._build, Arm.BASE))
+        else:
+            build_base(build)
+
+    def _build(self, arm: Arm) -> Completed:
+        # the compiler looks there for its linker first
+        environment = {"COMPILER_PATH": self.linkers[arm]} if self.linkers.get(arm) else {}
+        with self.remotes[arm].restored():
+            built = self.sessions[arm].reinstall(timeout=self.limits.build_seconds, environment=environment)
+        self.log.keep(f"{arm}: {'rebuilt' if built.ok else 'not built'} in {built.seconds:.1f} s; {describe(built)}")
+        return built

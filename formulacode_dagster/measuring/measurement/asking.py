@@ -1,0 +1,53 @@
+"""A model that is asked from a thread, while the event loop that it lives in goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+
+from formulacode_dagster.measuring.workloads.written import Draft
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.operating.cancellation.stopping import stop_request
+from formulacode_dagster.operating.runner.work import Outcome, R
+from formulacode_dagster.selection.statements.judging import Model
+
+WriterInUse = Callable[[Cost, Callable[[Cost], Cost]], AbstractAsyncContextManager[Model | None]]
+"""Opens the model that writes benchmarks, if one is set, with what was spent, and where to book what it spends."""
+
+
+@dataclass
+class AskedFromThread:
+    """The writer of the benchmarks of one pull request, and what its drafts cost."""
+
+    model: Model
+    loop: asyncio.AbstractEventLoop
+    cost: Cost = Cost()
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self.model.name
+
+    def draft(self, instructions: str, material: str) -> Draft:
+        """What it writes; raises as `LanguageModel.ask` does, and Stopped at once, however long the model thinks."""
+        asked = self.model.answer(instructions, material, Draft)
+        answer = asyncio.run_coroutine_threadsafe(asked, self.loop)
+        with stop_request().ending(answer.cancel):
+            draft, cost = answer.result()
+        self.cost += cost
+        return draft
+
+
+def with_cost(asked: AskedFromThread, work: Callable[[], Outcome[R]]) -> Outcome[R]:
+    """What *work* comes to, with what was *asked* on the way in its cost, however it ends. Raises as *work* does."""
+    try:
+        outcome = work()
+    except Rejection as rejection:
+        outcome = Outcome(log=rejection.log, rejection=rejection)
+    except ItemFailure as failure:
+        failure.cost += asked.cost
+        raise
+    return replace(outcome, cost=outcome.cost + asked.cost)

@@ -1,0 +1,149 @@
+"""Which lines a patch changes, and what of it cannot be seen to run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from formulacode_dagster.building.suites.compiled import is_compiled_source
+
+from .changed_lines import Source, changed_lines
+from .patch import FileChange
+
+BUILD_FILES = frozenset({"setup.py", "meson.build", "CMakeLists.txt", "Cargo.toml", "build.rs"})
+"""Files that may change compiled code without touching its source."""
+DECLARING_FILES = frozenset(
+    {
+        *("pyproject.toml", "setup.cfg", "site.cfg", "build.py", "hatch_build.py", "meson.options"),
+        *("meson_options.txt", "CMakePresets.json", "Makefile", "makefile", "GNUmakefile", "SConstruct", "Cargo.lock"),
+    }
+)
+"""Files that may do so, too, and mostly say something else: alone they are no change of code."""
+BESIDE_THE_PACKAGE = frozenset({"test", "tests", "testing", "testsuite", "doc", "docs", "examples"})
+SHORTEST_NAME = 5
+"""Shorter names say too little: `get`, `run`, `main` are in every suite."""
+_DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|cpdef[\w\s\[\],.*]*?)\s+(\w+)\s*[(:]", re.MULTILINE)
+
+Lines = Mapping[str, frozenset[int]]
+"""Numbers of lines by path below the repository."""
+
+
+@dataclass(frozen=True)
+class ChangedCode:
+    """What must be executed for the patch to matter."""
+
+    base: Lines
+    oracle: Lines
+    untraceable: tuple[str, ...]
+    """Changed files, or parts of them, whose execution Python cannot trace."""
+    compiled: tuple[FileChange, ...] = ()
+    """Those files among them that are compiled."""
+    names: frozenset[str] = frozenset()
+    """Names a benchmark of the change would use: changed functions, their classes, and what is public beside them."""
+    hidden: tuple[str, ...] = ()
+    """What runs compiled, whoever executes it: the files in `compiled`, and functions that a decorator compiles."""
+
+
+def changed_code(
+    files: Sequence[FileChange],
+    *,
+    base: Mapping[str, bytes],
+    oracle: Mapping[str, bytes],
+    benchmark_dir: str,
+    extensions: Iterable[str] = (),
+) -> ChangedCode:
+    """Find the lines that *files* change in meaning; comments, docstrings and formatting are no change.
+
+    *base* and *oracle* hold the content of the changed Python files on either side, by path. The suite itself is left
+    out: that a benchmark runs itself says nothing; of tests and documentation, only what is executed counts, which a
+    suite may import. *extensions* are the compiled modules that the suite loads: a Python
+    file that was compiled into one of them cannot be traced. A build file counts only when nothing else changed.
+    """
+    changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]] = ({}, {})
+    compiled: list[FileChange] = []
+    jitted: list[str] = []
+    others: list[str] = []
+    build_files: list[str] = []
+    for change in files:
+        path = PurePosixPath(change.path)
+        if path.is_relative_to(benchmark_dir):
+            continue
+        if path.name in BUILD_FILES or path.suffix == ".cmake":
+            build_files.append(change.path)
+        elif _is_compiled(path, extensions):
+            compiled += [] if _is_beside_the_package(path) else [change]
+        elif path.suffix == ".py":
+            functions, unread = _compare(change, base, oracle, changed)
+            if not _is_beside_the_package(path):
+                jitted += functions
+                others += unread
+    hidden = [*(change.path for change in compiled), *jitted]
+    untraceable = [*hidden, *others]
+    if not any(changed) and not untraceable:
+        untraceable = build_files
+    names = {name for change in files for name in _names(change, base, oracle, benchmark_dir)}
+    return ChangedCode(*changed, tuple(untraceable), tuple(compiled), frozenset(names), tuple(hidden))
+
+
+def changes_build(files: Iterable[FileChange]) -> bool:
+    """Whether one of *files* may have the same sources compiled otherwise: only the shared objects tell if it does."""
+    paths = [PurePosixPath(path) for change in files for path in (change.base_path, change.oracle_path) if path]
+    return any(path.name in BUILD_FILES | DECLARING_FILES or path.suffix in {".cmake", ".mk"} for path in paths)
+
+
+def _is_beside_the_package(path: PurePosixPath) -> bool:
+    return not BESIDE_THE_PACKAGE.isdisjoint(path.parts) or path.name.startswith("test_") or path.name == "conftest.py"
+
+
+def _is_compiled(path: PurePosixPath, extensions: Iterable[str]) -> bool:
+    """Whether *path* is a compiled source, or Python that was compiled."""
+    if is_compiled_source(path):
+        return True
+    if path.suffix != ".py":
+        return False
+    dotted = ".".join(path.with_suffix("").parts)
+    return any(dotted == name or dotted.endswith(f".{name}") for name in extensions)
+
+
+def _compare(
+    change: FileChange,
+    base: Mapping[str, bytes],
+    oracle: Mapping[str, bytes],
+    changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]],
+) -> tuple[list[str], list[str]]:
+    """Add what *change* alters in one Python file to *changed* (base, oracle).
+
+    Returned is what of it cannot be traced: functions that a decorator compiles, and what else.
+    """
+    functions: dict[str, None] = {}
+    unread = False
+    try:
+        before = Source(base.get(change.base_path or "", b""))
+        after = Source(oracle.get(change.oracle_path or "", b""))
+        for source, other, path, lines, side in (
+            (before, after, change.base_path, change.base_lines, changed[0]),
+            (after, before, change.oracle_path, change.oracle_lines, changed[1]),
+        ):
+            found = changed_lines(source, other, lines)
+            if path is not None and found.lines:
+                side[path] = found.lines
+            functions |= {f"{path}:{name}": None for name in found.compiled}
+            unread = unread or found.unread
+    except (SyntaxError, ValueError):
+        return [], [change.path]
+    return [*functions], [f"{change.path}: module level"] if unread else []
+
+
+def _names(
+    change: FileChange, base: Mapping[str, bytes], oracle: Mapping[str, bytes], benchmark_dir: str
+) -> Iterator[str]:
+    """Names of functions and classes of a changed file that a benchmark could use, tests and the suite left out."""
+    path = PurePosixPath(change.path)
+    if path.is_relative_to(benchmark_dir) or _is_beside_the_package(path):
+        return
+    content = oracle.get(change.oracle_path or "") or base.get(change.base_path or "") or b""
+    for match in _DEFINITION.finditer(content.decode("utf-8", "replace")):
+        if len(match[1]) >= SHORTEST_NAME and not match[1].startswith("_"):
+            yield match[1]

@@ -1,0 +1,259 @@
+"""Finding the suite, and in it the benchmarks, that tell something about a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+
+from formulacode_dagster.building.engines.machines import Turn
+from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
+from formulacode_dagster.building.suites.questions import Survey
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.measuring.workloads.documents import Shown
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+
+from .budget import Budget
+from .changed_code import ChangedCode, changed_code
+from .compiled_lines import CompiledLines
+from .failures import nothing_timed
+from .log import Log
+from .patch import FileChange, is_only_python
+from .plan import SamplingPlan
+from .relevance import (
+    NOTHING_LEFT_OUT,
+    Candidate,
+    LeftOut,
+    comparable,
+    completed,
+    disagreeing,
+    renewed,
+    select,
+    with_surveys,
+)
+from .same_modules import still_ruled_out
+from .surveyed import Surveyed
+
+TRIES = 2
+"""Of running a benchmark once on an arm."""
+TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UNKNOWN})
+"""Failures that another suite may spare a task."""
+UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
+"""Failures that another attempt may spare a task; where none follows, another suite may."""
+NOTHING_FOUND = "the repository has no suite, and nothing else that was found executes the change"
+NOTHING_ELSE = "nothing else that was found executes the change"
+
+LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
+"""Gives suites of later commits for the names of what a patch changes."""
+ShownAtBase = Callable[[Collection[str]], Shown]
+"""Gives documents and benchmark scripts of the base for the names of what a patch changes."""
+OtherSuites = Callable[[ChangedCode], Iterable[SuiteFiles]]
+"""Gives suites beside the first for what a patch changes."""
+
+
+def no_later_suites(_names: Collection[str]) -> Iterable[SuiteFiles]:
+    """None: the suite at hand has to do."""
+    return ()
+
+
+def nothing_shown(_names: Collection[str]) -> Shown:
+    """None: code alone is looked at."""
+    return Shown()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is timed."""
+
+    suite: SuiteFiles
+    candidates: list[Candidate]
+    failures: list[BenchmarkFailure]
+    changed: ChangedCode
+    left_out: LeftOut = NOTHING_LEFT_OUT
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Finds the suite, and in it the benchmarks, that tell something about the change."""
+
+    remotes: Mapping[Arm, Remote]
+    files: Sequence[FileChange]
+    sources: Mapping[Arm, Mapping[str, bytes]]
+    compiled: CompiledLines
+    surveyed: Surveyed
+    benchmark_dir: str
+    limits: ResourceLimits
+    plan: SamplingPlan
+    budget: Budget
+    log: Log
+    extensions: set[str] = field(default_factory=set)
+    """Compiled modules that suites have loaded: Python may have been compiled into one, which a line does not tell."""
+    tried: list[tuple[SuiteFiles, list[Candidate]]] = field(default_factory=list)
+    """What was surveyed of suites that tell nothing about the change."""
+    turn: Turn = nullcontext
+    """Holds off what others would time, while benchmarks are run to choose among them, or others are looked for."""
+
+    def choose(self, suite: SuiteFiles, others: OtherSuites) -> Choice:
+        """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
+
+        Raises what the first suite ended with when no later one does better; Rejection (`no_relevant_workload`) where
+        there is no first, and nothing else does. A survey without time to end ends the search where another attempt
+        can go on; else the next is tried, and that failure is raised in the end.
+        """
+        unfinished: ItemFailure | None = None
+        ended: Rejection | ItemFailure = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, NOTHING_FOUND)
+        try:
+            if suite is not NO_SUITE:
+                return self._select(suite)
+        except (Rejection, ItemFailure) as end:
+            if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
+                if not self._is_given_up(end):
+                    raise
+                unfinished = end
+            ended = end
+        self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
+        self._restore(suite)
+        for other in self.budget.paused_between(others(self._changed(sorted(self.extensions))), self.turn):
+            if suite.sha256 == other.sha256:
+                self.log(f"the suite of the {other.name} is the same")
+                continue
+            self.log(f"trying the suite of the {other.name}")
+            known = self._known(other)
+            for arm in Arm:
+                self.remotes[arm].write(other.files or {})
+            try:
+                return self._select(other, known)
+            except (Rejection, ItemFailure) as end:
+                if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
+                    if not self._is_given_up(end):
+                        raise
+                    unfinished = unfinished or end
+                self.log(f"the suite of the {other.name} tells nothing about the change: {end}")
+            self._restore(other)
+        raise ended if unfinished is None else _with_the_rest(unfinished, ended)
+
+    def _known(self, suite: SuiteFiles) -> frozenset[str]:
+        """Benchmarks of *suite* that another was seen to have, and that do not execute the change."""
+        files = suite.files or {}
+        known: set[str] = set()
+        for before, candidates in self.tried:
+            was = self.remotes[Arm.BASE].read(files) if before.files is None else before.files
+            known |= still_ruled_out(candidates, was, files, benchmark_dir=self.benchmark_dir)
+        return frozenset(known)
+
+    def _is_given_up(self, end: ItemFailure) -> bool:
+        return end.kind in UNFINISHED and not self.surveyed.goes_on
+
+    def _restore(self, suite: SuiteFiles) -> None:
+        """Take out what tells nothing: the next is looked for, and laid, where nothing of it is left."""
+        if suite.files is not None:
+            for remote in self.remotes.values():
+                remote.restore()
+
+    def _survey_whole(self, ruled_out: frozenset[str]) -> list[Survey]:
+        """Every benchmark once on the base and with the patch: at the same time, where each has a core."""
+        arms, is_only_core = (Arm.BASE, Arm.ORACLE), self.remotes[Arm.BASE].core_count == 1
+        surveys: list[Survey] = []
+        for group in [(arm,) for arm in arms] if is_only_core else [arms]:
+            self.log(f"running every benchmark once on the {' and the '.join(group)}")
+            with self.budget.paused_at_first(self.turn()), ThreadPoolExecutor(len(group)) as pool:
+                ask = partial(self._ask, seconds=self._survey_seconds(), ruled_out=ruled_out)
+                surveys += pool.map(ask, group)
+        return surveys
+
+    def _survey(self, arm: Arm, only: Sequence[str], *, is_traced: bool = True) -> Survey:
+        self.log(f"running {len(only)} benchmarks once on the {arm}")
+        with self.budget.paused_at_first(self.turn()):
+            return self._ask(arm, seconds=self._survey_seconds(), only=only, is_traced=is_traced)
+
+    def _survey_seconds(self) -> float:
+        return self.budget.for_survey(self.plan.max_survey_seconds)
+
+    def _ask(
+        self,
+        arm: Arm,
+        *,
+        seconds: float,
+        only: Sequence[str] | None = None,
+        ruled_out: frozenset[str] = frozenset(),
+        is_traced: bool = True,
+    ) -> Survey:
+        changed = self._changed(())
+        lines = changed.oracle if arm is Arm.ORACLE else changed.base
+        return self.remotes[arm].survey(
+            lines=lines if is_traced else {},
+            limit=float(self.limits.benchmark_seconds),
+            budget=seconds,
+            only=only,
+            names=changed.names,
+            ruled_out=ruled_out,
+        )
+
+    def _changed(self, extensions: Sequence[str]) -> ChangedCode:
+        return changed_code(
+            self.files,
+            base=self.sources[Arm.BASE],
+            oracle=self.sources[Arm.ORACLE],
+            benchmark_dir=self.benchmark_dir,
+            extensions=extensions,
+        )
+
+    def _select(self, suite: SuiteFiles, known: frozenset[str] = frozenset()) -> Choice:
+        if ruled_out := self.surveyed.ruled_out(suite) | known:
+            self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
+        base, oracle = self._survey_whole(ruled_out)
+        if doubtful := disagreeing(base, oracle):
+            # what fails once on one of them may be a hiccup of the machine: nobody is blamed for that
+            base = renewed(base, self._survey(Arm.BASE, doubtful))
+            oracle = renewed(oracle, self._survey(Arm.ORACLE, doubtful))
+        if base.uninstalled:
+            self.log(f"last on the import path, though not installed: {', '.join(base.uninstalled)}")
+        self.extensions.update(base.extensions)
+        changed = self._changed(base.extensions)
+        lines = {arm: sum(map(len, at.values())) for arm, at in (("base", changed.base), ("oracle", changed.oracle))}
+        self.log.keep(f"changed lines: {lines['base']} on the base, {lines['oracle']} with the patch")
+        if changed.untraceable:
+            self.log(f"Python cannot trace: {', '.join(changed.untraceable)}")
+        candidates, failures = comparable(base, oracle, changed)
+        candidates = self.compiled.settle(candidates, changed, suite)
+        self.surveyed.add(suite, candidates)
+        self.tried.append((suite, candidates))
+        selected = self._asked_of_state(select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed))
+        left_out = LeftOut.of(candidates, selected)
+        self.log("; ".join(filter(None, [f"{len(selected)} of {len(candidates)} benchmarks are timed", str(left_out)])))
+        ready = selected
+        if is_only_python(self.files):
+            ready = [candidate.with_copied_control() for candidate in selected]
+        for _ in range(TRIES):
+            missing = {arm: [candidate.name for candidate in ready if not candidate.runs_on(arm)] for arm in Arm}
+            surveys = {arm: self._survey(arm, names) for arm, names in missing.items() if names}
+            ready = [with_surveys(candidate, surveys) for candidate in ready]
+        ready, stopped = completed(ready)
+        if not ready:
+            raise nothing_timed(stopped)
+        return Choice(suite, ready, [*failures, *stopped], changed, left_out)
+
+    def _asked_of_state(self, selected: list[Candidate]) -> list[Candidate]:
+        """*selected*, all of which have told whether calls depend on state: surveys ask what executes traced lines."""
+        names, changed = [candidate.name for candidate in selected if not candidate.executed], self._changed(())
+        if not names or not (changed.base or changed.oracle):
+            return selected
+        surveys = {arm: self._survey(arm, names, is_traced=False) for arm in (Arm.BASE, Arm.ORACLE)}
+        return [with_surveys(candidate, surveys) for candidate in selected]
+
+
+def _with_the_rest(unfinished: ItemFailure, first: Rejection | ItemFailure) -> ItemFailure:
+    """*unfinished*, and that nothing else was found; what the *first* suite ended with, where that is another."""
+    rest = NOTHING_ELSE if first is unfinished else f"{NOTHING_ELSE}: {first}"
+    return ItemFailure(
+        unfinished.kind,
+        f"{unfinished.what}; {rest}",
+        why=unfinished.why,
+        remedy="FC_MEASURE_SECONDS is the time for one attempt: with more it is tried again",
+        log_tail=unfinished.log_tail,
+    )

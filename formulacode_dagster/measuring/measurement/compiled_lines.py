@@ -1,0 +1,185 @@
+"""Which benchmarks execute what a patch changes of compiled code, seen in builds whose lines are counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Self
+
+from formulacode_dagster.building.engines.machines import Turn
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+from formulacode_dagster.building.suites.patching import apply_patch
+from formulacode_dagster.building.suites.questions import Coverage, Survey
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import Arm
+
+from .budget import Budget
+from .changed_code import ChangedCode, Lines
+from .patch import FileChange
+from .plan import SamplingPlan
+from .relevance import NO_TIME, Candidate
+
+RUST = "*.rs"
+ANY_UNIT = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.[fF]*")
+UNITS = frozenset({".c", ".cc", ".cpp", ".cxx", ".pyx", ".py", ".f", ".for", ".f90", ".f95", ".f03"})
+"""Sources that are compiled by themselves; others are part of any that includes them."""
+_PLAIN = re.compile(r"[\w.+-]+")
+
+
+@dataclass
+class CompiledLines:
+    """Builds of base and oracle beside those that are timed, made when they are first asked; gone with the context."""
+
+    engine: Engine
+    image: BuiltImage
+    run_id: str
+    patch: bytes
+    limits: ResourceLimits
+    plan: SamplingPlan
+    budget: Budget
+    log: Callable[[str], None]
+    turn: Turn = nullcontext
+    """Of who builds on the machine."""
+    choosing: Turn = nullcontext
+    """Of who runs benchmarks there to choose among them."""
+    _builds: dict[Arm, tuple[Remote, Coverage | None]] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.close()
+
+    def settle(self, candidates: Sequence[Candidate], changed: ChangedCode, suite: SuiteFiles) -> list[Candidate]:
+        """*candidates*, told of those undecided whether they execute what *changed* of compiled code.
+
+        They stay unknown where the build fails, is neither gcc's nor rustc's, or holds none of the changed lines; and
+        where there is no time to run them, which another attempt may have. What does not execute the change was decided
+        before, and is not run.
+        """
+        names = [candidate.name for candidate in candidates if candidate.executes_change is None]
+        if not changed.compiled or not names:
+            return list(candidates)
+        surveys: list[Survey] = []
+        hit: set[str] = set()
+        counted: set[str] = set()
+        for arm, paths in (
+            (Arm.BASE, {change.base_path: change for change in changed.compiled}),
+            (Arm.ORACLE, {change.oracle_path: change for change in changed.compiled}),
+        ):
+            survey = self._survey(arm, paths, suite, [name for name in names if name not in hit], changed.names)
+            if survey is not None:
+                surveys.append(survey)
+                hit |= {run.name for run in survey.benchmarks if run.lines}
+                counted |= {paths[path].path for path in survey.seen if path in paths}
+        hidden = [part for part in changed.untraceable if part not in counted]
+        why = f"a build with coverage does not tell of {', '.join(hidden)}" if hidden else ""
+        told = _Told(surveys, why, tells=bool(counted), is_all=not (changed.base or changed.oracle))
+        return [told.of(candidate) for candidate in candidates]
+
+    def _survey(
+        self,
+        arm: Arm,
+        changes: dict[str | None, FileChange],
+        suite: SuiteFiles,
+        only: Sequence[str],
+        names: Collection[str],
+    ) -> Survey | None:
+        lines = {
+            path: change.base_lines if arm is Arm.BASE else change.oracle_lines
+            for path, change in changes.items()
+            if path is not None
+        }
+        if not only or not any(lines.values()):
+            return None
+        try:
+            remote, coverage = self._build(arm, lines)
+            if coverage is None:
+                return None
+            if suite.files is not None:
+                remote.write(suite.files)
+            self.log(f"running {len(only)} benchmarks once on the {arm} with coverage")
+            with self.budget.paused_at_first(self.choosing()):
+                survey = remote.survey(
+                    lines={},
+                    limit=float(self.limits.benchmark_seconds),
+                    budget=self.budget.for_survey(self.plan.max_survey_seconds),
+                    only=only,
+                    names=names,
+                    coverage=coverage,
+                    compiled=lines,
+                )
+        except ItemFailure as failure:
+            self.log(f"coverage of the {arm} cannot be told: {failure}")
+            return None
+        self.log(f"coverage of the {arm} tells of {', '.join(survey.seen) or 'no changed file'}")
+        if left := sum(run.outcome == "untraced" for run in survey.benchmarks):
+            self.log(f"no time to run {left} of {len(only)} benchmarks with coverage")
+        return survey
+
+    def _build(self, arm: Arm, lines: Lines) -> tuple[Remote, Coverage | None]:
+        """The harness in a session built with coverage, at the arm's code; without coverage where that fails."""
+        if arm not in self._builds:
+            spec = self.image.spec
+            session = self._stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
+            remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+            if arm is Arm.ORACLE:
+                apply_patch(session, self.patch)
+            self.log(f"building the {arm} with coverage")
+            coverage = remote.instrument(_units(lines))
+            with self.budget.building(self.turn()):
+                built = session.reinstall(timeout=self.limits.build_seconds, environment=coverage.variables)
+            if not built.ok:
+                self.log(f"the {arm} does not build with coverage: {describe(built)}")
+            self._builds[arm] = remote, coverage if built.ok else None
+        return self._builds[arm]
+
+
+def _units(lines: Lines) -> set[str]:
+    """Patterns of what has to be compiled with coverage, so that the changed files are told of."""
+    paths = [PurePosixPath(path) for path in lines]
+    # of Rust the crate is compiled, not the file
+    rust = {RUST for path in paths if path.match(RUST)}
+    others = [path for path in paths if not path.match(RUST)]
+    if all(path.suffix.lower() in UNITS and _PLAIN.fullmatch(path.stem) for path in others):
+        return rust | {f"{path.stem}.*" for path in others}
+    return rust | set(ANY_UNIT)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the surveys of builds with coverage tell."""
+
+    surveys: Sequence[Survey]
+    why: str
+    """What of the change they do not tell of, if anything."""
+    tells: bool
+    """Whether they tell of any of it."""
+    is_all: bool
+    """Whether only compiled code changed."""
+
+    def of(self, candidate: Candidate) -> Candidate:
+        """*candidate* after them."""
+        if candidate.executes_change is not None:
+            return candidate
+        runs = [run for survey in self.surveys for run in survey.benchmarks if run.name == candidate.name]
+        if any(run.lines for run in runs):
+            return replace(candidate, executes_change=True, unknown="")
+        # where it was not traced, it may execute what changed of Python
+        if candidate.unknown == NO_TIME and not self.is_all:
+            return candidate
+        if self.tells and any(run.outcome == "untraced" for run in runs):
+            return replace(candidate, unknown=NO_TIME)
+        if self.why or not self.surveys:
+            return replace(candidate, unknown=self.why or candidate.unknown)
+        if len(runs) < len(self.surveys) or not all(run.outcome == "ran" and run.traceable for run in runs):
+            return replace(candidate, unknown="it did not run to its end in a build with coverage")
+        return replace(candidate, executes_change=False, unknown="")

@@ -1,0 +1,273 @@
+"""Timing the author's patch of one task against its base, in the task's own image."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+from formulacode_dagster.building.suites.questions import KeptBuild
+from formulacode_dagster.measuring.workloads.own_tests import suites_of_tests
+from formulacode_dagster.measuring.workloads.sides import Sides
+from formulacode_dagster.measuring.workloads.snippets import suites_of_scripts, suites_of_snippets
+from formulacode_dagster.measuring.workloads.written import Writer, written_suites
+from formulacode_dagster.models.errors import FormulaCodeError
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import (
+    Arm,
+    BenchmarkFailure,
+    DecisionRule,
+    Measurement,
+    Returned,
+    Unit,
+)
+from formulacode_dagster.models.pull_request import PullRequest
+
+from .arms import Arms
+from .budget import Budget
+from .changed_code import ChangedCode, changes_build
+from .choosing import Chooser, LaterSuites, ShownAtBase, no_later_suites, nothing_shown
+from .compiled_lines import CompiledLines
+from .cores import Cores
+from .log import Log, Progress
+from .patch import FileChange, changed_files
+from .plan import SamplingPlan
+from .procedure import Procedure
+from .profile import profile_base
+from .relevance import NOTHING_LEFT_OUT, Candidate, LeftOut
+from .returned import compare_returned
+from .sampling import Sampler, Taken
+from .surveyed import Surveyed
+
+
+@dataclass(frozen=True)
+class TimedTask:
+    """The samples of a task with their verdict, what taking them again would need, and the log."""
+
+    measurement: Measurement
+    procedure: Procedure
+    log: str
+    hidden: tuple[str, ...]
+    """What of the change runs compiled, whoever executes it."""
+
+
+Keep = Callable[[TimedTask], object]
+"""Is given what was timed, where what comes after the samples breaks off."""
+
+
+def keep_nothing(_timed: TimedTask) -> None:
+    """Leave it to who measures."""
+
+
+def measure_task(
+    engine: Engine,
+    image: BuiltImage,
+    *,
+    pr: PullRequest,
+    patch: bytes,
+    suite: SuiteFiles,
+    later: LaterSuites = no_later_suites,
+    shown: ShownAtBase = nothing_shown,
+    plan: SamplingPlan,
+    limits: ResourceLimits,
+    run_id: str,
+    writer: Writer | None = None,
+    surveyed: Surveyed | None = None,
+    cores: Cores | None = None,
+    keep: Keep = keep_nothing,
+    progress: Progress | None = None,
+) -> TimedTask:
+    """Measure *patch* against the base of *image*.
+
+    *suite* is laid over base, oracle and control alike; when none of its benchmarks tells anything about the change,
+    those that *later* gives for the names of the changed code are tried, then the scripts *shown* for them, its own
+    tests, what its authors wrote down, there too, and what *writer* writes. What was *surveyed* before is not run to
+    find relevant benchmarks, and what this survey finds is added. Benchmarks are kept on one core, which others that
+    share *cores* leave alone. A measurement that is not faster is returned as well. *keep* gets one that was ended by
+    what broke off after its samples, without what was not learnt of it.
+
+    Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
+    `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`,
+    `survey_unfinished`, `timeout`. Raises Rejection (`no_relevant_workload`) when no benchmark executes the change.
+    """
+    log, cores = Log(progress), cores or Cores()
+    sampled: list[TimedTask] = []
+    with log.told_by_failures(), _kept(sampled, keep):
+        files = changed_files(patch)
+        log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
+        budget = Budget(plan.max_seconds)
+        with Arms.open(engine, image, run_id=run_id, limits=limits, log=log) as arms:
+            with budget.building(cores.building()):
+                sources = arms.prepare(files, patch, suite)
+            folder = image.spec.benchmark_dir
+            turns = cores.building, cores.choosing
+            with CompiledLines(engine, image, run_id, patch, limits, plan, budget, log, *turns) as compiled:
+                chooser = Chooser(
+                    arms.remotes,
+                    files,
+                    sources,
+                    compiled,
+                    surveyed or Surveyed(),
+                    folder,
+                    limits,
+                    plan,
+                    budget,
+                    log,
+                    turn=cores.choosing,
+                )
+
+                def others(changed: ChangedCode) -> Iterator[SuiteFiles]:
+                    yield from later(changed.names)
+                    both = arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]
+                    sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id, bool(changed.compiled))
+                    at_base, commit, merged = sources[Arm.BASE], pr.change.base_sha, pr.facts.merge_commit_sha
+                    texts = shown(changed.names)
+                    yield from suites_of_scripts(sides, texts, commit=commit, note=log)
+                    yield from suites_of_tests(sides, patch=patch, commit=commit, merged=merged, note=log)
+                    yield from suites_of_snippets(sides, pr, patch, at_base, texts, note=log)
+                    if writer is not None:
+                        touched = _touched(files, changed)
+                        yield from written_suites(sides, writer, code=at_base, changed=touched, commit=commit, note=log)
+
+                choice = chooser.choose(suite, others)
+            is_compiled = bool(choice.changed.untraceable) or changes_build(files)
+            with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
+                taken = sample(
+                    arms, choice.candidates, is_compiled=is_compiled, plan=plan, budget=budget, core=core, log=log
+                )
+            for failure in [*choice.failures, *taken.failures]:
+                log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
+            names = [result.benchmark for result in taken.judged.results]
+            procedure = Procedure.of(
+                image,
+                patch=patch,
+                suite=choice.suite,
+                benchmarks=names,
+                plan=plan,
+                rule=taken.rule,
+                limits=limits,
+            )
+            row = measurement_row(
+                image,
+                choice.suite,
+                choice.candidates,
+                taken,
+                seconds=budget.spent,
+                failures=choice.failures,
+                left_out=choice.left_out,
+            )
+            sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
+            if row.is_faster:
+                timed = [candidate.by_arm[Arm.BASE] for candidate in choice.candidates if candidate.name in set(names)]
+                # after the samples: nothing of ours runs beside a timing
+                with cores.choosing():
+                    returned = compare_returned(arms.remotes, names, limits, plan, log)
+                    profile = profile_base(arms.remotes[Arm.BASE], timed, log)
+                row = row.model_copy(update={"returned": returned, "profile": profile})
+                sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
+        return sampled[-1]
+
+
+@contextmanager
+def _kept(sampled: Sequence[TimedTask], keep: Keep) -> Iterator[None]:
+    """Give *keep* the last of what is *sampled* in the block, when the block breaks off afterwards."""
+    try:
+        yield
+    except FormulaCodeError:
+        if sampled:
+            keep(sampled[-1])
+        raise
+
+
+def sample(
+    arms: Arms,
+    candidates: Sequence[Candidate],
+    *,
+    is_compiled: bool = False,
+    rule: DecisionRule | None = None,
+    plan: SamplingPlan,
+    budget: Budget,
+    core: int,
+    log: Log,
+) -> Taken:
+    """Sample by *rule*, or else by the plan's for the unit of chance.
+
+    That is the build where a patch of compiled code changes what it becomes, else the process. Raises ItemFailure as
+    `Sampler.take`.
+    """
+    # what is compiled is the same on every arm where the patch changes none of its sources, nor how they are built
+    objects = arms.objects() if is_compiled else dict.fromkeys(Arm, "")
+    if rule is None:
+        is_build = is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE]
+        metrics = {candidate.quantity.metric for candidate in candidates}
+        rule = plan.rule(Unit.BUILD if is_build else Unit.PROCESS, metrics)
+    unit = rule.unit
+    layouts = random.Random(plan.seed)  # noqa: S311 - spreads layouts, protects nothing
+
+    def make_build(arm: Arm) -> KeptBuild:
+        if unit is Unit.PROCESS:
+            return KeptBuild(objects=objects[arm])
+        # within the turn of what is timed: nobody else builds meanwhile, and the task times nothing itself
+        with budget.building():
+            return arms.build_anew(arm, layouts)
+
+    sampler = Sampler(
+        arms.remotes,
+        candidates,
+        plan=plan,
+        rule=rule,
+        budget=budget,
+        make_build=make_build,
+        core=core,
+        note=log,
+    )
+    return sampler.take()
+
+
+def _touched(files: Sequence[FileChange], changed: ChangedCode) -> dict[str, frozenset[int]]:
+    """Lines of the base that are changed, and those around what is inserted, by path."""
+    return {
+        file.base_path: file.base_lines | file.beside_insertions
+        for file in files
+        if file.base_path and (file.base_path in changed.base or file.oracle_path in changed.oracle)
+    }
+
+
+def measurement_row(
+    image: BuiltImage,
+    suite: SuiteFiles,
+    candidates: Sequence[Candidate],
+    taken: Taken,
+    *,
+    returned: dict[str, Returned] | None = None,
+    seconds: float,
+    failures: Sequence[BenchmarkFailure] = (),
+    left_out: LeftOut = NOTHING_LEFT_OUT,
+) -> Measurement:
+    """What is kept of samples *taken* in *image*; *failures* are those of benchmarks that were not timed at all."""
+    return Measurement(
+        month=image.month,
+        repository_id=image.repository_id,
+        number=image.number,
+        engine=image.engine,
+        image_digest=image.digest,
+        instrument=image.spec.instrument,
+        suite=suite.name,
+        provenance=suite.provenance,
+        executed={candidate.name: candidate.executed for candidate in candidates},
+        **taken.judged.figures(),
+        rule=taken.rule,
+        look=taken.look,
+        rounds=taken.rounds,
+        returned=returned or {},
+        failures=(*failures, *taken.failures),
+        untimed=taken.untimed,
+        unsurveyed=left_out.unsurveyed,
+        undrawn=left_out.undrawn,
+        conditions=taken.conditions,
+        seconds=round(seconds, 1),
+        machine=taken.machine,
+    )

@@ -1,0 +1,28 @@
+"""Where the base spends its time in the benchmarks that were timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from formulacode_dagster.building.suites.questions import SurveyedBenchmark
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.measurement import BaseProfile
+
+from .log import Log
+
+PROFILE_SECONDS = 120.0
+
+
+def profile_base(base: Remote, benchmarks: Sequence[SurveyedBenchmark], log: Log) -> BaseProfile | None:
+    """Calls of each of *benchmarks* at the *base* under the profiler, and their sources.
+
+    A benchmark that does not end well under it has no functions. None where the harness itself breaks off: the samples
+    are taken by then and stand without.
+    """
+    log(f"profiling the base in {len(benchmarks)} benchmarks")
+    try:
+        return base.profile(benchmarks, budget=PROFILE_SECONDS)
+    except ItemFailure as failure:
+        log.keep(f"no profile of the base: {failure}")
+        return None

@@ -1,0 +1,284 @@
+"""Which benchmarks of a suite tell something about a patch, and which cannot be timed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, Quantity
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+
+from .changed_code import ChangedCode
+
+FAILED = frozenset({"error", "timeout", "crash"})
+TIMEABLE = frozenset({"ran", "untraced", "ruled_out"})
+SHOWN = 5
+NO_TIME = "there was no time to run it once"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A benchmark that can be timed on the arms it was surveyed on."""
+
+    by_arm: Mapping[Arm, SurveyedBenchmark]
+    executes_change: bool | None
+    unknown: str = ""
+    """Why it is not known whether it executes the change."""
+
+    @property
+    def name(self) -> str:
+        """Asv's name, with the parameters."""
+        return self.by_arm[Arm.BASE].name
+
+    @property
+    def quantity(self) -> Quantity:
+        """What it measures."""
+        return self.by_arm[Arm.BASE].quantity
+
+    def runs_on(self, arm: Arm) -> bool:
+        """Whether it was seen to run there."""
+        return arm in self.by_arm and self.by_arm[arm].outcome == "ran"
+
+    def with_copied_control(self) -> Candidate:
+        """The same where the control is a copy of the base: what ran there runs here, but for a cache of its own."""
+        base = self.by_arm[Arm.BASE]
+        return self if base.cache_folder else replace(self, by_arm={**self.by_arm, Arm.CONTROL: base})
+
+    @property
+    def executed(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Changed lines that it executes, by arm and path; of arms without any, nothing."""
+        return {str(arm): dict(surveyed.lines) for arm, surveyed in self.by_arm.items() if surveyed.lines}
+
+    @property
+    def isolate(self) -> bool:
+        """Whether each call needs a setup of its own: one answer for all arms, or they would time different things."""
+        return any(surveyed.isolate for surveyed in self.by_arm.values())
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """How many benchmarks of a suite are not timed although they execute the change, or may do."""
+
+    unsurveyed: int = 0
+    """There was no time to run them once."""
+    undrawn: int = 0
+    """They execute it, and are more than are timed."""
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate], selected: Sequence[Candidate]) -> LeftOut:
+        """What of *candidates* is left out where *selected* are timed."""
+        relevant = sum(candidate.executes_change is True for candidate in candidates)
+        return cls(sum(candidate.unknown == NO_TIME for candidate in candidates), relevant - len(selected))
+
+    def __str__(self) -> str:
+        """What is told of them; nothing where there are none."""
+        told = [f"{self.unsurveyed} that there was no time to run once"] if self.unsurveyed else []
+        told += [f"{self.undrawn} relevant ones that were not drawn"] if self.undrawn else []
+        return f"left out: {', '.join(told)}" if told else ""
+
+
+NOTHING_LEFT_OUT = LeftOut()
+
+
+def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+    """Pair the benchmarks of base and oracle, and list those that fail.
+
+    Raises ItemFailure: `oracle_breaks_benchmarks` when one that runs on the base fails with the oracle,
+    `benchmarks_fail` when none runs on both.
+    """
+    failures = [*_failures(Arm.BASE, base), *_failures(Arm.ORACLE, oracle)]
+    on_base = {benchmark.name: benchmark for benchmark in base.benchmarks}
+    on_oracle = {benchmark.name: benchmark for benchmark in oracle.benchmarks}
+    _raise_if_oracle_breaks(on_base, oracle)
+    for name in on_base.keys() ^ on_oracle.keys():
+        arm = Arm.ORACLE if name in on_base else Arm.BASE
+        failures.append(not_run(name, arm, None))
+    candidates = [
+        _candidate(benchmark, on_oracle[name], changed)
+        for name, benchmark in on_base.items()
+        if name in on_oracle and {benchmark.outcome, on_oracle[name].outcome} <= TIMEABLE
+    ]
+    if not candidates:
+        raise ItemFailure(
+            FailureKind.BENCHMARKS_FAIL,
+            "no benchmark runs on base and oracle",
+            why=f"{len(failures)} failures" if failures else "the suite defines no benchmark",
+            log_tail="\n".join(
+                f"{failure.arm} {failure.benchmark} {failure.kind}: {failure.message}" for failure in failures[:SHOWN]
+            ),
+        )
+    return candidates, failures
+
+
+def with_surveys(candidate: Candidate, surveys: Mapping[Arm, Survey]) -> Candidate:
+    """*candidate* with what later *surveys* say of it."""
+    later = {
+        arm: benchmark
+        for arm, survey in surveys.items()
+        for benchmark in survey.benchmarks
+        if benchmark.name == candidate.name
+    }
+    return Candidate({**candidate.by_arm, **later}, candidate.executes_change)
+
+
+def completed(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+    """The *candidates* that ran on every arm, and why the others did not."""
+    ready, failures = [], []
+    for candidate in candidates:
+        stopped = next((arm for arm in Arm if not candidate.runs_on(arm)), None)
+        if stopped is None:
+            ready.append(candidate)
+            continue
+        failures.append(not_run(candidate.name, stopped, candidate.by_arm.get(stopped)))
+    return ready, failures
+
+
+def not_run(name: str, arm: Arm, surveyed: SurveyedBenchmark | None) -> BenchmarkFailure:
+    """Why a benchmark did not run on an arm, by what its survey there says; without any it is `missing`."""
+    if surveyed is None:
+        return BenchmarkFailure(benchmark=name, arm=arm, kind="missing", message="not defined on this arm")
+    return BenchmarkFailure(benchmark=name, arm=arm, kind=surveyed.outcome, message=surveyed.message)
+
+
+def disagreeing(base: Survey, oracle: Survey) -> list[str]:
+    """Names of the benchmarks that ran in one survey and failed in the other, or were lost there with their module."""
+    names: set[str] = set()
+    for survey, other in ((base, oracle), (oracle, base)):
+        failed = {benchmark.name for benchmark in other.benchmarks if benchmark.outcome in FAILED}
+        names |= {
+            benchmark.name
+            for benchmark in survey.benchmarks
+            if benchmark.outcome == "ran"
+            and (benchmark.name in failed or not _owners(benchmark).isdisjoint(other.lost))
+        }
+    return sorted(names)
+
+
+def renewed(survey: Survey, again: Survey) -> Survey:
+    """*survey* with what came of it when some of its benchmarks were run *again*."""
+    newer = {benchmark.name: benchmark for benchmark in again.benchmarks}
+    kept = [newer.pop(benchmark.name, benchmark) for benchmark in survey.benchmarks]
+    return survey.model_copy(update={"benchmarks": (*kept, *newer.values()), "lost": again.lost})
+
+
+def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Candidate]:
+    """At most *limit* of those that execute the change: first those that cover it, then spread over the functions.
+
+    Raises Rejection (`no_relevant_workload`) when none executes the change, ItemFailure when that is known of none, and
+    unknown of some, which are never timed as if they did: `survey_unfinished` where there was no time to run them, else
+    `relevance_unknown`.
+    """
+    relevant = _spread([candidate for candidate in candidates if candidate.executes_change], seed)
+    if relevant:
+        return _covering_first(relevant, limit)[:limit]
+    unknown = [candidate for candidate in candidates if candidate.executes_change is None]
+    left = sum(candidate.unknown == NO_TIME for candidate in unknown)
+    if left:
+        raise ItemFailure(
+            FailureKind.SURVEY_UNFINISHED,
+            f"no time to run {left} of {len(candidates)} benchmarks once, and none of the others executes the change",
+            remedy="Another attempt goes on where this one stopped; FC_MEASURE_SECONDS is the time for one",
+        )
+    if unknown:
+        raise ItemFailure(
+            FailureKind.RELEVANCE_UNKNOWN,
+            f"nobody can tell whether {len(unknown)} of {len(candidates)} benchmarks execute the change",
+            why="; ".join(sorted({candidate.unknown for candidate in unknown})),
+            remedy="Look at what was tried, in the log",
+            log_tail="\n".join(f"{candidate.name}: {candidate.unknown}" for candidate in unknown[:SHOWN]),
+        )
+    raise Rejection(
+        RejectionReason.NO_RELEVANT_WORKLOAD,
+        f"none of {len(candidates)} benchmarks executes a line that the patch changes",
+    )
+
+
+def _failures(arm: Arm, survey: Survey) -> Iterable[BenchmarkFailure]:
+    for name, message in survey.lost.items():
+        yield BenchmarkFailure(benchmark=name, arm=arm, kind="import", message=message)
+    for benchmark in survey.benchmarks:
+        if benchmark.outcome in FAILED:
+            yield BenchmarkFailure(benchmark=benchmark.name, arm=arm, kind=benchmark.outcome, message=benchmark.message)
+
+
+def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Survey) -> None:
+    """Raise when the oracle fails what runs on the base, whole modules included."""
+    ran = [benchmark for benchmark in on_base.values() if benchmark.outcome == "ran"]
+    names = {benchmark.name for benchmark in ran}
+    broken = {
+        benchmark.name: benchmark.message
+        for benchmark in oracle.benchmarks
+        if benchmark.outcome in FAILED and benchmark.name in names
+    }
+    owners = {owner for benchmark in ran for owner in _owners(benchmark)}
+    broken |= {name: message for name, message in oracle.lost.items() if name in owners}
+    if broken:
+        shown = list(broken.items())[:SHOWN]
+        raise ItemFailure(
+            FailureKind.ORACLE_BREAKS_BENCHMARKS,
+            f"{len(broken)} benchmarks or modules work on the base and fail with the author's patch",
+            why=", ".join(name for name, _ in shown),
+            remedy="Look at the messages: the patch may need an environment that the base does not",
+            log_tail="\n".join(f"{name}: {message}" for name, message in shown),
+        )
+
+
+def _owners(benchmark: SurveyedBenchmark) -> frozenset[str]:
+    """What it is lost with: its module, its class or function."""
+    return frozenset({benchmark.module, f"{benchmark.module}.{benchmark.owner or benchmark.attribute}"})
+
+
+def _candidate(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> Candidate:
+    by_arm = {Arm.BASE: base, Arm.ORACLE: oracle}
+    if base.lines or oracle.lines:
+        return Candidate(by_arm, executes_change=True)
+    if "untraced" in (base.outcome, oracle.outcome):
+        return Candidate(by_arm, None, NO_TIME)
+    if "ruled_out" in (base.outcome, oracle.outcome):
+        return Candidate(by_arm, executes_change=False)
+    if not (base.traceable and oracle.traceable):
+        return Candidate(by_arm, None, "it runs its code in a process of its own")
+    if changed.untraceable:
+        return Candidate(by_arm, None, f"Python cannot trace {', '.join(changed.untraceable)}")
+    return Candidate(by_arm, executes_change=False)
+
+
+def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
+    """A seeded order in which every benchmark function comes once before any comes twice."""
+    generator = random.Random(seed)  # noqa: S311 - a choice, not a secret
+    shuffled = generator.sample(list(candidates), len(candidates))
+    seen: dict[tuple[str, str, str], int] = {}
+    turns = []
+    for candidate in shuffled:
+        surveyed = candidate.by_arm[Arm.BASE]
+        key = (surveyed.module, surveyed.owner, surveyed.attribute)
+        seen[key] = seen.get(key, 0) + 1
+        turns.append(seen[key])
+    return [shuffled[place] for place in sorted(range(len(shuffled)), key=turns.__getitem__)]
+
+
+def _covering_first(ordered: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """*ordered*, but for those before which the most of the changed lines is executed by none: up to *limit* of them.
+
+    Where there is time for few, they are to tell of all of the change. What they take is not looked at.
+    """
+    lines = {
+        candidate.name: {
+            (arm, path, line)
+            for arm, by_path in candidate.executed.items()
+            for path, executed in by_path.items()
+            for line in executed
+        }
+        for candidate in ordered
+    }
+    rest, first = list(ordered), list[Candidate]()
+    left: set[tuple[str, str, int]] = set().union(*lines.values())
+    while left and len(first) < limit:
+        candidate = max(rest, key=lambda each: len(lines[each.name] & left))  # of equals the first
+        first.append(candidate)
+        rest.remove(candidate)
+        left -= lines[candidate.name]
+    return [*first, *rest]

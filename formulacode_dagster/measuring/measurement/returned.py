@@ -1,0 +1,69 @@
+"""What the timed benchmarks return with the author's patch, beside what they return without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from formulacode_dagster.building.suites.questions import ReturnValue
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.measurement import Arm, Returned
+
+from .choosing import TRIES
+from .log import Log
+from .plan import SamplingPlan
+
+
+def compare_returned(
+    remotes: Mapping[Arm, Remote], names: Sequence[str], limits: ResourceLimits, plan: SamplingPlan, log: Log
+) -> dict[str, Returned]:
+    """Call each of the benchmarks *names* once on base and oracle; where they differ, once more on either side.
+
+    Each call has a hash seed of its own, as it would elsewhere; both sides run at the same time where each has a core.
+    Where the harness itself breaks off twice, nothing was seen of that side: the samples are taken by then and stand
+    without.
+    """
+
+    def values(arm: Arm, only: Sequence[str]) -> dict[str, ReturnValue]:
+        for _ in range(TRIES if only else 0):
+            try:
+                survey = remotes[arm].survey(
+                    lines={},
+                    limit=float(limits.benchmark_seconds),
+                    budget=plan.max_survey_seconds,
+                    only=only,
+                    results=True,
+                )
+            except ItemFailure as failure:
+                log(f"what benchmarks return on the {arm} cannot be told: {failure}")
+                continue
+            return {each.name: each.returned for each in survey.benchmarks if each.returned is not None}
+        return {}
+
+    def side_by_side(arms: Sequence[Arm], only: Sequence[str]) -> list[dict[str, ReturnValue]]:
+        with ThreadPoolExecutor(min(len(arms), remotes[Arm.BASE].core_count)) as pool:
+            return list(pool.map(partial(values, only=only), arms))
+
+    log("comparing what benchmarks return")
+    base, oracle = side_by_side((Arm.BASE, Arm.ORACLE), names)
+    told = {name: first_of(base.get(name), oracle.get(name)) for name in names}
+    differing = [name for name, returned in told.items() if returned is Returned.DIFFERENT]
+    control, again = side_by_side((Arm.CONTROL, Arm.ORACLE), differing)
+    for name in differing:
+        sides = (base[name], control.get(name)), (oracle[name], again.get(name))
+        if any(second is None or not first.equals(second) for first, second in sides):
+            told[name] = Returned.UNSTABLE
+    for name, returned in told.items():
+        types = " and ".join(value.type for side in (base, oracle) if (value := side.get(name)))
+        log.keep(f"{name} returns {types or 'nothing that was seen'}: {returned}")
+    return told
+
+
+def first_of(base: ReturnValue | None, oracle: ReturnValue | None) -> Returned:
+    """What one call of either side says; None is what was not seen."""
+    if base is None or oracle is None or not (base.form and oracle.form) or (base.is_none and oracle.is_none):
+        return Returned.NOT_COMPARABLE
+    return Returned.SAME if base.equals(oracle) else Returned.DIFFERENT

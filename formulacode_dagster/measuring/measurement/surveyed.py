@@ -1,0 +1,44 @@
+"""What earlier surveys of a task have found out, so that one which ran out of time goes on where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from formulacode_dagster.building.suites.overlays import SuiteFiles
+
+from .relevance import NO_TIME, Candidate
+
+Keep = Callable[[str, frozenset[str]], None]
+
+
+def _forget(_suite: str, _names: frozenset[str]) -> None:
+    """Keep nothing beyond this measurement."""
+
+
+@dataclass
+class Surveyed:
+    """The benchmarks of each suite that ran on base and oracle, and executed nothing of the change."""
+
+    by_suite: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    keep: Keep = _forget
+    goes_on: bool = False
+    """Whether another attempt can go on where a survey of this one ran out of time."""
+
+    def ruled_out(self, suite: SuiteFiles) -> frozenset[str]:
+        """Names of the benchmarks of *suite* that need not run again."""
+        return self.by_suite.get(_key(suite), frozenset())
+
+    def add(self, suite: SuiteFiles, candidates: Sequence[Candidate]) -> None:
+        """Keep those of *candidates* that do not execute the change, where there was no time to run all."""
+        if not any(candidate.unknown == NO_TIME for candidate in candidates):
+            return
+        names = frozenset(candidate.name for candidate in candidates if candidate.executes_change is False)
+        # the next attempt would come no further than this one did
+        self.goes_on = self.goes_on and not names <= self.ruled_out(suite)
+        self.keep(_key(suite), self.ruled_out(suite) | names)
+
+
+def _key(suite: SuiteFiles) -> str:
+    """Which files *suite* has: that one goes by the same name another day, does not say it."""
+    return suite.sha256 or suite.name

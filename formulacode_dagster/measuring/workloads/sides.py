@@ -1,0 +1,106 @@
+"""Base and oracle of a task, and copies of both in which something can be tried."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from formulacode_dagster.building.engines.protocol import Engine, Session
+from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.models.image import BuiltImage, EngineName
+
+Lines = Mapping[str, Collection[int]]
+"""Numbers of lines by path below the repository."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The sessions of *image*, base and oracle, with the changed lines of each."""
+
+    engine: Engine
+    image: BuiltImage
+    sessions: tuple[Session, Session]
+    lines: tuple[Lines, Lines]
+    run_id: str
+    is_compiled: bool = False
+    """Whether compiled code changes, too: what executes it is not told here, but of the suite that comes of it."""
+
+    @property
+    def can_be_aimed(self) -> bool:
+        """Whether any line changed of which it can be told what executes it."""
+        return self.is_compiled or any(numbers for side in self.lines for numbers in side.values())
+
+    def may_execute_change(self, tried: Tried) -> bool:
+        """Whether a call on either side executes a changed line, as far as it is told here."""
+        return self.is_compiled or bool(tried.base.lines or tried.oracle.lines)
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether all runs in containers: what nobody merged into the repository is run nowhere else."""
+        return self.image.engine is EngineName.DOCKER
+
+    @contextmanager
+    def copies(self) -> Iterator[tuple[Session, Session]]:
+        """Sessions like base and oracle; what is done in them leaves those as they are."""
+        base, oracle = self.sessions
+        with (
+            self.engine.session(self.image, run_id=self.run_id, like=base) as first,
+            self.engine.session(self.image, run_id=self.run_id, like=oracle) as second,
+        ):
+            yield first, second
+
+    def trial(self, files: Mapping[str, bytes], *, limit: float, budget: float) -> Trial:
+        """The suite *files* on base, base again and oracle, in copies: *limit* seconds a benchmark, *budget* a run."""
+        spec = self.image.spec
+        surveys: list[Survey] = []
+        with self.copies() as (base, oracle):
+            for session, lines in ((base, self.lines[0]), (base, self.lines[0]), (oracle, self.lines[1])):
+                remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+                remote.write(files)
+                only = list(_ran(surveys[-1])) if surveys else None
+                surveys.append(remote.survey(lines=lines, limit=limit, budget=budget, only=only, results=True))
+        ran = [_ran(survey) for survey in surveys]
+        messages = [each.message for each in surveys[0].benchmarks if each.outcome in ("error", "timeout", "crash")]
+        tried = [Tried(*(benchmarks[name] for benchmarks in ran)) for name in ran[-1]]
+        return Trial(tried, [*surveys[0].lost.values(), *messages])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of trying a suite."""
+
+    tried: Sequence[Tried]
+    """Its benchmarks that ran on both sides, on the base twice."""
+    failures: Sequence[str]
+    """What the first run on the base said of those that do not run there."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One benchmark that ran on both sides, on the base twice."""
+
+    base: SurveyedBenchmark
+    again: SurveyedBenchmark
+    oracle: SurveyedBenchmark
+
+    @property
+    def seconds(self) -> float:
+        """Of a call: the middle of three, which is the base's and bears that one of them met a slow moment."""
+        return sorted(run.seconds for run in (self.base, self.again, self.oracle))[1]
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether what it returns can be compared."""
+        return self.base.returned is not None and bool(self.base.returned.form) and not self.base.returned.is_none
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it returns the same each time; so does what cannot be compared."""
+        first, *others = (each.returned for each in (self.base, self.again, self.oracle))
+        return all(first == other or (first and other and first.equals(other)) for other in others)
+
+
+def _ran(survey: Survey) -> dict[str, SurveyedBenchmark]:
+    return {benchmark.name: benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"}

@@ -1,0 +1,176 @@
+"""Making a backup, taking one back, and removing the oldest."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from sqlalchemy import Engine, exists, select
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, write_atomically
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.migrations import migrate, read_migrations, rewind
+from formulacode_dagster.operating.store.views import VIEWS
+
+from .dagster_files import load_file, save_files
+from .manifest import MANIFEST, Manifest, Origin, TableBackup, read_manifest
+from .streams import require_recipient
+from .tables import load_tables, save_table, snapshot, tables_of
+
+_KEPT_BY_MIGRATIONS = "schema_migrations"
+_OF_ALEMBIC = "alembic_version"
+_OF_OPENING = frozenset(
+    {
+        *(_KEPT_BY_MIGRATIONS, _OF_ALEMBIC, "secondary_indexes", "instance_info"),
+        *("concurrency_limits", "concurrency_slots", "daemon_heartbeats", "kvs"),
+    }
+)
+"""Tables that have rows as soon as a database is migrated, or Dagster's opened with its pools: no loss."""
+
+CUT_AFTER_SECONDS = 86_400.0
+
+Progress = Callable[[str], None]
+
+
+def back_up(
+    database: Database,
+    dagster: Engine | Path,
+    into: Path,
+    *,
+    recipient: str = "",
+    progress: Progress = lambda _: None,
+) -> tuple[Path, Manifest]:
+    """Write a backup as a new folder below *into*, and return it.
+
+    *dagster* is the Postgres of Dagster's storage, or the folder of its files. Where *recipient*, a public key of age,
+    is not empty, only who has its private key can read the rows. The folder is there with all it holds, or not at all.
+
+    Raises OutsideSystemError when a database or the disk is gone, ConfigurationError when the recipient is none.
+    """
+    require_recipient(recipient)
+    moment = datetime.now(tz=UTC)
+    folder = into / f"{moment:%Y-%m-%dT%H-%M-%S}Z"
+    partial = into / f"{PARTIAL}{folder.name}"
+    with disk_errors(str(partial)):
+        partial.mkdir(parents=True)
+    try:
+        tables = _save(database.engine, Origin.PLATFORM, _KEPT_BY_MIGRATIONS, partial, recipient, progress)
+        files = []
+        if isinstance(dagster, Path):
+            files = save_files(dagster, partial, recipient)
+        else:
+            tables += _save(dagster, Origin.DAGSTER, _OF_ALEMBIC, partial, recipient, progress)
+        manifest = Manifest(
+            made_at=moment,
+            version=version("formulacode-dagster"),
+            migrations=tuple(migration.name for migration in read_migrations()),
+            encrypted=bool(recipient),
+            tables=tuple(tables),
+            files=tuple(files),
+        )
+        write_atomically(partial / MANIFEST, manifest.model_dump_json(indent=1).encode())
+        with disk_errors(str(folder)):
+            partial.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return folder, manifest
+
+
+def restore(
+    folder: Path, database: Database, dagster: Engine | Path, *, identity: str = "", progress: Progress = lambda _: None
+) -> Manifest:
+    """Put what is in the backup *folder* into an empty *database*, migrated or not, and an empty storage of Dagster.
+
+    *dagster* is of the same kind as the backup's. *identity* is the private key where the backup is encrypted. Every
+    file is looked at before anything is written, and a database has all of its rows or none.
+
+    Raises ConfigurationError when the folder is no whole backup, the key is not its own, something is there already, or
+    the backup was made by a later platform.
+    """
+    manifest = read_manifest(folder)
+    known = {migration.name: migration for migration in read_migrations()}
+    if later := [name for name in manifest.migrations if name not in known]:
+        raise ConfigurationError(
+            f"{folder} was made by a later platform ({manifest.version})",
+            why=f"its database has {', '.join(later)}",
+            remedy="Restore it with that version, or one after it",
+        )
+    of_dagster = [table for table in manifest.tables if table.origin is Origin.DAGSTER]
+    if isinstance(dagster, Path) == bool(of_dagster):
+        raise ConfigurationError(
+            f"{folder} holds Dagster's storage {'of a Postgres' if of_dagster else 'as files'}",
+            remedy=f"{'Set' if of_dagster else 'Leave empty'} FC_DAGSTER_DATABASE_URL for the restore",
+        )
+    if isinstance(dagster, Path) and (there := sorted(dagster.rglob("*.db"))):
+        raise ConfigurationError(f"{there[0]} is there already", remedy="Restore into an empty FC_HOME")
+    _require_empty(database.engine, "FC_DATABASE_URL, or another FC_HOME")
+    if not isinstance(dagster, Path):
+        _require_empty(dagster, "FC_DAGSTER_DATABASE_URL")
+    then = tuple(known[name] for name in manifest.migrations)
+    rewind(database.engine, then, VIEWS)
+    migrate(database.engine, then)
+    platform = [table for table in manifest.tables if table.origin is Origin.PLATFORM]
+    load_tables(database.engine, platform, folder, identity, progress)
+    # what this version of the platform adds to that of the backup
+    database.migrate()
+    if isinstance(dagster, Path):
+        for file in manifest.files:
+            progress(file.path)
+            load_file(file, folder, dagster, identity)
+    else:
+        load_tables(dagster, of_dagster, folder, identity, progress)
+    return manifest
+
+
+def newest_backup(into: Path) -> datetime | None:
+    """When the newest backup below *into* was made; None where there is none."""
+    written = [path.stat().st_mtime for path in _manifests(into)]
+    return datetime.fromtimestamp(max(written), UTC) if written else None
+
+
+def _manifests(into: Path) -> list[Path]:
+    """Of every whole backup below *into*, the oldest first."""
+    return sorted(path for path in into.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(PARTIAL))
+
+
+def prune(into: Path, keep: int) -> tuple[Path, ...]:
+    """Remove all but the newest *keep* backups below *into*, and what was cut short; returns what went.
+
+    What nobody has written to for a day was cut: a younger one may be another's, in the making.
+    """
+    folders = [path.parent for path in _manifests(into)]
+    cut = (path for path in into.glob(f"{PARTIAL}*") if time.time() - path.stat().st_mtime > CUT_AFTER_SECONDS)
+    gone = [*folders[: max(0, len(folders) - keep)], *cut]
+    for folder in gone:
+        shutil.rmtree(folder)
+    return tuple(gone)
+
+
+def _save(
+    engine: Engine, origin: Origin, without: str, folder: Path, recipient: str, progress: Progress
+) -> list[TableBackup]:
+    saved: list[TableBackup] = []
+    with snapshot(engine) as connection:
+        for table in tables_of(connection):
+            if table.name != without:
+                progress(f"{origin} {table.name}")
+                saved.append(save_table(connection, table, folder, origin, recipient))
+    return saved
+
+
+def _require_empty(engine: Engine, setting: str) -> None:
+    with engine.connect() as connection:
+        tables = [table for table in tables_of(connection) if table.name not in _OF_OPENING]
+        filled = [table.name for table in tables if connection.execute(select(exists(select(table)))).scalar()]
+    if filled:
+        raise ConfigurationError(
+            f"{engine.url.render_as_string(hide_password=True)} is not empty: {', '.join(filled[:3])} have rows",
+            why="a restore would write over them",
+            remedy=f"Restore into an empty database: set {setting}",
+        )

@@ -1,0 +1,35 @@
+"""What a stage asks of GitHub, stored for the stage."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+from formulacode_dagster.models.errors import FormulaCodeError
+from formulacode_dagster.models.intake import Metered
+from formulacode_dagster.operating.store.usage import add_usage
+
+from .work import StageRun
+
+Source = TypeVar("Source", bound=Metered)
+
+
+@asynccontextmanager
+async def metered(run: StageRun, source: Source) -> AsyncIterator[Source]:
+    """*source*, opened for the length of a `with` block; what it asked for is stored after it, also when it failed."""
+    try:
+        async with source:
+            yield source
+    except BaseException:
+        # the failure is what counts; nothing can be stored in a database that is gone
+        with suppress(FormulaCodeError):
+            await asyncio.to_thread(_store_usage, run, source)
+        raise
+    await asyncio.to_thread(_store_usage, run, source)
+
+
+def _store_usage(run: StageRun, source: Metered) -> None:
+    with run.database.transaction() as connection:
+        add_usage(connection, source.usage())

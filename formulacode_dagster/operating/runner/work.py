@@ -1,0 +1,160 @@
+"""What goes into the runner and what comes out of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, Rejection
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.store.database import Database
+
+from .claims import Worker
+from .progress import listener
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Part(StrEnum):
+    """What a run does for a stage that several share."""
+
+    LEADS = "leads"
+    """Decides what is to be done, works on it, and ends when all of it is finished."""
+    JOINS = "joins"
+    """Came while another leads: works with it, and ends when all is finished."""
+    HELPS = "helps"
+    """Works as long as there is something nobody is at."""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """A run's part in a stage that several share, and the name under which it claims items."""
+
+    part: Part
+    worker: Worker
+    look_again_seconds: float = 1.0
+    """Between two looks at whether what others are at has become free, or is finished."""
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """One materialization: which stage of which month, by whom, limited to what."""
+
+    database: Database
+    stage: Stage
+    month: str
+    run_id: str
+    options: RunOptions = RunOptions()
+    sharing: Sharing | None = None
+    """None for a run that works alone."""
+    continues: frozenset[str] = frozenset()
+    """Runs whose work is this one's too: what is forced and one of them has done is not done once more."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line, that is of no one item."""
+        listener().note(self.stage, text)
+
+
+@dataclass(frozen=True)
+class WorkItem(Generic[T]):
+    """One item of a stage: its name, the fingerprint of its inputs, and the inputs."""
+
+    name: str
+    inputs: str
+    value: T
+    always: bool = False
+    """Whether it is part of every run, whatever the run was limited to."""
+    shared_with: str = ""
+    """What it has in common with items that are better done by the same worker; empty for its repository."""
+    is_here: bool = True
+    """Whether what it takes is on this machine: runs that share a stage leave to others what is not."""
+
+    @property
+    def neighbours(self) -> str:
+        """Equal for items that are better done by one worker."""
+        return self.shared_with or self.repository
+
+    @property
+    def repository(self) -> str:
+        """`owner/repo`."""
+        return self.name.partition("#")[0]
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[R]):
+    """What a stage made of one item. A rejection may still carry a value worth keeping (samples, a verdict)."""
+
+    value: R | None = None
+    cost: Cost = Cost()
+    detail: str = ""
+    log: str = ""
+    rejection: Rejection | None = None
+
+
+Work = Callable[[WorkItem[T]], Awaitable[Outcome[R]]]
+"""Does one item. Raises Rejection, ItemFailure or NotAsked for it; OutsideSystemError or ConfigurationError, with which
+no other item would fare better, to stop the stage."""
+
+Finish = Callable[[WorkItem[T], Outcome[R] | Exception], None]
+"""Says how one item of a batch ended: with what `Work` would return or raise for it alone."""
+
+Save = Callable[[Connection, Sequence[R]], None]
+"""Writes values inside the transaction that also records them."""
+
+
+@dataclass(frozen=True)
+class BatchWork(Generic[T, R]):
+    """Does many items at once, where that is cheaper than one by one."""
+
+    work: Callable[[Sequence[WorkItem[T]], Finish[T, R]], Awaitable[None]]
+    """Finishes each item as soon as it is known how it ends. What it raises is raised for all that it left open."""
+    size: int | None = None
+    """Items in a batch; None for all that are pending."""
+
+
+@dataclass(frozen=True)
+class StageSummary:
+    """What one materialization of a stage did, and where the month stands after it."""
+
+    worked: tuple[LedgerEntry, ...] = ()
+    unchanged: int = 0
+    would_do: tuple[str, ...] = ()
+    dry_run: bool = False
+    standing: tuple[LedgerEntry, ...] = field(default=(), repr=False)
+
+    @property
+    def cost(self) -> Cost:
+        """What this materialization consumed."""
+        return Cost.total(entry.cost for entry in self.worked)
+
+    def require_done(self) -> None:
+        """Raise the failure of a stage's only item, where the stage cannot do without it; a dry run tried nothing."""
+        for entry in () if self.dry_run else self.standing:
+            if entry.state is ItemState.FAILED:
+                raise ItemFailure(FailureKind(entry.reason), entry.detail, log_tail=entry.log_tail)
+
+    def count(self, state: ItemState) -> int:
+        """Items of the month in *state*, whichever run brought them there."""
+        return sum(entry.state is state for entry in self.standing)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Reasons of rejections and failures of the month, most frequent first."""
+        counted = Counter(entry.reason for entry in self.standing if entry.state is not ItemState.DONE and entry.reason)
+        return dict(counted.most_common())
+
+
+def require_reason(options: RunOptions) -> None:
+    """Raise ConfigurationError where what is kept for ever would be done again, and nobody says why."""
+    if options.force and not options.reason.strip() and not options.dry_run:
+        raise ConfigurationError(
+            "a measurement that is forced is kept with its reason, and none is given",
+            remedy='Give --reason "…", in the launchpad `reason`, or force another stage alone',
+        )

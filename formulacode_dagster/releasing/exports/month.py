@@ -1,0 +1,129 @@
+"""The tasks of a month as folders, one in every format, and whether they still are what the release's rows give."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
+
+from .formats import Format, is_exported_task
+from .task import ExportedTask
+from .write import export_tasks, task_files
+
+LIST_FILE = "tasks.json"
+Rows = Iterable[Mapping[str, Any]]
+
+
+class Standing(StrEnum):
+    """What a folder is, beside the release."""
+
+    CURRENT = "current"
+    MISSING = "missing"
+    CHANGED = "changed"
+    """It is not what the row gives: of an older release, or somebody has edited it."""
+    LEFT_OVER = "left_over"
+    """The release has no such task, or none that can be exported."""
+
+
+class ExportedFolder(Frozen):
+    """A released task in the format of one harness."""
+
+    task_id: str = Field(description="`task_id` of the task's row")
+    format: Format = Field(description="whose task it is: the name of a harness")
+    folder: str = Field(description="where it lies, below the folder of the month")
+    image: str = Field(description="what it runs in, by digest; empty for what the release lacks")
+    standing: Standing = Field(description="`current`, `missing`, `changed` or `left_over`, beside the release")
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it is what its row gives."""
+        return self.standing is Standing.CURRENT
+
+
+def export_formats(row: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write the task of *row* for every harness into the month's *folder*; raises as `export_task`."""
+    return [place for format_ in Format for place in export_tasks([row], format_, folder / format_)]
+
+
+def is_published(row: Mapping[str, Any]) -> bool:
+    """Whether others can run the task of *row*: its image is in a registry."""
+    return bool(row["image_name"] and row["image_digest"])
+
+
+def exported_folders(rows: Rows, folder: Path) -> Iterator[ExportedFolder]:
+    """What of the released *rows* lies in the month's *folder*, and what else.
+
+    Rows that cannot be exported, as without a published image, are none of it: the stage tells why of each.
+    """
+    tasks: dict[str, ExportedTask] = {}
+    for row in rows:
+        with suppress(ItemFailure):
+            tasks[str(row["task_id"])] = ExportedTask.of(row)
+    for format_ in Format:
+        places = {task_id: folder / format_ / format_.folder_name(task_id) for task_id in tasks}
+        for task_id, task in tasks.items():
+            place = places[task_id]
+            yield _described(task_id, place, folder, task.image, _standing(place, task_files(task, format_)))
+        for place in sorted({*(folder / format_).glob("*")} - {*places.values()}):
+            yield _described(place.name, place, folder, "", Standing.LEFT_OVER)
+
+
+def _described(task_id: str, place: Path, month: Path, image: str, standing: Standing) -> ExportedFolder:
+    return ExportedFolder(
+        task_id=task_id,
+        format=Format(place.parent.name),
+        folder=place.relative_to(month).as_posix(),
+        image=image,
+        standing=standing,
+    )
+
+
+def _standing(place: Path, wanted: Mapping[str, bytes]) -> Standing:
+    if not place.is_dir():
+        return Standing.MISSING
+    with disk_errors(str(place)):
+        there = {file.relative_to(place).as_posix(): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+    return Standing.CURRENT if there == wanted else Standing.CHANGED
+
+
+def settle(rows: Rows, folder: Path) -> tuple[ExportedFolder, ...]:
+    """Remove tasks that are left over in the month's *folder*, and list in `tasks.json` what there is now; returns it.
+
+    What is left over and was not written by us stays, and is listed.
+    """
+    standing = []
+    with disk_errors(f"the tasks in {folder}"):
+        for each in exported_folders(rows, folder):
+            place = folder / each.folder
+            if each.standing is Standing.LEFT_OVER and is_exported_task(place):
+                shutil.rmtree(place)
+            else:
+                standing.append(each)
+    listed = [each.model_dump(mode="json") for each in standing]
+    write_atomically(folder / LIST_FILE, json.dumps(listed, indent=1).encode() + b"\n")
+    return tuple(standing)
+
+
+def folders_hold_the_release(month: str, folders: Iterable[ExportedFolder]) -> Judgement:
+    """Pass when each of the *folders* of *month* is current, and none is missing or left over."""
+    every = list(folders)
+    others = [each for each in every if not each.is_current]
+    wrong = [f"{each.folder}: {each.standing.replace('_', ' ')}" for each in others]
+    if not every:
+        summary = f"{month} has no task that could be exported"
+    elif wrong:
+        summary = f"{len(wrong)} of {len(every)} folders are not what the release holds; first: {wrong[0]}"
+    else:
+        summary = f"all {len(every)} folders hold what the release's rows give"
+    return Judgement.by_offenders(summary, wrong, {"folders": len(every), "offenders": len(wrong)})

@@ -1,0 +1,121 @@
+"""Writing exported tasks: what all formats grade with, and the templates of each."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import math
+import shutil
+import zipfile
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from formulacode_dagster.building.suites.archive import harness_archive
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.operating.files.atomic import disk_errors
+
+from .formats import Format, is_exported_task
+from .task import ExportedTask
+
+AGENT_SECONDS = 3 * 3600
+EXECUTABLE = ".sh"
+
+
+def export_tasks(rows: Iterable[Mapping[str, Any]], format_: Format, folder: Path) -> list[Path]:
+    """Write a folder for each of *rows* into *folder*, each in place of one of that name; returns them.
+
+    Raises as `ExportedTask.of` and `export_task`.
+    """
+    return [export_task(row, format_, folder / format_.folder_name(str(row["task_id"]))) for row in rows]
+
+
+def export_task(row: Mapping[str, Any], format_: Format, folder: Path) -> Path:
+    """Write the task of *row* into *folder*, which may hold an exported task and nothing else.
+
+    Raises as `ExportedTask.of`, ConfigurationError for a folder with something else, OutsideSystemError where
+    the disk is full.
+    """
+    contents = task_files(ExportedTask.of(row), format_)
+    with disk_errors(f"the task in {folder}"):
+        if folder.exists():
+            if not is_exported_task(folder) and any(folder.iterdir()):
+                raise ConfigurationError(
+                    f"{folder} holds something else than an exported task",
+                    remedy="Name another folder, or an empty one",
+                )
+            shutil.rmtree(folder)
+        for path, content in contents.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            if target.suffix == EXECUTABLE:
+                target.chmod(0o755)
+    return folder
+
+
+def task_files(task: ExportedTask, format_: Format) -> dict[str, bytes]:
+    """All files of *task* in a format, by path."""
+    return {
+        **_rendered(task, format_),
+        "tests/task.json": json.dumps(task.for_grader(), indent=1, sort_keys=True).encode(),
+        "tests/oracle.patch": task.patch,
+        "tests/grader.pyz": grader_archive(),
+        "tests/harness.pyz": harness_archive(),
+    }
+
+
+def _rendered(task: ExportedTask, format_: Format) -> dict[str, bytes]:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader(__package__, "formats")
+    environment = Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - no markup
+    environment.filters.update(json=json.dumps, yaml=_yaml, base64=_base64)
+    limits = task.procedure.limits
+    values: dict[str, Any] = {
+        "format": format_,
+        "in_terminal": format_.in_terminal,
+        "row": task.row,
+        "provenance": task.procedure.provenance,
+        "image": task.image,
+        "statement": task.row["final_md"],
+        "patch": task.patch,
+        "cpus": math.ceil(limits.cpus),
+        "memory_mb": limits.memory_mb,
+        "processes": limits.processes,
+        "agent_seconds": AGENT_SECONDS,
+        "grading_seconds": task.grading_seconds,
+    }
+    values["instruction"] = environment.get_template("instruction.md.jinja").render(values)
+    return {
+        path: environment.get_template(template).render(values).encode() for path, template in format_.templates.items()
+    }
+
+
+def _yaml(text: str) -> str:
+    """*text* in quotes, on one line, as every reader of YAML takes it."""
+    import yaml
+
+    quoted: str = yaml.safe_dump(text, default_style='"', width=math.inf)
+    return quoted.strip()
+
+
+def _base64(content: bytes) -> str:
+    return base64.encodebytes(content).decode().strip()
+
+
+def grader_archive() -> bytes:
+    """The grader as an archive that an interpreter runs; equal sources give equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(_entry("__main__.py"), "from fc_grader.grading import main\n\nmain()\n")
+        for file in sorted(files(__package__).joinpath("grader").iterdir(), key=lambda item: item.name):
+            if file.name.endswith(".py"):
+                archive.writestr(_entry(f"fc_grader/{file.name}"), file.read_bytes())
+    return buffer.getvalue()
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))

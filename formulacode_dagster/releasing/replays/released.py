@@ -1,0 +1,100 @@
+"""A task as anybody finds it: a row of the dataset, and the image that it names."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.measuring.measurement.procedure import Procedure
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.measurement import Metric
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.releasing.release.destination import ReleasedMonth
+
+
+@dataclass(frozen=True)
+class ReleasedTask:
+    """What of a row a replay is made from."""
+
+    month: str
+    task_id: str
+    item: str
+    number: int
+    patch: bytes
+    procedure_json: str
+    """`` where the row has none."""
+    image_name: str
+    """`` where its image was not published."""
+    image_digest: str
+    metric: Metric = Metric.TIME
+
+    def procedure(self) -> Procedure:
+        """How it was measured.
+
+        Raises ItemFailure: `no_procedure`, `unreadable`; `mismatch` when its patch is not the one that was measured.
+        """
+        if not self.procedure_json:
+            raise ItemFailure(
+                FailureKind.NO_PROCEDURE,
+                f"the row of {self.task_id} does not tell how it was measured",
+                why="it was released before rows did",
+                remedy="Measure it again with --force and release a revision",
+            )
+        procedure = Procedure.parse(self.procedure_json, self.task_id)
+        if hashlib.sha256(self.patch).hexdigest() != procedure.patch_sha256:
+            raise ItemFailure(
+                FailureKind.MISMATCH,
+                f"the patch of {self.task_id} is not the one that was measured",
+                why="its hash is another",
+                remedy="Read the row as it was released; `patch_encoding` gives the patch's bytes back",
+            )
+        return procedure
+
+
+def tasks_of(released: ReleasedMonth) -> Iterator[ReleasedTask]:
+    """The tasks of a release; columns that came later may be missing in it."""
+    for row in released.frame.iter_rows(named=True):
+        yield ReleasedTask(
+            month=row["month"],
+            task_id=row["task_id"],
+            item=f"{row['repo_name']}#{row['pr_number']}",
+            number=row["pr_number"],
+            patch=row["patch"].encode(row["patch_encoding"]),
+            procedure_json=row.get("procedure") or "",
+            image_name=row["image_name"] or "",
+            image_digest=row["image_digest"] or "",
+            metric=Metric(row.get("metric") or Metric.TIME),
+        )
+
+
+def released_image(task: ReleasedTask, procedure: Procedure, engine: Engine, digest: str) -> BuiltImage:
+    """The image of this content *digest*, with what sessions need of it; of how it was built only its spec is known.
+
+    Raises ItemFailure (`image_missing`) when *engine* has none such.
+    """
+    location = engine.location_of(digest)
+    if location is None:
+        raise ItemFailure(
+            FailureKind.IMAGE_MISSING,
+            f"the image of {task.task_id} is not here",
+            why=f"it was published nowhere, and {engine.name} has no {digest}",
+            remedy="Replay it where it was built; or publish its image (FC_REGISTRY_URL) and release a revision",
+        )
+    return BuiltImage(
+        month=task.month,
+        repository_id=procedure.spec.repository_id,
+        number=task.number,
+        engine=engine.name,
+        spec=procedure.spec,
+        tag=location.rpartition("/")[2],
+        digest=digest,
+        location=location,
+        size_bytes=0,
+        build_seconds=0.0,
+        tiers=(),
+        benchmarks=(),
+        verifications=(),
+    )

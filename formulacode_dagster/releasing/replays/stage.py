@@ -1,0 +1,169 @@
+"""What the `replays` stage does: each task of a release measured again, from its row and its image alone."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.measuring.measurement.again import measure_again
+from formulacode_dagster.measuring.measurement.cores import Cores
+from formulacode_dagster.measuring.measurement.procedure import harness_sha256
+from formulacode_dagster.measuring.measurement.stage import summary_of
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+from formulacode_dagster.models.release import Replay, ReplayVerdict
+from formulacode_dagster.operating.runner.fingerprint import fingerprint
+from formulacode_dagster.operating.runner.progress import listener
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store.measurements import add_replay
+from formulacode_dagster.releasing.release.destination import ReleasedMonth
+
+from .released import ReleasedTask, released_image, tasks_of
+from .verdict import verdict_of
+
+
+class ImagePuller(Protocol):
+    """A registry, as far as a replay needs one."""
+
+    def pulled(self, reference: str, digest: str) -> AbstractContextManager[str]:
+        """The content digest of what *reference* has under *digest*, here as long as the block."""
+
+
+@dataclass(frozen=True)
+class Replays:
+    """The replays of one run of the stage. Of this platform's database, nothing is read that is about the tasks."""
+
+    run: StageRun
+    engine: Engine
+    puller: ImagePuller
+    destination: str
+    released: ReleasedMonth
+    cores: Cores = field(default_factory=Cores)
+
+    async def replay_month(self) -> StageSummary:
+        """Replay what is pending of the release, one task at a time; raises as `run_items`."""
+        if not self.run.options.dry_run:
+            self.engine.clean()
+        items = [
+            WorkItem(
+                task.item,
+                fingerprint(
+                    Stage.REPLAYS,
+                    *(task.task_id, hashlib.sha256(task.patch).hexdigest(), task.procedure_json),
+                    *(task.image_name, task.image_digest),
+                ),
+                task,
+            )
+            for task in tasks_of(self.released)
+        ]
+        # tasks share layers: what was pulled goes when all are done
+        with ExitStack() as images:
+            work = in_thread(functools.partial(self._replay, images))
+            return await run_items(self.run, items, work, _save, concurrency=1)
+
+    def _replay(self, images: ExitStack, item: WorkItem[ReleasedTask]) -> Outcome[Replay]:
+        """Measure one task again: done when that confirms it, rejected when it does not.
+
+        Raises ItemFailure, kept as a replay of its own, when it could not be run.
+        """
+        task = item.value
+        try:
+            measured, log, is_same_harness = self._measure(images, task)
+        except ItemFailure as failure:
+            self._keep(self._row(task, ReplayVerdict.COULD_NOT_RUN, str(failure), failure=failure.kind))
+            raise
+        verdict, kind = verdict_of(measured, task.metric)
+        others = f"; {', '.join(measured.returning_other)} returns something else" if measured.returning_other else ""
+        detail = f"{measured.verdict.replace('_', '-')}: {summary_of(measured)}{others}; on {measured.machine}"
+        row = self._row(task, verdict, detail, failure=kind, is_same_harness=is_same_harness, measurement=measured)
+        if kind is not None:
+            self._keep(row)
+            raise _disturbed(task, detail, log)
+        confirmed = verdict is ReplayVerdict.CONFIRMED
+        rejection = None if confirmed else Rejection(RejectionReason.NOT_CONFIRMED, detail)
+        return Outcome(row, detail=detail, log=log, rejection=rejection)
+
+    def _measure(self, images: ExitStack, task: ReleasedTask) -> tuple[Measurement, str, bool]:
+        procedure = task.procedure()
+        if procedure.engine is not self.engine.name:
+            raise ItemFailure(
+                FailureKind.OTHER_ENGINE,
+                f"{task.task_id} was measured with {procedure.engine}, and here {self.engine.name} is at work",
+                remedy=f"Set FC_ENGINE={procedure.engine}",
+            )
+        digest = procedure.image_digest
+        if task.image_digest and procedure.engine is EngineName.DOCKER:
+            self._note(task, f"pulling {task.image_name}")
+            digest = images.enter_context(self.puller.pulled(task.image_name, task.image_digest))
+        measured, log = measure_again(
+            self.engine,
+            released_image(task, procedure, self.engine, digest),
+            procedure,
+            patch=task.patch,
+            seed=int(hashlib.sha256(f"{self.run.run_id} {task.task_id}".encode()).hexdigest()[:8], 16),
+            run_id=self.run.run_id,
+            cores=self.cores,
+            progress=functools.partial(self._note, task),
+        )
+        measured = measured.model_copy(update={"run_id": self.run.run_id})
+        return measured, log, procedure.harness_sha256 == harness_sha256()
+
+    def _row(
+        self,
+        task: ReleasedTask,
+        verdict: ReplayVerdict,
+        detail: str,
+        *,
+        failure: FailureKind | None,
+        is_same_harness: bool = False,
+        measurement: Measurement | None = None,
+    ) -> Replay:
+        return Replay(
+            month=task.month,
+            task_id=task.task_id,
+            attempt=1,
+            release=self.released.tag,
+            destination=self.destination,
+            replayed_at=datetime.now(tz=UTC),
+            run_id=self.run.run_id,
+            verdict=verdict,
+            failure=failure,
+            detail=detail,
+            is_same_harness=is_same_harness,
+            measurement=measurement,
+        )
+
+    def _keep(self, row: Replay) -> None:
+        with self.run.database.transaction() as connection:
+            add_replay(connection, row)
+
+    def _note(self, task: ReleasedTask, line: str) -> None:
+        listener().note(Stage.REPLAYS, f"{task.item}: {line}")
+
+
+def _save(connection: Connection, rows: Sequence[Replay]) -> None:
+    for row in rows:
+        add_replay(connection, row)
+
+
+def _disturbed(task: ReleasedTask, detail: str, log: str) -> ItemFailure:
+    failure = ItemFailure(
+        FailureKind.DISTURBED,
+        f"{task.task_id} was measured again, and the samples are worth nothing",
+        why=detail,
+        remedy="Replay it on a quieter machine, with --force",
+    )
+    failure.log = log
+    return failure

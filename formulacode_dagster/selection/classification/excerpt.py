@@ -1,0 +1,77 @@
+"""A patch made to fit a prompt, before the call and visibly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from formulacode_dagster.models.paths import PathKind, kind_of
+from formulacode_dagster.sources.git.diff import FileDiff, split_patch
+
+_LONGEST_LINE = 1_000
+_LEAST = 400
+_HEAD_SHARE = 2 / 3
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What of a text fits, and whether that is less than all of it."""
+
+    text: str
+    truncated: bool
+
+
+def excerpt_of_patch(patch: bytes, characters: int) -> Excerpt:
+    """*patch* in at most about *characters*.
+
+    Sources come before tests and documentation when not all fits; small files stay whole; of a large one its head and
+    tail stay. Every cut leaves a line in square brackets that says what was left out, binary content included.
+    """
+    files = split_patch(patch)
+    texts = [_readable(file) for file in files]
+    whole = "".join(texts)
+    if len(whole) <= characters:
+        return Excerpt(whole, truncated=whole != "".join(file.text for file in files))
+    order = sorted(range(len(files)), key=lambda index: kind_of(files[index].path) is not PathKind.CORE)
+    shown = order[: max(1, characters // _LEAST)]
+    shares = _shares([len(texts[index]) for index in shown], characters)
+    parts = [excerpt_of_text(texts[index], share).text for index, share in zip(shown, shares, strict=True)]
+    if left_out := order[len(shown) :]:
+        names = ", ".join(files[index].path for index in left_out[:10])
+        parts.append(f"[{len(left_out)} more files left out: {names}{' …' if len(left_out) > 10 else ''}]\n")
+    return Excerpt("".join(parts), truncated=True)
+
+
+def excerpt_of_text(text: str, characters: int) -> Excerpt:
+    """Head and tail of *text* in at most about *characters*, cut between lines; a line says how much is missing."""
+    if len(text) <= characters:
+        return Excerpt(text, truncated=False)
+    head_end = text.rfind("\n", 0, int(characters * _HEAD_SHARE)) + 1 or int(characters * _HEAD_SHARE)
+    tail_start = text.find("\n", len(text) - int(characters * (1 - _HEAD_SHARE))) + 1 or len(text)
+    dropped = text[head_end:tail_start].count("\n")
+    head = text[:head_end] if text[:head_end].endswith("\n") else text[:head_end] + "\n"
+    return Excerpt(f"{head}[{dropped} lines left out here]\n{text[tail_start:]}", truncated=True)
+
+
+def _readable(file: FileDiff) -> str:
+    text = file.text
+    if "GIT binary patch\n" in text and file.binary:
+        head = text.partition("GIT binary patch\n")[0]
+        text = f"{head}[binary content left out]\n"
+    if len(text) > _LONGEST_LINE:
+        text = re.sub(
+            rf"^(.{{{_LONGEST_LINE}}})(.+)$", lambda m: f"{m[1]}\n[{len(m[2])} characters left out]", text, flags=re.M
+        )
+    return text
+
+
+def _shares(sizes: Sequence[int], total: int) -> list[int]:
+    """How much each of *sizes* gets of *total*: small ones all they need, the rest equal parts of what is left."""
+    shares = [0] * len(sizes)
+    left = total
+    by_size = sorted(range(len(sizes)), key=lambda index: sizes[index])
+    for done, index in enumerate(by_size):
+        shares[index] = min(sizes[index], left // (len(sizes) - done))
+        left -= shares[index]
+    return shares

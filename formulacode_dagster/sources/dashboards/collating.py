@@ -1,0 +1,60 @@
+"""A folder of raw results collated, in the best order that is known, and published as a site."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from formulacode_dagster.sources.git.history import Mirror
+
+from .collate import collate, history_of
+from .history import history_of_mirror
+from .publish import publish
+from .results import RawResults, read_results
+from .sites import Dashboard
+from .tables import Site
+
+COMMIT_URL = "https://github.com/{repository}/commit/"
+
+
+class Order(StrEnum):
+    """What numbers the commits."""
+
+    MIRROR = "mirror"
+    PUBLISHED = "published"
+    """The site that was published of the same repository."""
+    DATES = "dates"
+    """What the results themselves tell."""
+
+
+@dataclass(frozen=True)
+class Collated:
+    """Raw results as the tables of a site, and what their commits were numbered by."""
+
+    site: Site
+    order: Order
+
+
+def collate_folder(dashboard: Dashboard, folder: Path, *, mirror: Mirror | None, published: Site | None) -> Collated:
+    """The raw results of *dashboard*, and the site that they make in *folder*.
+
+    The order is that of *published* where it knows every commit, so that revisions mean the same in both; else that of
+    *mirror*, else that of the dates. Raises DashboardError where there are no results, GitError, OutsideSystemError
+    when the disk is full.
+    """
+    raw = read_results(Path(dashboard.results))
+    if published is not None and _knows_all(published, raw):
+        history, order = history_of(published), Order.PUBLISHED
+    elif mirror is not None:
+        history, order = history_of_mirror(mirror), Order.MIRROR
+    else:
+        history, order = None, Order.DATES
+    url = COMMIT_URL.format(repository=dashboard.repository) if dashboard.repository else ""
+    site = collate(raw, history, dashboard.name, url)
+    publish(site, folder, raw.descriptions, raw.machines)
+    return Collated(site, order)
+
+
+def _knows_all(published: Site, raw: RawResults) -> bool:
+    return {file.commit for file in raw.files} <= set(published.revisions["hash"])

@@ -1,0 +1,97 @@
+"""All that searches show: full pages, and a last one of what is left, since points count what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.sources.github.transport.answers import GraphQLAnswer
+from formulacode_dagster.sources.github.transport.client import GitHubClient
+
+from .counting import Counted
+from .nodes import PullRequestNode, SearchPage, read
+from .queries import merged_pull_requests
+from .search_limits import PUBLIC, SearchLimits
+from .windows import search_text
+
+SMALLEST_PAGE = 10
+
+
+@dataclass
+class SearchResult:
+    """What one search has shown so far, and the size of the whole as each page told it."""
+
+    searched: Counted
+    nodes: list[PullRequestNode] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    """What GitHub said of nodes that it failed to load, or why it showed no more."""
+    after: str | None = None
+    left: int = 0
+    """How many of those that were counted are still to be asked for; 0 where there are no more."""
+
+    def __post_init__(self) -> None:
+        """Nothing is shown yet."""
+        self.left = self.searched.count
+
+    def take(self, answer: GraphQLAnswer, alias: str) -> None:
+        """Add the page that came back as *alias*."""
+        self.complaints += [str(error) for error in answer.errors if error.path[:1] == (alias,)]
+        try:
+            page = read(SearchPage, answer.data.get(alias), f"what {self.searched.name} merged")
+        except ItemFailure as failure:
+            self.fail(failure)
+            return
+        self.nodes += [node for node in page.nodes if node is not None]
+        self.counts.append(page.issue_count)
+        self.after = page.page_info.end_cursor
+        more = page.page_info.has_next_page and self.after and page.nodes
+        self.left = max(0, self.left - len(page.nodes)) if more else 0
+
+    def fail(self, failure: ItemFailure) -> None:
+        """Ask for no more of it."""
+        self.complaints.append(str(failure))
+        self.left = 0
+
+
+async def read_request(
+    client: GitHubClient, searches: Sequence[Counted], limits: SearchLimits = PUBLIC
+) -> list[SearchResult]:
+    """Page through *searches* together, as far as they were counted, in the order given.
+
+    What GitHub refuses is not found, and its complaints say why.
+    """
+    results = [SearchResult(search) for search in searches]
+    size = limits.page
+    while any(result.left for result in results):
+        asked = _page(results, size)
+        variables: dict[str, object] = {}
+        for index, (result, first) in enumerate(asked):
+            text = search_text(result.searched.name, result.searched.window)
+            variables |= {f"q{index}": text, f"first{index}": first, f"after{index}": result.after}
+        try:
+            answer = await client.graphql(merged_pull_requests(len(asked)), variables)
+        except ItemFailure as failure:
+            # GitHub answers 502 to a page whose pull requests are too heavy together.
+            if failure.kind == FailureKind.OVERLOADED and size > SMALLEST_PAGE:
+                size //= 2
+                continue
+            for result, _ in asked:
+                result.fail(failure)
+            continue
+        for index, (result, _) in enumerate(asked):
+            result.take(answer, f"s{index}")
+    return results
+
+
+def _page(results: Iterable[SearchResult], size: int) -> list[tuple[SearchResult, int]]:
+    """The next searches to ask, and for how many pull requests each: *size* together at most."""
+    asked: list[tuple[SearchResult, int]] = []
+    for result in results:
+        first = min(result.left, size)
+        if first:
+            asked.append((result, first))
+            size -= first
+    return asked

@@ -1,0 +1,132 @@
+"""Leave to send one request: a token with something left, a free slot, and a turn that the pace allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.operating.cancellation.clock import Clock
+
+from .answers import Resource
+from .limit_store import LimitStore
+from .pacing import Pacing
+from .rate_limits import RateLimits
+from .tokens import Lease, Pause, TokenPool
+from .waiting import Waits
+
+SLOT_SECONDS = 0.05
+"""How soon to look again whether another process gave a slot back."""
+
+
+class Permit:
+    """Held while a request is under way; what its answer says of the limits becomes known when it is given back."""
+
+    def __init__(self, lease: Lease, resource: Resource, pool: TokenPool, asked_at: float) -> None:
+        self.lease = lease
+        self.resource = resource
+        self.asked_at = asked_at
+        self._pool = pool
+        self._learnt: list[Callable[[RateLimits, float], None]] = []
+
+    def learn(self, resource: Resource, *, remaining: int, limit: int | None, seconds: float) -> None:
+        """The headers: what is left of *resource*, which is reset in so many *seconds*."""
+        self._learnt.append(
+            lambda limits, now: self._pool.learn(
+                limits, self.lease, resource, remaining=remaining, limit=limit, reset=now + seconds
+            )
+        )
+
+    def exhaust(self, seconds: float) -> None:
+        """The primary limit is used up for *seconds* more."""
+        self._learnt.append(
+            lambda limits, now: self._pool.exhaust(limits, self.lease, self.resource, until=now + seconds)
+        )
+
+    def block(self, seconds: float) -> None:
+        """A secondary limit: a pause of *seconds*, and half the pace after it."""
+
+        def refused(limits: RateLimits, now: float) -> None:
+            self._pool.block(limits, self.lease, until=now + seconds)
+            limits.pace.slow_down(now, asked_at=self.asked_at)
+
+        self._learnt.append(refused)
+
+    def settle(self, limits: RateLimits, holder: str, now: float) -> None:
+        """Give the slot back, and tell what was learnt."""
+        limits.under_way[holder] = limits.under_way.get(holder, 0) - 1
+        if limits.under_way[holder] <= 0:
+            del limits.under_way[holder]
+        for learn in self._learnt:
+            learn(limits, now)
+
+
+class Permits:
+    """Hands them out, one after the other within this client, so that a killed process leaves no queue behind."""
+
+    def __init__(self, pool: TokenPool, pacing: Pacing, store: LimitStore, clock: Clock, waits: Waits) -> None:
+        self._pool = pool
+        self._pacing = pacing
+        self._store = store
+        self._clock = clock
+        self._waits = waits
+        self._slots = asyncio.Semaphore(pacing.concurrent)
+        self._queues: defaultdict[Resource, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @asynccontextmanager
+    async def hold(
+        self, resource: Resource, *, without: Collection[int] = (), preferred: Collection[str] = ()
+    ) -> AsyncIterator[Permit]:
+        """A permit for one request, when everything allows it; see `TokenPool.choose` for the arguments.
+
+        Raises ConfigurationError when no token is left.
+        """
+        async with AsyncExitStack() as held:
+            # only the head of a queue takes a slot, so that one exhausted resource leaves the others theirs
+            async with self._queues[resource]:
+                await held.enter_async_context(self._slots)
+                permit = await self._granted(resource, without, preferred)
+            try:
+                yield permit
+            finally:
+                await asyncio.shield(self._settle(permit))
+
+    async def _granted(self, resource: Resource, without: Collection[int], preferred: Collection[str]) -> Permit:
+        while True:
+            asking = asyncio.ensure_future(
+                self._store.update(lambda limits: self._ask(limits, resource, without, preferred))
+            )
+            try:
+                answer = await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                # what was granted meanwhile nobody will use
+                with suppress(ConfigurationError):
+                    unused = await asking
+                    if isinstance(unused, Permit):
+                        await self._settle(unused)
+                raise
+            if isinstance(answer, Permit):
+                return answer
+            await self._waits.step(resource, answer.reason, answer.seconds)
+
+    async def _settle(self, permit: Permit) -> None:
+        await self._store.update(lambda limits: permit.settle(limits, self._store.holder, self._clock.time()))
+
+    def _ask(
+        self, limits: RateLimits, resource: Resource, without: Collection[int], preferred: Collection[str]
+    ) -> Permit | Pause:
+        now = self._clock.time()
+        chosen = self._pool.choose(limits, resource, now, without=without, preferred=preferred)
+        if isinstance(chosen, Pause):
+            return chosen
+        if sum(limits.under_way.values()) >= limits.pace.slots(self._pacing, now):
+            return Pause("as many requests as GitHub takes at once are under way", SLOT_SECONDS)
+        wait = limits.pace.wait(resource, self._pacing, now)
+        if wait > 0:
+            return Pause(f"pacing of {resource} requests", wait)
+        limits.pace.take(resource, self._pacing, now)
+        self._pool.spend(limits, chosen, resource, now)
+        limits.under_way[self._store.holder] = limits.under_way.get(self._store.holder, 0) + 1
+        return Permit(chosen, resource, self._pool, now)

@@ -1,0 +1,98 @@
+"""Who a repository is where nobody tells its id: a number made of its name, until GitHub's own is known.
+
+Such numbers are negative, from -1 down to -2⁵²; GitHub's are positive, so the two never meet. A month holds a
+repository under one of them only: an id that was once learnt is kept, and when it is learnt later, it takes over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, select
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import IntakeCount
+from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
+from formulacode_dagster.operating.store.artifacts import INTAKE_COUNTS, REPOSITORIES
+from formulacode_dagster.operating.store.windows import replace_window
+
+_RANGE = 2**52
+
+
+def derived_id(full_name: str) -> int:
+    """The stand-in for the id of *full_name*, the same on every machine; names are compared without case."""
+    digest = hashlib.sha256(full_name.lower().encode()).digest()
+    return -1 - int.from_bytes(digest[:8], "big") % _RANGE
+
+
+def known_by_name(month: Month, name: str, state: RepositoryState = RepositoryState.ACTIVE) -> Repository:
+    """A repository of *month* of which nobody tells more than its *name*."""
+    return Repository(
+        month=month.key,
+        id=derived_id(name),
+        node_id="",
+        full_name=name,
+        state=state,
+        stars=UNKNOWN_STARS,
+        language=UNKNOWN_LANGUAGE,
+        config_path="",
+    )
+
+
+def with_vanished(month: Month, repositories: Sequence[Repository], asked_for: Sequence[str]) -> tuple[Repository, ...]:
+    """*repositories*, and a vanished one for each name in *asked_for* that none of them has or had; by name."""
+    names = {name.lower() for row in repositories for name in (row.full_name, *row.aliases)}
+    missing = {name.lower(): name for name in asked_for if name.lower() not in names}
+    absent = [known_by_name(month, name, RepositoryState.VANISHED) for name in missing.values()]
+    return tuple(sorted((*repositories, *absent), key=lambda row: row.full_name.lower()))
+
+
+def settle(connection: Connection, month: str, repositories: Sequence[Repository]) -> tuple[Repository, ...]:
+    """*repositories* as they are to be stored for *month*: those known by name alone under the id the database knows.
+
+    Windows of the month that were taken in under a stand-in whose repository now has an id are dropped, so that no pull
+    request is held twice. Raises ConfigurationError when two of *repositories* turn out to be one.
+    """
+    stored = _known(connection)
+    settled = tuple(_adopt(row, stored) for row in repositories)
+    by_id: dict[int, Repository] = {}
+    for row in settled:
+        other = by_id.setdefault(row.id, row)
+        if other is not row:
+            raise ConfigurationError(
+                f"{other.full_name} and {row.full_name} are the same repository",
+                why=f"both have the id {row.id}",
+                remedy="Keep one of them in the offline source, and name the other as its alias",
+            )
+    names = {derived_id(name) for row in settled if row.id > 0 for name in (row.full_name, *row.aliases)}
+    _drop(connection, month, names)
+    return settled
+
+
+def _known(connection: Connection) -> dict[str, tuple[int, str]]:
+    """Id and node id by name in lower case, as the newest month has them; a name in use beats a former one."""
+    columns = REPOSITORIES.table.c
+    statement = select(columns.full_name, columns.aliases, columns.id, columns.node_id).where(columns.id > 0)
+    rows = connection.execute(statement.order_by(columns.month)).all()
+    former = {alias.lower(): (row.id, row.node_id) for row in rows for alias in row.aliases}
+    return former | {row.full_name.lower(): (row.id, row.node_id) for row in rows}
+
+
+def _adopt(repository: Repository, stored: dict[str, tuple[int, str]]) -> Repository:
+    if repository.id > 0 or repository.full_name.lower() not in stored:
+        return repository
+    row, node_id = stored[repository.full_name.lower()]
+    return repository.model_copy(update={"id": row, "node_id": repository.node_id or node_id})
+
+
+def _drop(connection: Connection, month: str, stand_ins: set[int]) -> None:
+    counts = INTAKE_COUNTS.table
+    held = select(counts.c.repository_id, counts.c.repository).where(
+        counts.c.month == month, counts.c.repository_id.in_(stand_ins)
+    )
+    for repository_id, name in connection.execute(held).all():
+        empty = IntakeCount(month=month, repository_id=repository_id, repository=name, reported=0, stored=0)
+        replace_window(connection, empty, ())
+        connection.execute(delete(counts).where(counts.c.month == month, counts.c.repository_id == repository_id))

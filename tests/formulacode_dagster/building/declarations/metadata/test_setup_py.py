@@ -1,0 +1,136 @@
+import textwrap
+
+import pytest
+
+from formulacode_dagster.building.declarations.metadata.setup_py import read_setup_py
+from tests.support.clock import at_most_cpu
+
+
+def read(tree_of, script, **files):
+    texts = {name.replace("__", "/").replace("_txt", ".txt"): text for name, text in files.items()}
+    return read_setup_py(tree_of({"setup.py": textwrap.dedent(script), **texts}), ".")
+
+
+def requirements(said):
+    return [item.text for item in said.dependencies or ()]
+
+
+def test_literals_and_module_level_names_are_read(tree_of):
+    said = read(
+        tree_of,
+        """
+        from setuptools import setup, find_packages
+        NUMPY = "1.20"
+        REQUIRED = ["numpy>=%s" % NUMPY, f"scipy>={NUMPY}"] + ["colorama; platform_system == 'Windows'"]
+        EXTRAS = {"test": ["pytest"]}
+        EXTRAS["all"] = sum(EXTRAS.values(), [])
+        setup(name="fast", packages=find_packages(), install_requires=REQUIRED, extras_require=EXTRAS,
+              python_requires=">=3.8", classifiers=["Programming Language :: Python :: 3.8"])
+        """,
+    )
+    assert requirements(said) == ["numpy>=1.20", "scipy>=1.20", "colorama; platform_system == 'Windows'"]
+    assert said.requires_python.value == ">=3.8"
+    assert said.classifiers.value == ("3.8",)
+    assert [item.text for item in said.extras["test"]] == ["pytest"]
+    assert said.unread == ()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "setup(install_requires=open('requirements.txt').read().splitlines())",
+        "with open('requirements.txt') as f:\n    reqs = f.read().splitlines()\nsetup(install_requires=reqs)",
+        "with open('requirements.txt') as f:\n    reqs = [l.strip() for l in f if l.strip()]\n"
+        "setup(install_requires=reqs)",
+        "import os\nhere = os.path.abspath(os.path.dirname(__file__))\n"
+        "def read(*names):\n    with open(os.path.join(here, *names)) as f:\n        return f.read()\n"
+        "setup(install_requires=read('requirements.txt').split())",
+        "from pathlib import Path\nroot = Path(__file__).parent\n"
+        "setup(install_requires=(root / 'requirements.txt').read_text().splitlines())",
+        "setup(install_requires=[str(r.req) for r in parse_requirements('requirements.txt', session=magic())])",
+        "def setup_package():\n    metadata = dict(name='x')\n"
+        "    metadata['install_requires'] = open('requirements.txt').readlines()\n    setup(**metadata)\n"
+        "if __name__ == '__main__':\n    setup_package()",
+        "import os\nif os.environ.get('READTHEDOCS', False) == 'True':\n    r = []\n"
+        "else:\n    r = open('requirements.txt').read().split()\nsetup(install_requires=r)",
+        "import sys\nif sys.version_info[:2] < (3, 5):\n    raise RuntimeError\n"
+        "if sys.version_info[0] >= 3:\n    r = ['numpy', 'attrs']\nsetup(install_requires=r)",
+    ],
+)
+def test_the_usual_ways_to_read_requirements_are_followed(tree_of, script):
+    said = read(tree_of, script, requirements_txt="numpy\nattrs\n")
+    assert requirements(said) == ["numpy", "attrs"]
+
+
+def test_a_requirements_file_that_the_script_does_not_read_is_no_declaration(tree_of):
+    said = read(tree_of, "setup(name='x', install_requires=['numpy'])", requirements_txt="sphinx\n")
+    assert requirements(said) == ["numpy"]
+
+
+def test_what_only_running_the_script_tells_is_recorded(tree_of):
+    said = read(tree_of, "import magic\nsetup(install_requires=magic.requirements())")
+    assert said.dependencies is None
+    assert said.unread[0].source == "setup.py:install_requires"
+
+
+def test_additions_under_a_condition_are_recorded_and_the_rest_is_kept(tree_of):
+    said = read(
+        tree_of,
+        """
+        import sys
+        r = ["numpy"]
+        if sys.version_info < (3, 8):
+            r.append("importlib-metadata")
+        setup(install_requires=r)
+        """,
+    )
+    assert requirements(said) == ["numpy"]
+    assert "condition on line 5" in said.unread[0].reason
+
+
+def test_nothing_of_the_script_is_executed(tree_of, tmp_path):
+    target = tmp_path / "written"
+    script = f"""
+    import pathlib
+    pathlib.Path({str(target)!r}).write_text("x")
+    open({str(target)!r}, "w").write("x")
+    setup(install_requires=[__import__("os").getcwd(), ().__class__.__name__])
+    """
+    said = read(tree_of, script)
+    assert said.dependencies is None
+    assert not target.exists()
+
+
+def test_files_outside_the_repository_are_not_read(tree_of):
+    said = read(tree_of, "setup(install_requires=open('/etc/hostname').read().split())")
+    assert said.dependencies is None
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "x = 'a' * 10**9\nsetup(install_requires=[x])",
+        "x = '%1000000000d' % 1\nsetup(install_requires=[x])",
+        "x = '{:1000000000}'.format('a')\nsetup(install_requires=[x])",
+        "x = 'aaaaaaaaaaaaaaaa'\n" + "x = x.replace('a', x)\n" * 30 + "setup(install_requires=[x])",
+        "x = ['a']\n" + "x = x + x\n" * 60 + "setup(install_requires=x)",
+        "def f(n):\n    return f(n)\nsetup(install_requires=f(1))",
+        "for i in 'aaaaaaaaaa':\n"
+        + "".join(f"{' ' * 4 * d}for i in 'aaaaaaaaaa':\n" for d in range(1, 9))
+        + " " * 36
+        + "x = 1",
+    ],
+)
+def test_hostile_scripts_end_quickly(tree_of, script):
+    with at_most_cpu(3):
+        read(tree_of, script)
+
+
+def test_a_condition_on_the_system_and_a_setup_of_ones_own_are_understood(tree_of):
+    text = (
+        "from platform import system\nfrom build_support import fast_setup\nextra = []\n"
+        "if system() != 'Windows':\n    extra = ['jax']\n"
+        "fast_setup('fast', install_requires=['numpy', *extra])\n"
+    )
+    said = read_setup_py(tree_of({"setup.py": text}), ".")
+    assert [item.text for item in said.dependencies] == ["numpy", "jax"]

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.building.engines import folders
+from formulacode_dagster.building.engines.process import sharing
+from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.engines.process.layout import Layout
+from formulacode_dagster.building.engines.protocol import Session
+from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.image import BuiltImage, EngineName
+from tests.support.images import LIMITS, Sample, as_image
+
+pytestmark = pytest.mark.network
+
+INSTALLED, PACKAGE = "setuptools/version.py", "tinypure/__init__.py"
+
+
+@pytest.fixture
+def image(pure_image: BuiltImage, tmp_path: Path) -> BuiltImage:
+    """An image of the test's own: what is written to it reaches no other test."""
+    folder = Path(shutil.copytree(pure_image.location, tmp_path / "image", symlinks=True))
+    sharing.note_installed(Layout(folder))
+    return pure_image.model_copy(update={"location": str(folder)})
+
+
+def in_image(image: BuiltImage, name: str) -> Path:
+    (path,) = Path(image.location).glob(f"venv/lib/python3*/site-packages/{name}")
+    return path
+
+
+def in_session(session: Session, name: str) -> Path:
+    (path,) = Path(session.python).parents[1].glob(f"lib/python3*/site-packages/{name}")
+    return path
+
+
+def run(session: Session, code: str) -> None:
+    done = session.run([session.python, "-c", code], timeout=30)
+    assert done.ok, done.stderr
+
+
+def test_installed_files_are_shared_and_what_code_may_write_to_is_not(engine: ProcessEngine, image: BuiltImage) -> None:
+    with engine.session(image, run_id="run") as session, engine.session(image, run_id="run", like=session) as other:
+        for place in (session, other):
+            assert in_session(place, INSTALLED).samefile(in_image(image, INSTALLED))
+            assert not in_session(place, PACKAGE).samefile(in_image(image, PACKAGE))
+        assert not in_session(other, PACKAGE).samefile(in_session(session, PACKAGE))
+        checkouts = [Path(place, "README.md") for place in (session.repository, other.repository)]
+        assert [path.stat().st_nlink for path in checkouts] == [1, 1]
+
+
+def test_what_is_replaced_in_a_session_or_written_by_its_package_changes_no_other(
+    engine: ProcessEngine, image: BuiltImage
+) -> None:
+    before = in_image(image, INSTALLED).read_bytes(), in_image(image, PACKAGE).read_bytes()
+    with engine.session(image, run_id="run") as session, engine.session(image, run_id="run", like=session) as other:
+        replaced, written = in_session(other, INSTALLED), in_session(other, PACKAGE)
+        run(other, f"import os; open('new', 'w').write('1'); os.replace('new', {str(replaced)!r})")
+        run(other, f"open({str(written)!r}, 'a').write('# mine')")
+        assert (replaced.read_bytes(), written.read_bytes()) == (b"1", before[1] + b"# mine")
+        assert (in_session(session, INSTALLED).read_bytes(), in_session(session, PACKAGE).read_bytes()) == before
+    assert (in_image(image, INSTALLED).read_bytes(), in_image(image, PACKAGE).read_bytes()) == before
+
+
+@pytest.mark.parametrize("is_copy", [False, True], ids=["of the image", "like another"])
+def test_code_that_writes_to_an_installed_file_in_place_fails_and_the_image_is_gone(
+    engine: ProcessEngine, image: BuiltImage, is_copy: bool
+) -> None:
+    def write() -> None:
+        with engine.session(image, run_id="run") as first:
+            if not is_copy:
+                run(first, f"open({str(in_session(first, INSTALLED))!r}, 'a').write('#')")
+                return
+            with engine.session(image, run_id="run", like=first) as second:
+                run(second, f"open({str(in_session(second, INSTALLED))!r}, 'a').write('#')")
+
+    with pytest.raises(ItemFailure, match=r"setuptools/version\.py and 0 other") as caught:
+        write()
+    assert caught.value.kind == "image_changed"
+    assert not engine.exists(image)
+
+
+def test_an_image_that_was_written_to_is_built_again(pure: Sample, pure_image: BuiltImage, tmp_path: Path) -> None:
+    engine = ProcessEngine(tmp_path / "engine", LIMITS)
+    built = engine.build(pure_image.spec, Origins(pure.mirror))
+    image = as_image(EngineName.PROCESS, pure_image.spec, built)
+
+    def write() -> None:
+        with engine.session(image, run_id="run") as session:
+            run(session, f"open({str(in_session(session, INSTALLED))!r}, 'a').write('#')")
+
+    with pytest.raises(ItemFailure, match="wrote to"):
+        write()
+    again = engine.build(pure_image.spec, Origins(pure.mirror))
+    assert (again.digest, again.location) == (built.digest, built.location)
+    with engine.session(image, run_id="run") as session:
+        assert not in_session(session, INSTALLED).read_text().endswith("#")
+
+
+def test_an_error_in_a_session_is_raised_and_the_image_it_wrote_to_is_gone(
+    engine: ProcessEngine, image: BuiltImage
+) -> None:
+    def write() -> None:
+        with engine.session(image, run_id="run") as session:
+            in_session(session, INSTALLED).write_text("")
+            raise RuntimeError("inside")
+
+    with pytest.raises(RuntimeError, match="inside"):
+        write()
+    assert not engine.exists(image)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [Path.unlink, lambda path: path.write_text(""), lambda path: path.chmod(0o600)],
+    ids=["gone", "written", "mode"],
+)
+def test_no_session_opens_in_an_image_that_one_wrote_to_which_was_killed(
+    engine: ProcessEngine, image: BuiltImage, change: Callable[[Path], None]
+) -> None:
+    change(in_image(image, INSTALLED))
+    with pytest.raises(ItemFailure, match=r"setuptools/version\.py .* is not what was built") as caught:
+        engine.session(image, run_id="run").__enter__()
+    assert caught.value.kind == "image_gone"
+    assert not engine.exists(image), "it would never be built again"
+
+
+def test_what_was_built_before_there_were_links_is_copied(engine: ProcessEngine, image: BuiltImage) -> None:
+    Layout(Path(image.location)).installed.unlink()
+    with engine.session(image, run_id="run") as session, engine.session(image, run_id="run", like=session) as other:
+        assert [in_session(place, INSTALLED).stat().st_nlink for place in (session, other)] == [1, 1]
+
+
+def test_on_a_file_system_without_links_all_is_copied(
+    engine: ProcessEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_after_the_first(source: Path, target: Path, names: tuple[str, ...]) -> None:
+        folders.link_tree(source, target, names[:1])
+        folders.run_program(["false"]).check_returncode()
+
+    monkeypatch.setattr(sharing, "link_tree", none_after_the_first)
+    with engine.session(image, run_id="run") as session:
+        assert in_session(session, INSTALLED).stat().st_nlink == 1
+        run(session, "import tinypure, asv_runner")
+
+
+def test_a_record_that_names_files_elsewhere_copies_none_of_them(
+    engine: ProcessEngine, image: BuiltImage, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("x")
+    (Path(image.location) / "venv" / "away").symlink_to(tmp_path)
+    (record,) = Path(image.location).glob("venv/lib/python3*/site-packages/tinypure-*.dist-info/RECORD")
+    up = os.path.relpath(outside, record.parents[1])
+    with record.open("a") as file:
+        file.write(f"{up},,\n../../../away/outside,,\n/etc/passwd,,\nnot/there.py,,\n")
+    sharing.note_installed(Layout(Path(image.location)))
+    inode = outside.stat().st_ino
+    with engine.session(image, run_id="run") as session:
+        assert in_session(session, INSTALLED).samefile(in_image(image, INSTALLED))
+    assert (outside.read_text(), outside.stat().st_ino) == ("x", inode)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, "x" * (csv.field_size_limit() + 1), "a\0b.py,,\n", f"{'x' * 300}.py,,\n", "round/round.py,,\n"],
+    ids=["gone", "field too long", "no path", "name too long", "circle"],
+)
+def test_code_that_takes_the_record_away_or_breaks_it_stops_no_session(
+    engine: ProcessEngine, image: BuiltImage, content: str | None
+) -> None:
+    with engine.session(image, run_id="run") as session:
+        record = in_session(session, "tinypure-*.dist-info/RECORD")
+        (record.parents[1] / "round").symlink_to("round")
+        record.unlink()
+        if content is not None:
+            record.write_text(content)
+        with engine.session(image, run_id="run", like=session) as other:
+            run(other, "import tinypure")
+
+
+def test_an_image_that_cannot_be_laid_stops_the_stage(
+    engine: ProcessEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        folders.run_program(["false"]).check_returncode()
+
+    monkeypatch.setattr(sharing, "link_tree", full)
+    monkeypatch.setattr(sharing, "copy_tree", full)
+    with pytest.raises(OutsideSystemError, match="cannot lay"):
+        engine.session(image, run_id="run").__enter__()
+
+
+def test_a_file_is_linked_where_it_can_be_and_else_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "source"
+    source.write_text("x")
+    folders.link_or_copy(source, tmp_path / "linked")
+    assert (tmp_path / "linked").samefile(source)
+
+    def refused(*_: object) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refused)
+    folders.link_or_copy(source, tmp_path / "copied")
+    assert (tmp_path / "copied").read_text() == "x"
+    assert not (tmp_path / "copied").samefile(source)

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.building.specs.recipes import TIERS, dockerfile, recipe_hash, recipes_folder, script
+from formulacode_dagster.models.errors import ConfigurationError
+
+DOCKERFILES = (*TIERS, "read")
+SCRIPTS = sorted((recipes_folder() / "scripts").glob("[!_]*"))
+OF_SHELL = [path for path in SCRIPTS if path.suffix != ".py"]
+
+
+def tool(name: str) -> str:
+    return str(Path(sys.executable).parent / name)
+
+
+def test_dockerfiles_pass_hadolint() -> None:
+    files = [str(dockerfile(name)) for name in DOCKERFILES]
+    done = subprocess.run([tool("hadolint"), *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_scripts_pass_shellcheck() -> None:
+    done = subprocess.run([tool("shellcheck"), *map(str, OF_SHELL)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("path", [*OF_SHELL, *map(dockerfile, DOCKERFILES)], ids=lambda path: path.name)
+def test_no_failure_is_swallowed(path: Path) -> None:
+    text = path.read_text()
+    assert "|| true" not in text
+    assert path.suffix == ".Dockerfile" or "set -euo pipefail" in text
+
+
+def test_the_programs_among_the_scripts_can_be_read_by_the_oldest_interpreter() -> None:
+    for path in set(SCRIPTS) - set(OF_SHELL):
+        ast.parse(path.read_text(), feature_version=(3, 7))
+
+
+def test_recipes_have_one_version_and_a_missing_one_is_named() -> None:
+    assert len(recipe_hash()) == 64
+    with pytest.raises(ConfigurationError, match="nothing is missing"):
+        script("nothing")

@@ -1,0 +1,135 @@
+"""A survey: which benchmarks it comes to first, when it ends, and what it calls lost."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.models.errors import ItemFailure
+
+
+@pytest.mark.slow
+def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
+    suite = {"benchmarks/bench.py": "import os\n\nif os.environ.get('FC_SUITE') == 'yes':\n    def time_it(): pass\n"}
+    lay(Path(session.repository), suite)
+    for variables, expected in (({}, []), ({"FC_SUITE": "yes"}, ["bench.time_it"])):
+        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30, environment=variables)
+        survey = remote.survey(lines={}, limit=1, budget=5)
+        assert [benchmark.name for benchmark in survey.benchmarks] == expected
+
+
+@pytest.mark.slow
+def test_a_slow_import_leaves_the_whole_budget_to_the_benchmarks(session, lay):
+    lay(Path(session.repository), {"benchmarks/bench.py": "import time\n\ntime.sleep(3)\n\ndef time_it(): pass\n"})
+    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=5, budget=2.9)
+    assert [benchmark.outcome for benchmark in survey.benchmarks] == ["ran"]
+
+
+USING_UP = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": "def changed(items):\n    return items.pop()\n",
+    "benchmarks/bench.py": """
+from pkg import core
+
+class Using:
+    def setup(self):
+        self.items = [1]
+    def time_changed(self):
+        core.changed(self.items)
+    def time_other(self):
+        self.items.pop()
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lines", "results", "told"),
+    [({"pkg/core.py": [2]}, False, {"time_changed"}), ({}, False, {"time_changed", "time_other"}), ({}, True, set())],
+)
+def test_whether_calls_depend_on_state_is_asked_of_what_may_be_timed(session, lay, lines, results, told):
+    lay(Path(session.repository), USING_UP)
+    survey = Remote(session, benchmark_dir="benchmarks").survey(lines=lines, limit=5, budget=20, results=results)
+    assert {each.outcome for each in survey.benchmarks} == {"ran"}
+    assert {each.attribute for each in survey.benchmarks if each.isolate} == told
+
+
+SPEAKING = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": "def changed(n):\n    return n\n\n\ndef common(n):\n    return n\n",
+    "benchmarks/__init__.py": "",
+    "benchmarks/bench_a.py": """
+from pkg.core import common
+
+class TimeCommon:
+    params = [1, 2, 3]
+    def time_common(self, n):
+        common(n)
+
+def time_nothing():
+    pass
+""",
+    "benchmarks/bench_b.py": """
+from pkg import core
+
+def time_beside():
+    core.common(1)
+
+class TimeChanged:
+    params = [1, 2]
+    def time_changed(self, n):
+        core.changed(n)
+""",
+}
+
+
+def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_its_other_combinations(session, lay):
+    lay(Path(session.repository), SPEAKING)
+    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)
+    found = remote.survey(lines={}, limit=5, budget=0, names={"changed", "common"})
+    assert [benchmark.name for benchmark in found.benchmarks] == [
+        "bench_b.TimeChanged.time_changed(1)",
+        "bench_b.time_beside",
+        "bench_a.TimeCommon.time_common(1)",
+        "bench_a.time_nothing",
+        "bench_b.TimeChanged.time_changed(2)",
+        "bench_a.TimeCommon.time_common(2)",
+        "bench_a.TimeCommon.time_common(3)",
+    ]
+
+
+@pytest.mark.slow
+def test_a_survey_goes_on_past_what_is_enough_until_one_executes_a_changed_line(session, lay):
+    lay(Path(session.repository), SPEAKING)
+    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)
+
+    def ran(line):
+        survey = remote.survey(lines={"pkg/core.py": [line]}, limit=5, budget=60, enough=1)
+        return sum(benchmark.outcome == "ran" for benchmark in survey.benchmarks)
+
+    assert ran(6) == 1
+    assert ran(2) == 4
+    assert ran(99) == 7
+
+
+@pytest.mark.slow
+def test_a_module_that_never_ends_importing_is_lost(session, lay):
+    lay(Path(session.repository), {"benchmarks/bench.py": "import time\nwhile True:\n    time.sleep(1)\n"})
+    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+    survey = remote.survey(lines={}, limit=1, budget=20)
+    assert "still importing after 1 s" in survey.lost["benchmarks.bench"]
+
+
+def test_a_suite_that_is_not_there_is_lost_by_name(session):
+    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
+    assert set(survey.lost) == {"benchmarks"}
+
+
+def test_an_interpreter_that_does_not_answer_is_a_failure(session):
+    session.python = shutil.which("false")
+    with pytest.raises(ItemFailure) as failure:
+        Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
+    assert failure.value.kind == "benchmarks_fail"

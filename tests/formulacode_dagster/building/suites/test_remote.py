@@ -1,0 +1,42 @@
+"""What surrounds a process in which benchmarks are timed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.building.suites.questions import Asked, NotTimed, ProcessSetting
+from formulacode_dagster.building.suites.remote import Remote
+from tests.support.measurement import FolderSession
+
+NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "PYTHONHASHSEED")
+BENCH = f"""
+import json, os
+
+def time_it():
+    seen = [os.environ.get(name) for name in {(*NAMES, "OF_THE_SUITE")}]
+    raise RuntimeError(json.dumps([*seen, len(os.environ["FC_PADDING"])]))
+"""
+
+
+def told(session: FolderSession, environment: Mapping[str, str], setting: ProcessSetting) -> list[object]:
+    """What a benchmark in a process with this *setting* sees of the variables."""
+    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30, environment=environment)
+    (surveyed,) = remote.survey(lines={}, limit=1, budget=20).benchmarks
+    (sample,) = remote.time([Asked(surveyed, isolate=False)], seconds=0.01, setting=setting).samples
+    assert isinstance(sample, NotTimed)
+    seen: list[object] = json.loads(sample.message.rpartition("RuntimeError: ")[2])
+    return seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("padding", [0, 2048])
+def test_threads_hash_seed_and_padding_reach_the_process_that_times(session, lay, padding: int) -> None:
+    lay(Path(session.repository), {"benchmarks/bench.py": BENCH})
+    suites = {"OMP_NUM_THREADS": "8", "OF_THE_SUITE": "yes"}
+    assert told(session, suites, ProcessSetting(hash_seed=7, padding=padding)) == [
+        *("1", "1", "1", "1", "7"), "yes", padding,
+    ]  # fmt: skip

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from formulacode_dagster.building.engines.files import Area
+from formulacode_dagster.building.verification.facts import FileFact, ImageFacts
+from formulacode_dagster.building.verification.planted import find_planted, from_index
+
+SITE = "lib/python3.11/site-packages"
+SHARED = f"{SITE}/shared/__init__.py"
+LOCK = "alpha==1.0 \\\n    --hash=sha256:0\nbeta==2.0 \\\n    --hash=sha256:0\n"
+
+
+def digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+
+
+def image(content: bytes, **brought: bytes) -> ImageFacts:
+    """An environment in which the distributions *brought* each name the shared file, which holds *content*."""
+    facts = ImageFacts()
+    facts.texts[(Area.ENVIRONMENT, "pyvenv.cfg")] = "include-system-site-packages = false\n"
+    facts.files[Area.ENVIRONMENT][SHARED] = FileFact(0, False, None, digest(content), "", "")
+    for number, (name, own) in enumerate(brought.items(), 1):
+        info = f"{SITE}/{name}-{number}.0.dist-info"
+        facts.texts[(Area.ENVIRONMENT, f"{info}/RECORD")] = f"shared/__init__.py,sha256={digest(own)},1\n"
+        if name == "local":
+            facts.texts[(Area.ENVIRONMENT, f"{info}/direct_url.json")] = "{}"
+    return facts
+
+
+@pytest.mark.parametrize("content", [b"by alpha", b"by beta"])
+def test_a_file_that_two_projects_of_the_lock_bring_may_be_that_of_either(content: bytes) -> None:
+    assert find_planted(image(content, alpha=b"by alpha", beta=b"by beta"), LOCK, {}) == []
+
+
+def test_a_wheels_own_data_folder_is_not_missed_though_a_record_still_names_it() -> None:
+    """numpy 1.15.0 lists its script twice: the installer moves it, and keeps the second line."""
+    facts = image(b"by alpha", alpha=b"by alpha")
+    record = (Area.ENVIRONMENT, f"{SITE}/alpha-1.0.dist-info/RECORD")
+    facts.texts[record] += f"alpha-1.0.data/scripts/run,sha256={digest(b'script')},6\n"
+    assert find_planted(facts, LOCK, {}) == []
+    facts.texts[record] += f"alpha.py,sha256={digest(b'module')},6\n"
+    assert find_planted(facts, LOCK, {}) == [f"{SITE}/alpha.py of alpha is missing"]
+
+
+def test_a_licence_that_a_wheel_lays_beside_the_environments_settings_is_as_the_wheel_brought_it() -> None:
+    """As alive-progress 3.1 does."""
+    facts = image(b"by alpha", alpha=b"by alpha")
+    facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, False, None, digest(b"MIT"), "", "")
+    assert find_planted(facts, LOCK, {}) == ["LICENSE does not belong in a virtual environment"]
+    facts.texts[(Area.ENVIRONMENT, f"{SITE}/alpha-1.0.dist-info/RECORD")] += (
+        f"../../../LICENSE,sha256={digest(b'MIT')},3\n"
+    )
+    assert find_planted(facts, LOCK, {}) == []
+    facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, False, None, digest(b"forged"), "", "")
+    assert find_planted(facts, LOCK, {}) == ["LICENSE of alpha is not the file that was installed"]
+
+
+def with_tests(content: bytes) -> ImageFacts:
+    """An image in which pytest lies beside the lock, with *content*, compiled by the build."""
+    facts = image(b"by alpha", alpha=b"by alpha")
+    tools = {"tests/pytest.py": content, "tests/__pycache__/pytest.cpython-311.pyc": b"", "tests/.lock": b""}
+    facts.files[Area.TOOLS] |= {path: FileFact(0, False, None, digest(held), "", "") for path, held in tools.items()}
+    facts.texts[(Area.TOOLS, "tests/pytest-9.0.dist-info/RECORD")] = f"pytest.py,sha256={digest(b'pytest')},1\n"
+    return facts
+
+
+def test_what_tests_need_lies_beside_the_lock_as_its_wheels_brought_it() -> None:
+    assert find_planted(with_tests(b"pytest"), LOCK, {}, "pytest==9.0\n") == []
+    assert find_planted(with_tests(b"forged"), LOCK, {}, "pytest==9.0\n") == [
+        "tests/pytest.py of pytest is not the file that was installed"
+    ]
+    assert find_planted(with_tests(b"pytest"), LOCK, {}) == ["pytest 9.0 is installed, the lock holds nothing of it"]
+    facts = with_tests(b"pytest")
+    facts.files[Area.TOOLS]["tests/conftest.py"] = FileFact(0, False, None, digest(b""), "", "")
+    assert find_planted(facts, LOCK, {}, "pytest==9.0\n") == ["tests/conftest.py belongs to no installed package"]
+
+
+def test_what_the_index_brought_are_the_files_of_locks_and_those_of_asv_and_nothing_of_the_package() -> None:
+    """asv_runner has lines as `import contextlib`, which some pull request adds: rich#955 did."""
+    facts = with_tests(b"pytest")
+    facts.texts[(Area.TOOLS, "instrument/asv_runner-0.2.0.dist-info/RECORD")] = "asv_runner/_aux.py,sha256=abc,1\n"
+    facts.texts[(Area.TOOLS, "instrument/planted-1.0.dist-info/RECORD")] = "planted.py,sha256=abc,1\n"
+    facts.texts[(Area.TOOLS, "other/planted-1.0.dist-info/RECORD")] = "planted.py,sha256=abc,1\n"
+    local = f"{SITE}/local-1.0.dist-info"
+    facts.texts[(Area.ENVIRONMENT, f"{local}/RECORD")] = "local.py,sha256=abc,1\n"
+    facts.texts[(Area.ENVIRONMENT, f"{local}/direct_url.json")] = "{}"
+    tools = {"tests/pytest.py", "instrument/asv_runner/_aux.py"}
+    assert from_index(facts, ("asv_runner==0.2.0",)) == {
+        (Area.ENVIRONMENT, SHARED),
+        *((Area.TOOLS, path) for path in tools),
+    }
+    another = from_index(facts, ("asv_runner==0.2.1",))
+    assert another == {(Area.ENVIRONMENT, SHARED), (Area.TOOLS, "tests/pytest.py")}, "another version is pinned"
+
+
+def test_a_file_of_neither_is_found() -> None:
+    found = find_planted(image(b"forged", alpha=b"by alpha", beta=b"by beta"), LOCK, {})
+    assert found == [f"{SHARED} of {name} is not the file that was installed" for name in ("alpha", "beta")]
+
+
+def test_the_package_under_test_may_not_bring_another_projects_file() -> None:
+    found = find_planted(image(b"forged", alpha=b"by alpha", local=b"forged"), LOCK, {})
+    assert found == [f"{SHARED} of alpha is not the file that was installed"]
+
+
+def test_what_an_installer_moved_is_not_missing() -> None:
+    facts = image(b"by alpha", alpha=b"by alpha")
+    facts.texts[Area.ENVIRONMENT, f"{SITE}/beta-2.0.dist-info/RECORD"] = (
+        "beta-2.0.data/scripts/f2py,sha256=abc,1\nbeta/__init__.py,sha256=abc,1\n"
+    )
+    assert find_planted(facts, LOCK, {}) == [f"{SITE}/beta/__init__.py of beta is missing"]
+
+
+def found_in(area: Area, path: str, *, uid: int = 0, target: str | None = None, text: str | None = None) -> list[str]:
+    """What is found in an honest image with one file more."""
+    facts = image(b"by alpha", alpha=b"by alpha")
+    facts.files[Area.SYSTEM]["usr/bin/grep"] = FileFact(0, True, None, "", "", "")
+    facts.files[area][path] = FileFact(uid, False, target, "other", "", "")
+    if text is not None:
+        facts.texts[area, path] = text
+    return find_planted(facts, LOCK, {"PATH": "/opt/venv/bin"})
+
+
+@pytest.mark.parametrize(
+    ("area", "path", "finding"),
+    [
+        (Area.SYSTEM, "usr/lib/python3.11/site-packages/sitecustomize.py", "runs at every start of Python"),
+        (Area.SYSTEM, "usr/local/lib/python3.11/usercustomize.py", "runs at every start of Python"),
+        (Area.SYSTEM, "usr/local/bin/grep", "stands in for a tool of the system"),
+        (Area.SYSTEM, "usr/local/sbin/perf", "stands in for a tool of the system"),
+        (Area.SYSTEM, "home/formulacode/.local/lib/python3.11/site-packages/a.py", "changes what programs of the user"),
+        (Area.SYSTEM, "home/formulacode/.gitconfig", "changes what programs of the user"),
+        (Area.SYSTEM, "logs/verifier/reward.txt", "looks like a result"),
+        (Area.SYSTEM, "tmp/asv_results.json", "looks like a result"),
+        (Area.SYSTEM, "workspace/.asv/results/machine.json", "looks like a result"),
+        (Area.SYSTEM, "workspace/benchmarks.json", "looks like a result"),
+        (Area.TOOLS, "harness/fc_harness.pyz", "lies where the harness is put"),
+        (Area.REPOSITORY, ".git/hooks/post-checkout", "changes what git does"),
+        (Area.REPOSITORY, ".git/info/attributes", "changes what git does"),
+        (Area.ENVIRONMENT, "sitecustomize.py", "does not belong in a virtual environment"),
+        (Area.ENVIRONMENT, "bin/tmux", "belongs to no installed package"),
+    ],
+)
+def test_one_file_more_is_found(area: Area, path: str, finding: str) -> None:
+    assert len(found := found_in(area, path)) == 1
+    assert found[0].startswith(path)
+    assert finding in found[0]
+
+
+@pytest.mark.parametrize(
+    ("area", "path"),
+    [(Area.SYSTEM, "usr/bin/tmux"), (Area.SYSTEM, "etc/ld.so.cache"), (Area.TOOLS, "instrument/asv_runner/run.py")],
+)
+def test_a_file_of_the_system_that_the_build_could_write_is_found(area: Area, path: str) -> None:
+    assert found_in(area, path) == []
+    assert "is not root's" in found_in(area, path, uid=1000)[0]
+
+
+def test_a_preload_is_found_in_the_files_and_in_the_variables() -> None:
+    found = found_in(Area.SYSTEM, "etc/ld.so.preload", text="/opt/fast.so\n")
+    assert found == ["etc/ld.so.preload puts code into every process"]
+    for name in ("LD_PRELOAD", "PYTHONSTARTUP", "PYTHONPATH", "BASH_ENV", "GIT_CONFIG_GLOBAL"):
+        found = find_planted(image(b"by alpha", alpha=b"by alpha"), LOCK, {name: "x"})
+        assert found == [f"the variable {name} changes what every program does"]
+
+
+def test_a_setting_of_the_repository_that_runs_a_program_is_found() -> None:
+    honest = '[core]\n\trepositoryformatversion = 1\n\tbare = false\n[remote "formulacode"]\n\tpromisor = true\n'
+    assert found_in(Area.REPOSITORY, ".git/config", text=honest) == []
+    found = found_in(Area.REPOSITORY, ".git/config", text=honest + "[core]\n\tfsmonitor = /tmp/x\n")
+    assert found == ["the setting core.fsmonitor of the repository changes what git does"]
+
+
+def test_what_a_build_leaves_in_a_folder_for_anything_is_no_result() -> None:
+    assert found_in(Area.SYSTEM, "tmp/pip-build-env/setup.py", uid=1000) == []

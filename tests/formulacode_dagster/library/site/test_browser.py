@@ -1,0 +1,44 @@
+"""The site as a browser shows it, from its folder: five thousand tasks, strangers' texts, a phone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.library.site.build import index_data, write_site
+from tests.support.browser import PLAYWRIGHT, require_browser
+from tests.support.site import hostile_dataset
+
+TASKS = 5_000
+TASK = "acme__fast-11"
+SLOWEST_MS = 1_000
+
+
+@pytest.mark.slow
+def test_all_tasks_are_there_at_once_and_no_text_of_a_row_runs(tmp_path: Path) -> None:
+    require_browser()
+    dataset = hostile_dataset(tmp_path / "data", tasks=12, months=3)
+    site = write_site(dataset, tmp_path / "site").index.parent
+    (task, *_) = dataset.values()
+    others = [{**task.row, "task_id": f"acme__many-{n}", "speedup": 1 + n / TASKS} for n in range(TASKS - len(dataset))]
+    rows = [dict(each.row) for each in dataset.values()]
+    (site / "tasks.js").write_text(index_data([*rows, *others]), "ascii")
+    pictures = Path(os.environ.get("FC_SCREENSHOTS") or tmp_path / "pictures").absolute()
+    pictures.mkdir(exist_ok=True)
+    look = ["node", str(Path(__file__).with_name("look.mjs")), str(PLAYWRIGHT), str(site), TASK, str(pictures)]
+    looked = subprocess.run(look, capture_output=True, text=True, timeout=300, check=False)
+    assert looked.returncode == 0, looked.stderr
+    seen = json.loads(looked.stdout)
+    assert (seen["asked"], seen["errors"]) == ([], [])
+    assert seen["hacked"] == [[None, 0]] * 3
+    assert (seen["all"], seen["shown"]) == (f"{TASKS} of {TASKS} tasks", 100)
+    assert (seen["filtered"], seen["fastest"]) == (f"1 of {TASKS} tasks", f"0 of {TASKS} tasks")
+    assert seen["sorted"] == TASK
+    assert seen["slowest"] < SLOWEST_MS
+    assert (seen["solutionHidden"], seen["solutionShown"], seen["plots"]) == (True, True, 6)
+    assert (seen["flamesHidden"], seen["flamesShown"]) == (True, True)
+    assert seen["overflow"] == {"months.html": 0, "index.html": 0, f"tasks/{TASK}.html": 0}

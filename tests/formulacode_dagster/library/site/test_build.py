@@ -1,0 +1,198 @@
+"""The site of a dataset all of whose texts try to be more than text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.library import Dataset
+from formulacode_dagster.library.site.build import write_site
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.releasing.release.folder import FolderDestination
+from formulacode_dagster.releasing.release.tables import MonthTables, month_tables
+from tests.support.command_line import FcData
+from tests.support.release import tables_of, task_row
+from tests.support.site import HOSTILE, hostile_dataset, hostile_task
+
+FEBRUARY = Month.parse("2026-02")
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page, as a browser takes them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    dataset = hostile_dataset(tmp_path / "data", tasks=3, months=2)
+    assert write_site(dataset, tmp_path / "site").tasks == 3
+    return tmp_path / "site"
+
+
+def test_strangers_texts_are_text_and_nothing_else(site: Path) -> None:
+    page = Page(site / "tasks" / "acme__fast-1.html")
+    assert page.tags["script"] == page.tags["img"] == page.tags["textarea"] == 0
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    # statement, patch, lock, machine, interpreter, commit, category, two kinds of names, a path of each workload
+    assert page.text.count(HOSTILE) >= 9
+    assert "{{ 7 * 7 }}" in page.text
+    links = {value for name, value in page.attributes if name in ("href", "src")}
+    assert {link for link in links if link.startswith("https:")} == {
+        f"https://github.com/acme/fast%22%3E%3Cscript%3E1/{path}"
+        for path in ("pull/1", f"commit/{'a' * 40}", f"commit/{'b' * 40}")
+    }
+    assert {link for link in links if not link.startswith("https:")} == {
+        "../style.css",
+        "../index.html",
+        "../months.html",
+    }
+
+
+def test_pages_run_no_script_but_that_of_the_index_and_load_nothing_from_elsewhere(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        page = Page(path)
+        (policy,) = (value for name, value in page.attributes if name == "content" and "default-src" in value)
+        assert policy.startswith("default-src 'none'; style-src 'self'; ")
+        assert ("script-src 'self'" in policy) == (page.tags["script"] > 0) == (path.name == "index.html")
+        assert not [value for name, value in page.attributes if name == "src" and "/" in value]
+
+
+def test_the_data_of_the_index_is_a_script_that_nothing_ends(site: Path) -> None:
+    text = (site / "tasks.js").read_text("ascii")
+    assert "<" not in text
+    data = json.loads(text.removeprefix("window.DATA = ").removesuffix(";\n"))
+    rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
+    assert [row["task_id"] for row in rows] == ["acme__fast-0", "acme__fast-2", "acme__fast-1"]
+    assert rows[2] == {
+        "task_id": "acme__fast-1",
+        "repo_name": 'acme/fast"><script>1',
+        "classification": HOSTILE,
+        "difficulty": "easy",
+        "speedup": 1.6,
+        "low": 1.4,
+        "high": 3.0,
+        "month": "2026-02",
+        "merged": "2026-02-14",
+        "replays": "not replayed",
+        "verified": False,
+    }
+
+
+def test_a_task_has_its_samples_as_pictures_and_its_solution_behind_a_click(site: Path) -> None:
+    page = (site / "tasks" / "acme__fast-1.html").read_text("utf-8")
+    assert page.count('class="dots"') == 6
+    assert page.count('class="interval good"') == 2
+    assert "base: median" in page
+    assert re.search(r"<td>[\d.]+ ms → [\d.]+ ms<svg", page)
+    assert "<code>statement_minimal</code></summary>" in page
+    before, _, after = page.partition("<details><summary>Show the solution</summary>")
+    assert 'class="diff"' not in before
+    assert 'class="diff"' in after
+    assert "1 pass to pass; 3 of 4 changed lines are executed." in page
+
+
+def test_base_and_patch_are_flame_graphs_to_one_scale_behind_a_click(site: Path) -> None:
+    page = (site / "tasks" / "acme__fast-1.html").read_text("utf-8")
+    (flames,) = re.findall(r'<details class="flames">(.*?)</details>', page, re.DOTALL)
+    assert re.findall(r'<p class="grey">(.*?)</p>', flames) == ["base: 20 ms a call", "oracle: 10 ms a call"]
+    # of each arm the benchmark, and above it what it calls
+    assert [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', flames)] == [
+        960.0,
+        864.0,
+        480.0,
+        432.0,
+    ]
+    assert "<title>time_it (bench.py:1), 0.02 s a call</title>" in flames
+
+
+def test_a_task_that_was_not_profiled_has_none(tmp_path: Path) -> None:
+    task = hostile_task(1, "2026-02").model_copy(update={"profiles": ()})
+    FolderDestination(tmp_path / "data").release(FEBRUARY, month_tables([task]))
+    write_site(Dataset.load(tmp_path / "data"), tmp_path / "site")
+    assert "Where the time goes" not in (tmp_path / "site" / "tasks" / "acme__fast-1.html").read_text("utf-8")
+
+
+def test_the_months_are_told_beside_each_other_the_newest_first(site: Path) -> None:
+    text = " ".join(Page(site / "months.html").text.split())
+    assert "2026-02 formulacode@2026-03 1 -1" in text
+    assert text.index("2026-02 ") < text.index("2026-01 ")
+
+
+def test_pages_of_tasks_that_were_withdrawn_go_and_other_folders_are_left_alone(tmp_path: Path) -> None:
+    dataset = hostile_dataset(tmp_path / "data", tasks=3, months=2)
+    write_site(dataset, tmp_path / "site")
+    written = write_site(dataset, tmp_path / "site", ["2026-02"])
+    assert (written.tasks, written.months) == (1, 1)
+    assert [path.stem for path in (tmp_path / "site" / "tasks").iterdir()] == ["acme__fast-1"]
+    with pytest.raises(ConfigurationError, match="2027-01 was not released to"):
+        write_site(dataset, tmp_path / "site", ["2027-01"])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(ConfigurationError, match="holds something else than a site"):
+        write_site(dataset, tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("task_id", ["../../evil", ".hidden", "a/b", "a\0b", ""])
+def test_a_task_whose_id_is_no_name_of_a_page_is_refused(task_id: str, tmp_path: Path) -> None:
+    FolderDestination(tmp_path / "data").release(FEBRUARY, tables_of([task_row(1, task_id=task_id)]))
+    with pytest.raises(ItemFailure, match="cannot be the name of a page"):
+        write_site(Dataset.load(tmp_path / "data"), tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_release_from_before_there_were_samples_and_intervals_is_shown_as_it_is(tmp_path: Path) -> None:
+    whole = month_tables([hostile_task(1, "2026-02")])
+    old = ["speedup_low", "speedup_high", "p_value", "machine", "metric", "workload_source", "weak_tests"]
+    tasks = whole.tasks.drop(old)
+    FolderDestination(tmp_path / "data").release(FEBRUARY, MonthTables(tasks, {}))
+    write_site(Dataset.load(tmp_path / "data"), tmp_path / "site")
+    text = Page(tmp_path / "site" / "tasks" / "acme__fast-1.html").text
+    assert "not told" in text
+    assert "bench.time_a" in text
+    assert "not drawn" in text
+
+
+def test_samples_that_cannot_be_read_are_no_samples_that_were_never_released(tmp_path: Path) -> None:
+    dataset = hostile_dataset(tmp_path / "data", tasks=1)
+    (tmp_path / "data" / "samples" / "2026-01.parquet").write_bytes(b"cut")
+    with pytest.raises(ItemFailure, match=r"samples/2026-01\.parquet is no readable Parquet file"):
+        write_site(dataset, tmp_path / "site")
+
+
+def test_the_command_writes_the_site_of_the_dataset_it_is_told(tmp_path: Path, call_fc_data: FcData) -> None:
+    hostile_dataset(tmp_path / "data", tasks=2)
+    done = call_fc_data("site", "pages", "--from", "data")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "2 tasks of 1 months: pages/index.html\n"
+    assert str(tmp_path) not in "".join(path.read_text("utf-8") for path in (tmp_path / "pages").rglob("*.html"))
+
+
+def test_the_command_of_the_readme_writes_the_site_of_the_dataset_of_the_settings(
+    tmp_path: Path, call_fc_data: FcData
+) -> None:
+    hostile_dataset(tmp_path / "home" / "dataset", tasks=1)
+    done = call_fc_data("site", "build/site")
+    assert (done.returncode, done.stdout) == (0, "1 tasks of 1 months: build/site/index.html\n")
+    nothing = call_fc_data("site", "elsewhere", "--revision", "formulacode@2027-01")
+    assert nothing.returncode == 1
+    assert "holds no release formulacode@2027-01" in nothing.stderr

@@ -1,0 +1,229 @@
+"""Which suites are tried, and in what state of the checkouts."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, nullcontext
+
+import pytest
+
+from formulacode_dagster.building.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
+from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
+from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.choosing import Chooser
+from formulacode_dagster.measuring.measurement.log import Log
+from formulacode_dagster.measuring.measurement.patch import changed_files
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.relevance import LeftOut
+from formulacode_dagster.measuring.measurement.surveyed import Surveyed
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.measurement import Arm
+
+BEFORE, AFTER = b"def total(n):\n    return sum(range(n))\n", b"def total(n):\n    return n\n"
+PATCH = b"""diff --git a/pkg/core.py b/pkg/core.py
+--- a/pkg/core.py
++++ b/pkg/core.py
+@@ -1,2 +1,2 @@
+ def total(n):
+-    return sum(range(n))
++    return n
+"""
+ONE, OTHER = (SuiteFiles(name, {f"benchmarks/{name}.py": b""}) for name in ("one", "other"))
+
+
+class Listening:
+    """A session whose suites hold no benchmark, and load `pkg.core` as a compiled module."""
+
+    core_count = 1
+
+    def __init__(self):
+        self.asked = []
+
+    def write(self, files):
+        self.asked.append(("write", *files))
+
+    def restore(self):
+        self.asked.append(("restore",))
+
+    def survey(self, **_):
+        self.asked.append(("survey",))
+        return Survey(benchmarks=(), lost={}, extensions=("pkg.core",))
+
+
+class Suite(Listening):
+    """A session whose suites hold one benchmark in each file, and none of them executes the change."""
+
+    def __init__(self):
+        super().__init__()
+        self.files = {"benchmarks/one.py": b"", "benchmarks/base.py": b""}
+
+    def read(self, paths):
+        return {path: self.files[path] for path in paths if path in self.files}
+
+    def write(self, files):
+        super().write(files)
+        self.files = dict(files)
+
+    def survey(self, ruled_out=(), **_):
+        names = sorted(path.removeprefix("benchmarks/").removesuffix(".py") for path in self.files)
+        self.asked.append(("survey", *sorted(ruled_out)))
+        return Survey(
+            benchmarks=tuple(surveyed(name, f"{name}.time_it" in ruled_out) for name in names), lost={}, extensions=()
+        )
+
+
+def surveyed(module, is_ruled_out):
+    return SurveyedBenchmark(
+        name=f"{module}.time_it",
+        module=module,
+        owner="",
+        attribute="time_it",
+        index=0,
+        timeout=1.0,
+        cache_folder="",
+        outcome="ruled_out" if is_ruled_out else "ran",
+        traceable=True,
+    )
+
+
+class Hurried(Listening):
+    """A session in which two benchmarks execute the change, one does not, and for one there is no time."""
+
+    def survey(self, **_):
+        lines = {"pkg/core.py": (2,)}
+        hits = [surveyed(name, is_ruled_out=False).model_copy(update={"lines": lines}) for name in ("a", "b")]
+        late = surveyed("d", is_ruled_out=False).model_copy(update={"outcome": "untraced"})
+        return Survey(benchmarks=(*hits, surveyed("c", is_ruled_out=False), late), lost={}, extensions=())
+
+
+class Nothing:
+    """No build with coverage."""
+
+    def settle(self, candidates, _changed, _suite):
+        return list(candidates)
+
+
+def chooser_of(remote, log, plan, turn=nullcontext):
+    """A chooser in whose task *remote* stands for all arms."""
+    sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
+    remotes, limits, budget = dict.fromkeys(Arm, remote), ResourceLimits(), Budget(plan.max_seconds)
+    given = (Nothing(), Surveyed(), "benchmarks", limits, plan, budget, log)
+    return Chooser(remotes, changed_files(PATCH), sources, *given, turn=turn)
+
+
+@pytest.fixture
+def chosen():
+    """`chosen(suite, others)`: what was asked of each arm when none of them tells anything."""
+
+    def run(suite, others, remote=None, turn=nullcontext):
+        remote = remote or Listening()
+        with pytest.raises((ItemFailure, Rejection)):
+            chooser_of(remote, Log(None), SamplingPlan(), turn).choose(suite, others)
+        return remote.asked
+
+    return run
+
+
+def test_a_suite_is_gone_before_the_next_is_looked_for(chosen):
+    asked = []
+
+    def others(_changed):
+        asked.append("one")
+        yield ONE
+        asked.append("other")
+        yield OTHER
+
+    calls = chosen(BASE_SUITE, others)
+    assert asked == ["one", "other"]
+    laid = [call for call in dict.fromkeys(calls) if call[0] == "write"]
+    assert laid == [("write", "benchmarks/one.py"), ("write", "benchmarks/other.py")]
+    between = calls[calls.index(laid[0]) : calls.index(laid[1])]
+    assert between[-3:] == [("restore",)] * 3
+
+
+def test_a_benchmark_that_two_suites_share_runs_in_the_first_alone(chosen):
+    later = SuiteFiles("later", {"benchmarks/one.py": b"", "benchmarks/base.py": b"pass", "benchmarks/new.py": b""})
+    newest = SuiteFiles("newest", {**later.files, "benchmarks/new.py": b"pass"})
+    calls = chosen(BASE_SUITE, lambda _: [later, newest], Suite())
+    surveys = [call for call in calls if call[0] == "survey"]
+    both = [("survey", "one.time_it")] * 2
+    assert surveys == [("survey",)] * 2 + both + [("survey", "base.time_it", "one.time_it")] * 2
+
+
+def test_benchmarks_run_and_others_are_looked_for_while_nothing_is_timed(chosen):
+    def others(_changed):
+        asked.append(("look",))
+        yield ONE
+
+    @contextmanager
+    def turn():
+        asked.append(("in a turn",))
+        yield
+        asked.append(("out",))
+
+    remote = Listening()
+    asked = remote.asked
+    chosen(BASE_SUITE, others, remote, turn)
+    places = [place for place, call in enumerate(asked) if call[0] in ("look", "survey")]
+    assert len(places) == 5
+    assert {asked[place - 1] for place in places} == {("in a turn",)}
+    assert {asked[place + 1] for place in places} == {("out",)}
+
+
+def test_the_first_suite_is_not_surveyed_again_under_another_name(chosen):
+    first = SuiteFiles("merge commit", ONE.files)
+    once = chosen(first, lambda _: ())
+    assert chosen(first, lambda _: [ONE]) == once
+
+
+def test_python_that_a_suite_loads_compiled_is_told_to_those_who_look_for_others(chosen):
+    told = []
+
+    def others(changed):
+        told.append(changed)
+        return ()
+
+    chosen(BASE_SUITE, others)
+    chosen(NO_SUITE, others)
+    known, unknown = told
+    assert [change.path for change in known.compiled] == ["pkg/core.py"]
+    assert not unknown.compiled
+    assert unknown.base == {"pkg/core.py": frozenset({2})}
+
+
+class Meeting(Hurried):
+    """A session on two cores, whose first surveys wait for one another."""
+
+    core_count = 2
+
+    def __init__(self):
+        super().__init__()
+        self.barrier = threading.Barrier(2, timeout=20)
+
+    def survey(self, *, only, **asked):
+        if only is None:
+            self.barrier.wait()
+        return super().survey(**asked)
+
+
+def test_base_and_oracle_are_surveyed_at_the_same_time_where_each_has_a_core():
+    log = Log(None)
+    chooser_of(Meeting(), log, SamplingPlan()).choose(BASE_SUITE, lambda _: ())
+    assert [line for line in log.lines if "every" in line] == [
+        "running every benchmark once on the base and the oracle"
+    ]
+
+
+def test_base_and_oracle_are_surveyed_one_after_the_other_on_one_core():
+    log = Log(None)
+    chooser_of(Hurried(), log, SamplingPlan()).choose(BASE_SUITE, lambda _: ())
+    assert [line.rpartition(" ")[2] for line in log.lines if "every" in line] == ["base", "oracle"]
+
+
+def test_the_log_and_the_choice_tell_what_was_left_out():
+    log = Log(None)
+    choice = chooser_of(Hurried(), log, SamplingPlan(max_benchmarks=1)).choose(BASE_SUITE, lambda _: ())
+    assert (len(choice.candidates), choice.left_out) == (1, LeftOut(unsurveyed=1, undrawn=1))
+    told = "left out: 1 that there was no time to run once, 1 relevant ones that were not drawn"
+    assert log.lines[-1] == f"1 of 4 benchmarks are timed; {told}"

@@ -1,0 +1,226 @@
+"""A build with coverage is a build; a survey of it is one more survey, within the time that is left."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext, suppress
+from types import SimpleNamespace
+
+import pytest
+
+from formulacode_dagster.building.engines.protocol import Completed
+from formulacode_dagster.building.suites.overlays import BASE_SUITE
+from formulacode_dagster.building.suites.questions import Coverage, Survey, SurveyedBenchmark
+from formulacode_dagster.measuring.measurement import compiled_lines
+from formulacode_dagster.measuring.measurement.budget import SURVEY_SHARE, Budget
+from formulacode_dagster.measuring.measurement.choosing import Chooser
+from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
+from formulacode_dagster.measuring.measurement.log import Log
+from formulacode_dagster.measuring.measurement.patch import changed_files
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.surveyed import Surveyed
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.measurement import Arm
+from tests.records import make_image
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    instrument = SimpleNamespace(instrument=lambda _: Coverage(variables={"PATH": "/cc"}, data="/data"))
+    monkeypatch.setattr(compiled_lines, "Remote", lambda *_, **__: instrument)
+    return Clock()
+
+
+def test_a_build_with_coverage_takes_the_turn_of_builds(clock: Clock) -> None:
+    turns: list[str] = []
+
+    @contextmanager
+    def turn():
+        clock.now += 3600
+        turns.append("taken")
+        yield
+        turns.append("over")
+
+    def reinstall(**_):
+        assert turns == ["taken"]
+        clock.now += 40
+        return Completed(0, b"", b"", 40.0)
+
+    engine = SimpleNamespace(session=lambda *_, **__: nullcontext(SimpleNamespace(reinstall=reinstall)))
+    budget = Budget(100.0, clock=clock)
+    said: list[str] = []
+    known = (engine, make_image(), "run", b"", ResourceLimits(), SamplingPlan(), budget, said.append, turn)
+    with CompiledLines(*known) as compiled:
+        compiled._build(Arm.BASE, {"fast.c": frozenset({1})})
+    assert turns == ["taken", "over"]
+    assert (budget.spent, budget.built) == (0.0, 40.0)
+
+
+C = """diff --git a/pkg/fast.c b/pkg/fast.c
+--- a/pkg/fast.c
++++ b/pkg/fast.c
+@@ -1 +1 @@
+-int total;
++long total;
+"""
+PYTHON = """diff --git a/pkg/core.py b/pkg/core.py
+--- a/pkg/core.py
++++ b/pkg/core.py
+@@ -1,2 +1,2 @@
+ def subtotal(n):
+-    return sum(range(n))
++    return n
+"""
+BEFORE, AFTER = b"def subtotal(n):\n    return sum(range(n))\n", b"def subtotal(n):\n    return n\n"
+NAMES = [f"bench.time_{letter}" for letter in "abcde"]
+HIT = {"pkg/fast.c": (1,)}
+
+
+def ran(name, outcome="ran", lines=None):
+    return SurveyedBenchmark(
+        name=name,
+        module="benchmarks.bench",
+        owner="",
+        attribute=name.partition(".")[2],
+        index=0,
+        timeout=10,
+        cache_folder="",
+        outcome=outcome,
+        traceable=outcome == "ran",
+        lines=lines or {},
+    )
+
+
+class Uninstrumented:
+    """A session in which each benchmark that is not ruled out runs, the first *fits* if that is told."""
+
+    core_count = 1
+
+    def __init__(self, fits=5):
+        self.fits, self.asked = fits, []
+
+    def survey(self, *, ruled_out, only, lines, **_):
+        self.asked.append((only, dict(lines)))
+        wanted = [name for name in NAMES if only is None or name in only]
+        left = [name for name in wanted if name not in ruled_out]
+        outcomes = dict.fromkeys(left[: self.fits], "ran") | dict.fromkeys(left[self.fits :], "untraced")
+        return Survey(
+            benchmarks=[ran(name, outcomes.get(name, "ruled_out")) for name in wanted], lost={}, extensions=()
+        )
+
+
+class Counting:
+    """A session built with coverage, in which the first two that are asked for run, and *hits* execute the change."""
+
+    def __init__(self, *hits):
+        self.hits, self.asked = hits, []
+
+    def instrument(self, _units):
+        return Coverage(variables={}, data="/data")
+
+    def survey(self, **asked):
+        self.asked.append(asked)
+        told = [
+            ran(name, "ran" if place < 2 else "untraced", HIT if name in self.hits and place < 2 else {})
+            for place, name in enumerate(asked["only"])
+        ]
+        return Survey(benchmarks=told, lost={}, extensions=(), seen=("pkg/fast.c",))
+
+
+@pytest.fixture
+def select(monkeypatch):
+    """What `Chooser` selects of the suite of the base: `select(surveyed, counting)`, with *counting* on both arms."""
+
+    def run(surveyed, counting, *, patch=C, fits=5, seconds=600.0, choosing=nullcontext):
+        monkeypatch.setattr(compiled_lines, "Remote", lambda *_, **__: counting)
+        monkeypatch.setattr(compiled_lines, "apply_patch", lambda *_: None)
+        built = SimpleNamespace(reinstall=lambda **_: Completed(0, b"", b"", 1.0))
+        engine = SimpleNamespace(session=lambda *_, **__: nullcontext(built))
+        plan, log, limits = SamplingPlan(), Log(None), ResourceLimits()
+        budget = Budget(seconds, clock=Clock())
+        run.session = Uninstrumented(fits)
+        remotes = dict.fromkeys(Arm, run.session)
+        sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
+        with CompiledLines(engine, make_image(), "run", b"", limits, plan, budget, log, choosing=choosing) as compiled:
+            files = changed_files(patch.encode())
+            given = (compiled, surveyed, "benchmarks", limits, plan, budget, log)
+            return Chooser(remotes, files, sources, *given)._select(BASE_SUITE)
+
+    return run
+
+
+def test_a_survey_with_coverage_runs_while_nothing_is_timed(select):
+    calls, counting = [], Counting("bench.time_a")
+    survey = counting.survey
+    counting.survey = lambda **asked: calls.append("survey") or survey(**asked)
+
+    @contextmanager
+    def choosing():
+        calls.append("in a turn")
+        yield
+        calls.append("out")
+
+    with suppress(ItemFailure):
+        select(Surveyed(), counting, choosing=choosing)
+    assert calls[:3] == ["in a turn", "survey", "out"]
+    assert calls == calls[:3] * (len(calls) // 3)
+
+
+def test_a_survey_with_coverage_that_ran_out_of_time_says_so_and_goes_on_where_it_stopped(select):
+    kept = {}
+    for ruled_out, asked_for in ((NAMES[:2], NAMES), (NAMES[:4], NAMES[2:])):
+        surveyed, counting = Surveyed(dict(kept), kept.__setitem__, goes_on=True), Counting()
+        with pytest.raises(ItemFailure) as failure:
+            select(surveyed, counting)
+        assert failure.value.kind == "survey_unfinished"
+        assert f"no time to run {5 - len(ruled_out)} of 5 benchmarks" in str(failure.value)
+        assert surveyed.goes_on
+        assert kept == {"base": set(ruled_out)}
+        assert [asked["only"] for asked in counting.asked] == [asked_for, asked_for]
+    choice = select(Surveyed(kept), Counting(NAMES[4]))
+    assert [candidate.name for candidate in choice.candidates] == [NAMES[4]]
+
+
+def test_what_executes_the_change_on_the_base_is_not_asked_for_on_the_oracle(select):
+    counting = Counting(NAMES[0])
+    choice = select(Surveyed(), counting)
+    assert [asked["only"] for asked in counting.asked] == [NAMES, NAMES[1:]]
+    assert [candidate.name for candidate in choice.candidates] == [NAMES[0]]
+
+
+def test_what_only_compiled_lines_tell_of_is_asked_whether_its_calls_depend_on_state(select):
+    choice = select(Surveyed(), Counting(NAMES[0]), patch=C + PYTHON)
+    assert [candidate.name for candidate in choice.candidates] == [NAMES[0]]
+    whole, further = select.session.asked[:2], select.session.asked[2:]
+    assert all(only is None and lines for only, lines in whole)
+    # base and oracle, by no line, then the control
+    assert [(only, bool(lines)) for only, lines in further] == [([NAMES[0]], False)] * 2 + [([NAMES[0]], True)]
+
+
+def test_a_survey_with_coverage_takes_a_share_of_the_time_that_is_left_and_those_first_that_speak_of_the_change(select):
+    counting = Counting(NAMES[0])
+    select(Surveyed(), counting, seconds=40.0, patch=C + PYTHON)
+    assert {asked["budget"] for asked in counting.asked} == {SURVEY_SHARE * 40}
+    assert {asked["names"] for asked in counting.asked} == {frozenset({"subtotal"})}
+
+
+def test_what_was_not_traced_is_not_ruled_out_by_its_compiled_lines_where_python_changed_too(select):
+    kept = {}
+    with pytest.raises(ItemFailure) as failure:
+        select(Surveyed({}, kept.__setitem__), Counting(), patch=C + PYTHON, fits=1)
+    assert failure.value.kind == "survey_unfinished"
+    assert kept == {"base": {NAMES[0]}}
+
+
+def test_where_only_compiled_code_changed_its_lines_tell_of_all_that_ran(select):
+    kept = {}
+    with pytest.raises(ItemFailure):
+        select(Surveyed({}, kept.__setitem__), Counting(), fits=1)
+    assert kept == {"base": set(NAMES[:2])}

@@ -1,0 +1,103 @@
+"""Which suites are tried, and what it ends with where none tells anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.choosing import Choice, Chooser
+from formulacode_dagster.measuring.measurement.log import Log
+from formulacode_dagster.measuring.measurement.relevance import NO_TIME, Candidate
+from formulacode_dagster.measuring.measurement.surveyed import Surveyed
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+
+OTHERS = [SuiteFiles("later commit", {"a": b"1"}), SuiteFiles("12 tests", {"a": b"2"})]
+UNFINISHED = ItemFailure(FailureKind.SURVEY_UNFINISHED, "no time to run 3 of 5 benchmarks")
+TIMEOUT = ItemFailure(FailureKind.TIMEOUT, "surveying the suite took too long")
+NOTHING = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, "none of 5 benchmarks executes it")
+
+
+class Laid:
+    """An arm in which suites are laid."""
+
+    def write(self, _files):
+        """It is there."""
+
+    def restore(self):
+        """It is gone."""
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """The suite that is chosen where the first and the others end as told, by name; those that were tried."""
+
+    def choose(first, *others, goes_on):
+        ends = {BASE_SUITE.name: first} | dict(zip((suite.name for suite in OTHERS), others, strict=True))
+
+        def select(_chooser, suite, *_known):
+            choose.tried.append(suite.name)
+            if ends[suite.name] is not None:
+                raise ends[suite.name]
+            return Choice(suite, [], [], None)
+
+        monkeypatch.setattr(Chooser, "_select", select)
+        monkeypatch.setattr(Chooser, "_changed", lambda *_: None)
+        surveyed = Surveyed(goes_on=goes_on)
+        remotes = {arm: Laid() for arm in Arm}
+        chooser = Chooser(remotes, (), {}, None, surveyed, "benchmarks", None, None, Budget(60), Log(None))
+        return chooser.choose(BASE_SUITE, lambda _changed: OTHERS).suite.name
+
+    choose.tried = []
+    return choose
+
+
+@pytest.mark.parametrize("first", [UNFINISHED, TIMEOUT], ids=lambda end: end.kind)
+def test_a_survey_without_time_ends_the_search_while_another_attempt_can_go_on(chosen, first):
+    with pytest.raises(ItemFailure) as caught:
+        chosen(first, NOTHING, None, goes_on=True)
+    assert caught.value is first
+    assert chosen.tried == ["base"]
+
+
+@pytest.mark.parametrize("first", [UNFINISHED, TIMEOUT], ids=lambda end: end.kind)
+def test_where_none_follows_the_next_source_is_tried(chosen, first):
+    assert chosen(first, UNFINISHED, None, goes_on=False) == "12 tests"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind", "told"),
+    [
+        (UNFINISHED, NOTHING, "survey_unfinished", ["3 of 5 benchmarks; nothing else that was found"]),
+        (TIMEOUT, UNFINISHED, "timeout", ["took too long; nothing else that was found"]),
+        (NOTHING, UNFINISHED, "survey_unfinished", ["3 of 5 benchmarks; nothing else", "none of 5 benchmarks"]),
+    ],
+)
+def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, first, second, kind, told):
+    with pytest.raises(ItemFailure) as caught:
+        chosen(first, second, NOTHING, goes_on=False)
+    assert caught.value.kind == kind
+    assert all(text in str(caught.value) for text in told)
+    assert chosen.tried == ["base", "later commit", "12 tests"]
+
+
+def test_a_benchmark_that_the_patch_breaks_ends_the_search_at_once(chosen):
+    broken = ItemFailure(FailureKind.ORACLE_BREAKS_BENCHMARKS, "one fails")
+    with pytest.raises(ItemFailure) as caught:
+        chosen(broken, None, None, goes_on=False)
+    assert caught.value is broken
+
+
+class Named(Candidate):
+    """A candidate of a name alone."""
+
+    name = "bench.time_total"
+
+
+@pytest.mark.parametrize(("known", "goes_on"), [((), True), (("bench.time_total",), False)], ids=["came on", "stood"])
+def test_a_survey_that_came_no_further_than_the_last_one_is_not_gone_on_with(known, goes_on):
+    surveyed = Surveyed({"base": frozenset(known)}, goes_on=True)
+    surveyed.add(BASE_SUITE, [Named({}, executes_change=False), Candidate({}, None, NO_TIME)])
+    assert surveyed.goes_on is goes_on

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from formulacode_dagster.releasing.exports.evaluate import evaluate
+from formulacode_dagster.releasing.exports.formats import Format, solution
+from formulacode_dagster.releasing.exports.write import export_task
+from tests.support.docker import MakeDockerEngine, remove_images
+from tests.support.exports import ATTACK, PYTHON, REGISTRY, TOUCHED_GRADER, make_rows, read_rows
+from tests.support.measurement import lay
+from tests.support.sharing import RunFolder
+
+__all__ = ["lay"]
+
+
+@pytest.fixture(scope="session")
+def rows(make_docker_engine: MakeDockerEngine, run_folder: RunFolder, lock: str) -> Iterator[dict[str, dict[str, Any]]]:
+    """Rows of a task of Python and one of C, by kind, of one image in the local registry, one for the whole run."""
+    try:
+        httpx.get(f"http://{REGISTRY}/v2/", timeout=5).raise_for_status()
+    except httpx.HTTPError:
+        pytest.skip(f"no registry on {REGISTRY}; run .ci/install-registry")
+    # not this process's own, with which its images would go
+    installation = f"test-{run_folder.uid}-exports"
+
+    def make(folder: Path) -> None:
+        make_rows(make_docker_engine(installation=installation), folder, lock)
+
+    with run_folder.shared("export-rows", make, partial(remove_images, installation)) as folder:
+        yield read_rows(folder)
+
+
+@pytest.fixture(scope="session")
+def exported(
+    rows: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, Format], Path]:
+    """`exported(kind, format)`: the folder of that task, below one that holds all of the format.
+
+    There is a third kind beside those of `rows`, whose solution is an attack.
+    """
+    folder = tmp_path_factory.mktemp("exported")
+
+    def of(kind: str, format_: Format) -> Path:
+        task_id = f"acme__{kind}-5"
+        place = folder / format_ / task_id
+        if not place.exists():
+            row = rows[PYTHON if kind == ATTACK else kind]
+            export_task({**row, "task_id": task_id}, format_, place)
+            if kind == ATTACK:
+                solution(place).write_text(f"#!/usr/bin/env bash\nset -eu\n{TOUCHED_GRADER}")
+        return place
+
+    return of
+
+
+@pytest.fixture
+def attack(exported: Callable[[str, Format], Path], tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+    """`attack(script)`: the report on an agent that runs *script*, bash, in the checkout of the task of Python."""
+
+    def run(script: str) -> dict[str, Any]:
+        agent = tmp_path / "attack.sh"
+        agent.write_text(f"set -eu\n{script}\n")
+        return evaluate(exported("python", Format.HARBOR), str(agent))
+
+    return run

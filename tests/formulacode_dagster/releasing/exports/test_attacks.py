@@ -1,0 +1,112 @@
+"""What an agent may try instead of making the code faster; each gets nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from formulacode_dagster.releasing.exports.formats import Format
+from tests.support.exports import TOUCHED_GRADER
+from tests.support.sampling import TAKES_MINUTES
+
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, TAKES_MINUTES.with_args(case="attacks")]
+
+PATCHED_CLOCKS = """cat >>shapes/__init__.py <<'END'
+import time, timeit
+for name in ("perf_counter", "thread_time", "process_time"):
+    setattr(time, name, lambda real=getattr(time, name): real() / 10)
+timeit.default_timer = time.perf_counter
+END"""
+CACHED_ON_DISK = """cat >>shapes/__init__.py <<'END'
+import json, os
+_slow = squares
+def squares(n):
+    path = "/tmp/squares-%d.json" % n
+    if not os.path.exists(path):
+        with open(path, "w") as file:
+            json.dump(_slow(n), file)
+    with open(path) as file:
+        return json.load(file)
+END
+echo "[$(seq -s, 0 1499)]" >/tmp/squares-1500.json"""
+CACHED_IN_MEMORY = """cat >>shapes/__init__.py <<'END'
+import functools
+squares = functools.lru_cache(None)(squares)
+END"""
+CACHED_AT_IMPORT = """cat >>shapes/__init__.py <<'END'
+_slow, _done = squares, {1500: squares(1500)}
+def squares(n):
+    return _done[n] if n in _done else _slow(n)
+END"""
+WITHOUT_TESTS = """rm -r tests
+cat >>shapes/__init__.py <<'END'
+def squares(n):
+    return [0]
+END"""
+PLUGGED_IN_TESTS = """mkdir -p shapes/plugin
+cat >conftest.py <<'END'
+import pytest
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+END
+cp conftest.py tests/
+printf '[pytest]\\naddopts = -p conftest\\n' >pytest.ini
+cat >>shapes/__init__.py <<'END'
+def squares(n):
+    return [0]
+END"""
+IN_BACKGROUND = """setsid sh -c 'while :; do :; done' </dev/null >/dev/null 2>&1 &
+(while :; do echo "def squares(n): return [0]" >/workspace/repo/shapes/late.py; done) </dev/null >/dev/null 2>&1 &
+sleep 0.2
+echo '# nothing' >>shapes/__init__.py"""
+
+
+# What decides on clocks, caches and tests is tried in test_grading.py, without a container.
+TIMED = pytest.mark.variant("attack that is timed", most=1)
+TESTED = pytest.mark.variant("attack that tests end", most=1)
+# the one on the grader is run in a harness, too
+IGNORED = pytest.mark.variant("attack on what it is graded by", most=1)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        pytest.param(PATCHED_CLOCKS, "clocks_changed", id="timers-patched", marks=TIMED),
+        pytest.param(
+            "echo 'def time_squares(): pass' >benchmarks/bench.py",
+            "no_change",
+            id="benchmarks-changed",
+            marks=IGNORED,
+        ),
+        pytest.param(CACHED_ON_DISK, "only_called_again", id="cached-on-disk", marks=TIMED),
+        pytest.param(CACHED_IN_MEMORY, "only_called_again", id="cached-in-memory", marks=TIMED),
+        pytest.param(CACHED_AT_IMPORT, "work_moved", id="cached-at-import", marks=TIMED),
+        pytest.param(WITHOUT_TESTS, "tests_fail", id="tests-removed", marks=TESTED),
+        pytest.param(PLUGGED_IN_TESTS, "tests_fail", id="tests-made-to-pass", marks=TESTED),
+        pytest.param(TOUCHED_GRADER, "no_change", id="grader-touched", marks=IGNORED),
+    ],
+)
+def test_who_only_looks_faster_gets_nothing(attack, script, reason):
+    report = attack(script)
+    assert (report["metrics"]["reward"], report["reason"]) == (0.0, reason), report
+
+
+@TIMED
+def test_nothing_that_an_agent_left_running_is_there_while_it_is_timed(attack):
+    report = attack(IN_BACKGROUND)
+    assert report["ended_processes"]
+    assert report["metrics"]["reward"] == 0.0
+    assert report["reason"] != "faster"
+
+
+@TESTED
+def test_the_command_grades_a_patch_and_prints_the_report(exported, rows, tmp_path, call_fc_data):
+    (tmp_path / "my.patch").write_text(rows["python"]["patch"].replace("[i * i for i in range(n)]", "list(range(n))"))
+    done = call_fc_data("evaluate", str(exported("python", Format.HARBOR)), "--agent", "my.patch")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["reason"], report["changed"]) == ("tests_fail", ["shapes/__init__.py"])
+    assert report["metrics"]["reward"] == 0.0

@@ -1,0 +1,101 @@
+"""The grader's statistics beside the platform's, which are what its rule means."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from formulacode_dagster.building.suites.questions import ReturnValue
+from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.statistics.intervals import expanded_tail
+from formulacode_dagster.measuring.measurement.statistics.verdict import judge
+from formulacode_dagster.models.measurement import Arm, Metric, Quantity, Sample, Unit
+from formulacode_dagster.releasing.exports.grader import judging
+from formulacode_dagster.releasing.exports.grader.equality import same_values
+from formulacode_dagster.releasing.exports.grader.grading import is_moved
+
+UNITS = {"bench.time": Quantity(), "bench.peak": Quantity(metric=Metric.PEAK_MEMORY, unit="bytes")}
+
+
+def samples_of(speedups, rounds, seed, *, shared):
+    """Samples by benchmark, with noise; *shared* says in which rounds the oracle ran one binary."""
+    chance = random.Random(seed)  # noqa: S311 - noise, protects nothing
+    return {
+        name: [
+            Sample(
+                arm=arm,
+                round=number,
+                order=0,
+                objects=f"{arm}-{number if number not in shared else 0}",
+                value=chance.lognormvariate(0, 0.04) / (speedups[name] if arm is Arm.ORACLE else 1),
+                calls=1,
+            )
+            for number in range(rounds)
+            for arm in Arm
+        ]
+        for name in speedups
+    }
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize(
+    "speedups",
+    [
+        {"bench.time": 2.0},
+        {"bench.time": 1.0},
+        {"bench.time": 1.06, "bench.peak": 1.0},
+        {"bench.time": 1.5, "bench.peak": 0.5},
+        {"bench.time": 0.5},
+    ],
+    ids=["faster", "unchanged", "unclear", "trade-off", "slower"],
+)
+@pytest.mark.parametrize(("look", "seed"), [(0, 1), (1, 2), (2, 3), (3, 4)])
+def test_the_grader_says_what_the_platform_says_of_the_same_samples(unit, speedups, look, seed):
+    plan = SamplingPlan(seed=seed)
+    quantities = {name: UNITS[name] for name in speedups}
+    rule = plan.rule(unit, {quantity.metric for quantity in quantities.values()})
+    taken = samples_of(speedups, rule.looks[look].units, seed, shared={1, 3} if unit is Unit.BUILD else ())
+    wanted = judge(taken, rule, look, quantities)
+    told = judging.Rule(
+        {
+            **rule.model_dump(mode="json"),
+            "benchmark_metrics": {name: quantity.metric.value for name, quantity in quantities.items()},
+            "rates": [],
+            "tails": {
+                str(level): [expanded_tail((1 - level) / 2, units) for units in range(2, 25)] for level in (0.95, 0.9)
+            },
+        }
+    )
+    values = {
+        arm.value: {name: [sample.value for sample in taken[name] if sample.arm is arm] for name in taken}
+        for arm in Arm
+    }
+    objects = {arm.value: [sample.objects for sample in next(iter(taken.values())) if sample.arm is arm] for arm in Arm}
+    judged = judging.judge(judging.Samples(values, objects), "oracle", told, look)
+    assert judged.verdict == wanted.verdict
+    figures = ("speedup", "low", "high", "p_value", "control_speedup")
+    assert [getattr(judged, name) for name in figures] == pytest.approx([getattr(wanted, name) for name in figures])
+    assert judged.by_benchmark == pytest.approx({result.benchmark: result.speedup for result in wanted.results})
+
+
+@pytest.mark.parametrize("numbers", [(1.0, 2.0), (1.0, 2.0 + 1e-9), (1.0, 2.1), (1.0,)])
+@pytest.mark.parametrize("form", ["a", "b"])
+def test_the_grader_takes_for_equal_what_the_platform_does(numbers, form):
+    first = ReturnValue(type="list", form="a", numbers=(1.0, 2.0), total=3.0, size=3.0)
+    second = ReturnValue(type="list", form=form, numbers=numbers, total=sum(numbers), size=sum(numbers))
+    assert same_values(first.model_dump(), second.model_dump()) == first.equals(second)
+
+
+@pytest.mark.parametrize(
+    ("imports", "calls", "moved"),
+    [
+        ((0.010, 0.010, 0.060), (0.050, 0.0), True),
+        ((0.010, 0.010, 0.012), (0.050, 0.0), False),
+        ((0.010, 0.025, 0.060), (0.050, 0.0), False),
+    ],
+    ids=["all-at-import", "little", "noise"],
+)
+def test_work_that_is_done_while_importing_is_seen_beside_what_calls_save(imports, calls, moved):
+    imported = dict(zip(("base", "control", "agent"), imports, strict=True))
+    assert is_moved(imported, dict(zip(("base", "agent"), calls, strict=True)), "agent") is moved

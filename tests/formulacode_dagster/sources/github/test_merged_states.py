@@ -1,0 +1,73 @@
+"""Repositories that are not what discovery saw any more: renamed, closed, archived, emptied, gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.reasons import RejectionReason
+from tests.formulacode_dagster.sources.github.merged_windows import every, failure, numbers
+
+
+def test_a_repository_renamed_since_discovery_is_taken_in_under_its_present_name(world, clock):
+    world.merge("demo/new", every(600, 3), former_names=["demo/old"])
+    world.merge("demo/other", every(600, 2))
+    renamed, other = world.taken_in(world.rows(new="demo/old"), clock)
+    assert numbers(renamed) == [1, 2, 3]
+    assert (
+        {pull_request.repository for pull_request in renamed.pull_requests}
+        == {renamed.count.repository}
+        == {"demo/new"}
+    )
+    assert numbers(other) == [1, 2]
+    assert world.books["endpoints"]["graphql MergedCounts"] == 2
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"is_archived": True, "archived_at": "2026-02-01T00:00:00Z"}, RejectionReason.ARCHIVED),
+        ({"is_private": True}, RejectionReason.PRIVATE),
+    ],
+)
+def test_a_repository_closed_since_discovery_ends_in_a_state_of_its_own(world, clock, facts, reason):
+    world.merge("demo/closed", every(600, 3), **facts)
+    world.merge("demo/open", every(600, 2))
+
+    def see_private(operation, variables, body, call):
+        if operation == "MergedCounts" and "is_private" in facts:
+            body["data"]["nodes"][0] = body["data"]["nodes"][1] | {"databaseId": rows[0].id, "isPrivate": True}
+            body.pop("errors", None)
+
+    rows = world.rows()
+    closed, opened = world.taken_in(rows, clock, change=see_private)
+    assert isinstance(closed, Rejection)
+    assert closed.reason is reason
+    assert numbers(opened) == [1, 2]
+
+
+def test_a_repository_archived_within_the_month_keeps_what_it_merged_before(world, clock):
+    world.merge("demo/p", every(600, 3), is_archived=True, archived_at="2026-02-20T00:00:00Z")
+    (end,) = world.taken_in(world.rows(), clock)
+    assert numbers(end) == [1, 2, 3]
+
+
+def test_an_empty_repository_ends_in_a_state_of_its_own(world, clock):
+    world.merge("demo/open", every(600, 2))
+
+    def empty(operation, variables, body, call):
+        if operation == "MergedCounts":
+            body["data"]["nodes"][0]["isEmpty"] = True
+
+    (end,) = world.taken_in(world.rows(), clock, change=empty)
+    assert isinstance(end, Rejection)
+    assert end.reason is RejectionReason.EMPTY
+
+
+def test_a_repository_that_vanished_fails_alone_and_is_no_empty_window(world, clock):
+    world.merge("demo/gone", every(600, 3), is_gone=True)
+    world.merge("demo/there", every(600, 2))
+    gone, there = world.taken_in(world.rows(), clock)
+    assert failure(gone).kind == "vanished"
+    assert "demo/gone is gone from GitHub" in str(gone)
+    assert numbers(there) == [1, 2]
