@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
-.PHONY: help setup settings demo test test-fast coverage dev up down check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-lite bench-scale equal-rows eval-classifier yield clean
+.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-lite bench-scale equal-rows eval-classifier yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -55,14 +55,21 @@ up: ## the platform in containers, UI on http://127.0.0.1:3000: make up [DEMO=1]
 down: ## end what `make up` started; its volumes stay
 	@docker compose --file deploy/compose/compose.yaml --profile '*' down --remove-orphans
 
-check: setup ## lint, types, floors
+check: setup house ## lint, types, import contracts, the code location
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
 	@$(BIN)/hadolint dockerfiles/*.Dockerfile
 	@$(BIN)/shellcheck $$(git ls-files ':(glob).ci/*' ':!.ci/*.*') $$(git ls-files '*.sh')
 	@$(BIN)/dagster definitions validate -w workspace.yaml
+
+house: setup ## check that the packages keep the import contracts, and that docs/architecture.md shows them
+	@$(BIN)/lint-imports
+	@$(BIN)/python docs/hooks/architecture.py --check
+
+architecture: setup ## write docs/architecture.md from the import contracts and the asset graph
+	@$(BIN)/python docs/hooks/architecture.py > docs/architecture.md.new
+	@mv docs/architecture.md.new docs/architecture.md
 
 docs: setup ## the documentation, as a site in site/; fails on a broken link or an unknown name
 	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet

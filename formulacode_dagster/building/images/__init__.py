@@ -1,0 +1,1 @@
+"""Images of tasks: the build loop, repair rules, and rebuilding from a spec."""

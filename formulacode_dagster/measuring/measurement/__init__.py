@@ -1,0 +1,1 @@
+"""Measurements of tasks: relevant benchmarks, sampling, statistics, verdicts."""

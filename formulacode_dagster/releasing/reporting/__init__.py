@@ -1,0 +1,1 @@
+"""Reports of a month: the funnel, costs, charts."""

@@ -1,0 +1,1 @@
+"""The symbolic filter and the classifier behind `classifications`."""

@@ -1,0 +1,1 @@
+"""Problem statements: writing them, and the gates that look for leaks."""

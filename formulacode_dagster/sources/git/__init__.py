@@ -1,0 +1,1 @@
+"""Bare mirrors and the commits in them: fetching, reading, locating merges, eviction."""

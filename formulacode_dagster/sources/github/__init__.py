@@ -1,0 +1,1 @@
+"""GitHub's API: transport, pull requests, discussions, discovery of repositories."""

@@ -1,0 +1,1 @@
+"""Months from files and from bare mirrors, without GitHub."""
