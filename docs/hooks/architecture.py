@@ -1,6 +1,6 @@
 """Render `docs/architecture.md` from the import contract, the packages' docstrings and the asset graph.
 
-`python docs/hooks/architecture.py` prints the page; with `--check` (`make house`) it fails if the committed page is stale.
+Run as a script, it prints the page; with `--check` (`make house`) it fails if the committed page is stale.
 """
 
 from __future__ import annotations
