@@ -7,6 +7,7 @@ from .breakpoints import breakpoints
 from .classifications import classifications
 from .commit_benchmarks import commit_benchmarks
 from .dashboards import dashboards
+from .discussions import discussions
 from .environments import environments
 from .exports import exports
 from .images import images
@@ -24,6 +25,7 @@ STAGE_ASSETS = (
     repositories,
     pull_requests,
     classifications,
+    discussions,
     problem_statements,
     environments,
     images,

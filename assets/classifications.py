@@ -1,6 +1,5 @@
 """`classifications`: verdict, category, difficulty and reason for every candidate."""
 
-from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -9,7 +8,6 @@ from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.operating.cancellation.loops import run_loop
-from formulacode_dagster.operating.runner.work import StageSummary
 from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS
 from formulacode_dagster.operating.store.classifications import judges_of, positives_by_month
 from formulacode_dagster.operating.store.evaluations import last_evaluation
@@ -17,7 +15,7 @@ from formulacode_dagster.operating.store.pull_requests import done_items, items_
 from formulacode_dagster.operating.store.views import RELATIONS
 from formulacode_dagster.releasing.reporting.funnel import count_funnel
 from formulacode_dagster.selection.classification import checks as verdicts
-from formulacode_dagster.selection.classification.stage import classify_month
+from formulacode_dagster.selection.classification.stage import run
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 
@@ -82,13 +80,7 @@ def classifications(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, llm: LLMResource
 ) -> dg.MaterializeResult[Any]:
     """Screen every pull request, then ask the model about the candidates."""
-    with stage_run(context, postgres, classifications, config) as run:
-        settings = llm.settings
-        asked = (settings.llm_model, settings.classification_judge, settings.llm_temperature)
-        judges = partial(llm.classification_judges, postgres.completions(reask=config.reask), run.month)
-        summary = run_loop(classify_month(run, asked, judges))
-    return report(context, summary, candidates=_candidates(run.month, summary))
-
-
-def _candidates(month: str, summary: StageSummary) -> int:
-    return count_funnel(month, summary.standing).count("candidates")
+    with stage_run(context, postgres, classifications, config) as stage:
+        tools = llm.classification_tools(postgres.completions(reask=config.reask))
+        summary = run_loop(run(stage, tools))
+    return report(context, summary, candidates=count_funnel(stage.month, summary.standing).count("candidates"))

@@ -1,26 +1,21 @@
 """`environments`: interpreter, suite, pinned and hashed lock, what was dropped and why."""
 
-from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from formulacode_dagster.building.environments import checks as verdicts
-from formulacode_dagster.building.images.planning import TaskPlans, plan_inputs_of
-from formulacode_dagster.building.synthesis.asking import AgentDesk
-from formulacode_dagster.building.synthesis.month import author_of, unasked
+from formulacode_dagster.building.environments.stage import run
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
-from formulacode_dagster.operating.runner.runner import in_thread, run_items
-from formulacode_dagster.operating.runner.work import StageRun, StageSummary, WorkItem
 from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS
-from formulacode_dagster.operating.store.pull_requests import done_in
 from formulacode_dagster.operating.store.views import RELATIONS
 from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
+from resources.tools import environment_tools
 
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .classifications import classifications
@@ -62,23 +57,6 @@ def environments(
     agents: AgentsResource,
 ) -> dg.MaterializeResult[Any]:
     """Plan and lock the environment of every performance pull request."""
-    with stage_run(context, postgres, environments, config) as run:
-        summary = plan_environments(run, mirrors, containers, agents.desk(run))
+    with stage_run(context, postgres, environments, config) as stage:
+        summary = run_loop(run(stage, environment_tools(stage, mirrors, containers, agents.authors(stage))))
     return report(context, summary)
-
-
-def plan_environments(
-    run: StageRun, mirrors: MirrorsResource, containers: ContainersResource, desk: AgentDesk | None = None
-) -> StageSummary:
-    """Plan what is pending of the month, or this run's part of it."""
-    with run.database.transaction() as connection:
-        pull_requests = done_in(connection, run.month, Stage.CLASSIFICATIONS)
-    engine, _ = containers.engine_for(run.database, run.month)
-    authors = partial(author_of, run, desk) if desk else None
-    os_image = containers.settings.os_image
-    resolver = containers.resolver(containers.machine(run.database, engine, run.note).building)
-    plans = TaskPlans(run, engine, mirrors.cache(), resolver, os_image, authors)
-    interpreters = engine.interpreters()
-    items = [WorkItem(pr.item, plan_inputs_of(pr, interpreters), pr) for pr in pull_requests]
-    redo = unasked(run, desk.agent, pull_requests) if desk else []
-    return run_loop(run_items(run, items, in_thread(plans.plan), ENVIRONMENTS.save, redo=redo))

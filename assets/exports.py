@@ -7,21 +7,17 @@ import dagster as dg
 
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.columns import columns_of, postgres_type
-from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.operating.cancellation.loops import run_loop
-from formulacode_dagster.operating.runner.fingerprint import fingerprint
-from formulacode_dagster.operating.runner.runner import in_thread, run_items
-from formulacode_dagster.operating.runner.work import Outcome, WorkItem
 from formulacode_dagster.releasing.exports import month as exporting
+from formulacode_dagster.releasing.exports.stage import ExportTools, run
 from resources.folders import TaskFoldersResource
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, keep_nothing, report, stage_run
+from .materialize import ItemConfig, report, stage_run
 from .partitions import MONTHS
 from .published_dataset import published_dataset
 from .stage_asset import stage_asset
@@ -53,22 +49,12 @@ def exports(
     task_folders: TaskFoldersResource,
 ) -> dg.MaterializeResult[Any]:
     """Write the newest release of the month for every harness, and list it in `tasks.json`; a job of its own."""
-    with stage_run(context, postgres, exports, config) as run:
-        released, folder = hub.released(Month.parse(run.month)), task_folders.folder(run.month)
-        rows = {f"{row['repo_name']}#{row['pr_number']}": row for row in released.frame.iter_rows(named=True)}
-        stale = {each.task_id for each in exporting.exported_folders(rows.values(), folder) if not each.is_current}
-
-        def write(item: WorkItem[dict[str, Any]]) -> Outcome[None]:
-            if not exporting.is_published(item.value):
-                raise NotAsked(SkipReason.NOT_PUBLISHED, "its image is in no registry, so nobody else could run it")
-            return Outcome(detail=", ".join(map(str, exporting.export_formats(item.value, folder))))
-
-        items = [WorkItem(name, fingerprint(Stage.EXPORTS, row), row) for name, row in rows.items()]
-        redo = [name for name, row in rows.items() if row["task_id"] in stale]
-        summary = run_loop(run_items(run, items, in_thread(write), keep_nothing, redo=redo))
+    with stage_run(context, postgres, exports, config) as stage:
+        released, folder = hub.released(Month.parse(stage.month)), task_folders.folder(stage.month)
+        summary = run_loop(run(stage, ExportTools(released, folder)))
         if config.dry_run:
             return report(context, summary)
-        folders = exporting.settle(rows.values(), folder)
+        folders = exporting.settle(released.frame.iter_rows(named=True), folder)
     written = Counter(each.format for each in folders if each.is_current)
     return report(
         context,

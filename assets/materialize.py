@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +12,6 @@ from typing import Any
 import dagster as dg
 from dagster._core.storage.tags import RETRY_NUMBER_TAG
 from pydantic import Field
-from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import BusyError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
@@ -27,7 +26,6 @@ from resources.postgres import PostgresResource
 from resources.settings import read_settings
 from resources.watching import traced
 
-from .continued import continued_runs
 from .partitions import StepContext, month_of
 from .stage_asset import StageAsset
 from .stopping import stoppable
@@ -35,6 +33,10 @@ from .stopping import stoppable
 SHOWN_ITEMS = 50
 BUSY_TRIES = 6
 """Times FC_RETRY_SECONDS that a run which Dagster launched anew waits for the month that the run before it held."""
+
+
+HELPS = "formulacode/helps"
+"""Tag of a helper run: the stage, the month and the run that it helps."""
 
 
 class ItemConfig(dg.Config):
@@ -60,6 +62,26 @@ class ItemConfig(dg.Config):
         """What of it the domain knows, frozen."""
         limits = self.model_dump(include=set(RunOptions.model_fields))
         return RunOptions(**{**limits, "only": tuple(self.only)})
+
+
+def helped(stage: Stage, month: str, run_id: str) -> str:
+    """What `HELPS` says of the runs that help *run_id* with *stage* of *month*."""
+    return f"{stage} {month} {run_id}"
+
+
+def continued_runs(instance: dg.DagsterInstance, run: dg.DagsterRun, stage: Stage, month: str) -> frozenset[str]:
+    """Ids of the runs whose work on *stage* of *month* is that of *run* too, its own among them.
+
+    What repeats a run that succeeded begins anew.
+    """
+    chain = [run.run_id]
+    earlier = run.parent_run_id
+    while earlier and (before := instance.get_run_by_id(earlier)) and before.status is not dg.DagsterRunStatus.SUCCESS:
+        chain.append(earlier)
+        earlier = before.parent_run_id
+    names = [helped(stage, month, run_id) for run_id in chain]
+    helpers = instance.get_runs(dg.RunsFilter(tags={HELPS: names}))
+    return frozenset([*chain, *(helper.run_id for helper in helpers)])
 
 
 @contextmanager
@@ -191,37 +213,32 @@ def usage_metadata(run: StageRun) -> dict[str, Any]:
     }
 
 
-def keep_nothing(connection: Connection, values: Sequence[None]) -> None:
-    """For stages whose ledger entry says it all."""
-
-
 def report(
-    context: dg.AssetExecutionContext, *summaries: StageSummary, rows: int | None = None, **extra: Any
+    context: dg.AssetExecutionContext, summary: StageSummary, rows: int | None = None, **extra: Any
 ) -> dg.MaterializeResult[Any]:
-    """What a materialization leaves on the asset's page: counts, costs, and what failed and why."""
-    last = summaries[-1]
-    worked = [entry for summary in summaries for entry in summary.worked]
-    failed = [entry for entry in last.standing if entry.state is ItemState.FAILED]
-    cost = sum((summary.cost for summary in summaries[1:]), start=summaries[0].cost)
-    if last.dry_run:
+    """Return the metadata of a materialization: counts, costs, failures with reasons, and *extra*.
+
+    Raises ValueError if a name of *extra* is taken.
+    """
+    failed = [entry for entry in summary.standing if entry.state is ItemState.FAILED]
+    if summary.dry_run:
         context.log.info(
-            "dry run: %d items would be done: %s", len(last.would_do), ", ".join(last.would_do[:SHOWN_ITEMS])
+            "dry run: %d items would be done: %s", len(summary.would_do), ", ".join(summary.would_do[:SHOWN_ITEMS])
         )
     metadata: dict[str, Any] = {
-        "items_done": last.count(ItemState.DONE),
-        "items_rejected": last.count(ItemState.REJECTED),
+        "items_done": summary.count(ItemState.DONE),
+        "items_rejected": summary.count(ItemState.REJECTED),
         "items_failed": len(failed),
-        "items_skipped": last.count(ItemState.SKIPPED),
-        "worked_in_this_run": len(worked),
-        "unchanged": sum(summary.unchanged for summary in summaries),
-        "reasons": dg.MetadataValue.md(_reasons(last)),
-        "seconds": round(cost.seconds, 2),
-        **extra,
+        "items_skipped": summary.count(ItemState.SKIPPED),
+        "worked_in_this_run": len(summary.worked),
+        "unchanged": summary.unchanged,
+        "reasons": dg.MetadataValue.md(_reasons(summary)),
+        "seconds": round(summary.cost.seconds, 2),
     }
-    spent = {name: value for name, value in cost.model_dump(exclude={"seconds"}).items() if value}
+    spent = {name: value for name, value in summary.cost.model_dump(exclude={"seconds"}).items() if value}
     metadata.update(spent)
-    if last.dry_run:
-        metadata["dry_run_would_do"] = dg.MetadataValue.json(list(last.would_do))
+    if summary.dry_run:
+        metadata["dry_run_would_do"] = dg.MetadataValue.json(list(summary.would_do))
     if failed:
         records = [
             dg.TableRecord({"item": entry.item, "kind": entry.reason, "detail": entry.detail[:300]})
@@ -230,6 +247,9 @@ def report(
         metadata["failures"] = dg.MetadataValue.table(records)
     if rows is not None:
         metadata["dagster/row_count"] = rows
+    if taken := sorted(metadata.keys() & extra.keys()):
+        raise ValueError(f"metadata of the stage would overwrite {', '.join(taken)}; give it another name")
+    metadata.update(extra)
     return dg.MaterializeResult(metadata=metadata)
 
 

@@ -1,21 +1,17 @@
 """`measurements`: samples of every relevant benchmark: base, oracle, and the base once more as control."""
 
 from collections import Counter
-from functools import partial
 from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.measuring.correctness import checks as correctness
 from formulacode_dagster.measuring.measurement import checks as verdicts
-from formulacode_dagster.measuring.measurement.cores import leased_cores
-from formulacode_dagster.measuring.measurement.stage import Measurements
+from formulacode_dagster.measuring.measurement.stage import run
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.measurement import Verdict
 from formulacode_dagster.operating.cancellation.loops import run_loop
-from formulacode_dagster.operating.runner.work import StageRun, StageSummary
 from formulacode_dagster.operating.store.artifacts import CORRECTNESS, MEASUREMENTS
 from formulacode_dagster.operating.store.views import RELATIONS
 from resources.containers import ContainersResource
@@ -23,8 +19,10 @@ from resources.llm import LLMResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 from resources.sampling import SamplingResource
+from resources.tools import measurement_tools
 
 from .checks import JudgedMonth, failures_within_budget, month_check
+from .discussions import discussions
 from .images import images
 from .materialize import ItemConfig, report, stage_run
 from .partitions import MONTHS
@@ -52,7 +50,7 @@ def controls_within_promise(month: JudgedMonth) -> Judgement:
 
 @stage_asset(
     Stage.MEASUREMENTS,
-    deps=[images],
+    deps=[discussions, images],
     partitions_def=MONTHS,
     group_name="measure",
     kinds={"asv", "docker", "postgres"},
@@ -71,12 +69,13 @@ def measurements(
     sampling: SamplingResource,
     llm: LLMResource,
 ) -> dg.MaterializeResult[Any]:
-    """Time every image's benchmarks, one task at a time unless FC_MEASURED_AT_ONCE says otherwise."""
-    with stage_run(context, postgres, measurements, config) as run:
-        engine, why = containers.engine_for(run.database, run.month)
-        summary = time_images(run, postgres, mirrors, containers, sampling, llm, engine)
-        with run.database.transaction() as connection:
-            rows = MEASUREMENTS.read(connection, run.month)
+    """Time the benchmarks of every image, one task at a time unless FC_MEASURED_AT_ONCE allows more."""
+    with stage_run(context, postgres, measurements, config) as stage:
+        _, why = containers.engine_for(stage.database, stage.month)
+        completions = postgres.completions(reask=config.reask)
+        summary = run_loop(run(stage, measurement_tools(stage, mirrors, containers, sampling, llm, completions)))
+        with stage.database.transaction() as connection:
+            rows = MEASUREMENTS.read(connection, stage.month)
     faster = [row.speedup for row in rows if row.is_faster]
     counts = Counter(row.verdict for row in rows)
     return report(
@@ -85,30 +84,5 @@ def measurements(
         rows=len(rows),
         engine=why,
         largest_speedup=round(max(faster, default=1.0), 2),
-        **{verdict.value: counts[verdict] for verdict in Verdict},
+        **{f"verdict_{verdict.value}": counts[verdict] for verdict in Verdict},
     )
-
-
-def time_images(
-    run: StageRun,
-    postgres: PostgresResource,
-    mirrors: MirrorsResource,
-    containers: ContainersResource,
-    sampling: SamplingResource,
-    llm: LLMResource,
-    engine: Engine,
-) -> StageSummary:
-    """Measure what is pending of the month, or this run's part of it."""
-    at_once = sampling.settings.measured_at_once
-    stage = Measurements(
-        run,
-        engine,
-        mirrors.cache(),
-        sampling.plan(),
-        containers.limits,
-        cores=leased_cores(containers.machine(run.database, engine, run.note), at_once=at_once),
-        at_once=at_once,
-        suite_repositories=mirrors.settings.suite_repositories,
-        writer=partial(llm.workload_writer, postgres.completions(reask=run.options.reask), run.month),
-    )
-    return run_loop(stage.measure_month())

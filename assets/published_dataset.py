@@ -5,36 +5,23 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.errors import NotAsked, Rejection
-from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.reasons import RejectionReason, SkipReason
-from formulacode_dagster.models.release import Release, Withdrawal
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.cancellation.loops import run_loop
-from formulacode_dagster.operating.runner.fingerprint import fingerprint
-from formulacode_dagster.operating.runner.runner import in_thread, run_items
-from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.operating.store import artifacts
-from formulacode_dagster.operating.store.acceptances import acceptances
-from formulacode_dagster.releasing.release import checks as verdicts
-from formulacode_dagster.releasing.release.dataset import DATASET_COLUMNS
-from formulacode_dagster.releasing.release.plan import plan
-from formulacode_dagster.releasing.release.readiness import parts_left_out, require_tasks
-from formulacode_dagster.releasing.release.records import month_records, withdrawn_items
-from formulacode_dagster.releasing.release.tables import month_tables
-from formulacode_dagster.releasing.release.task_tables import TaskRecords
+from formulacode_dagster.releasing.dataset import checks as verdicts
+from formulacode_dagster.releasing.dataset.parquet import DATASET_COLUMNS
+from formulacode_dagster.releasing.dataset.stage import PublishedDatasetTools, run
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, keep_nothing, report, stage_run
+from .materialize import ItemConfig, report, stage_run
 from .measurements import measurements
 from .partitions import MONTHS
 from .problem_statements import problem_statements
 from .published_images import published_images
 from .stage_asset import MONTHLY, stage_asset
-
-RELEASE = "release"
 
 
 @month_check(blocking=True)
@@ -79,55 +66,9 @@ def published_dataset(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, hub: HubResource
 ) -> dg.MaterializeResult[Any]:
     """Build the month's records and release them once; others only as a revision, for which a person gives a reason."""
-    with stage_run(context, postgres, published_dataset, config) as run:
-        month = Month.parse(run.month)
-        with run.database.transaction() as connection:
-            records = month_records(connection, run.month)
-            withdrawn = withdrawn_items(connection, run.month)
-            accepted = acceptances(connection, run.month)
-            left_out = parts_left_out(connection, run.month)
-            if not config.dry_run:
-                require_tasks(connection, run.month, len(records), accepted)
-        tables = month_tables(list(records.values()))
-        if run.options.dry_run and not run.options.is_partial:
-            planned = plan(hub.destination(), month, tables, accepted, config.correction)
-            context.log.info("dry run: %s", planned.text)
-
-        def release(_: WorkItem[None]) -> Outcome[Release]:
-            if run.options.is_partial:
-                raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
-            if left_out:
-                raise NotAsked(SkipReason.PARTIAL_RUN, left_out)
-            released = hub.destination().release(month, tables, accepted, config.correction)
-            return Outcome(released, detail=f"{released.tag} at {released.destination}, {released.tasks} tasks")
-
-        inputs = (tables.checksum, *([config.correction] if config.correction else []))
-        whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, *inputs), None, always=True)
-        released = run_loop(run_items(run, [whole], in_thread(release), artifacts.RELEASES.save, prune=False))
-        released.require_done()
-        summary = _enter_tasks(run, records, withdrawn, released)
-        with run.database.transaction() as connection:
-            newest = verdicts.newest_of(artifacts.RELEASES.read(connection, run.month)).get(run.month)
+    with stage_run(context, postgres, published_dataset, config) as stage:
+        summary = run_loop(run(stage, PublishedDatasetTools(hub.destination())))
+        with stage.database.transaction() as connection:
+            newest = verdicts.newest_of(artifacts.RELEASES.read(connection, stage.month)).get(stage.month)
     where = newest.model_dump(include={"destination", "tag", "revision", "difference"}) if newest else {}
-    return report(context, released, summary, rows=len(records), **where)
-
-
-def _enter_tasks(
-    run: StageRun, records: dict[str, TaskRecords], withdrawn: dict[str, Withdrawal], released: StageSummary
-) -> StageSummary:
-    """Enter each task in the ledger, so that its story ends where it was released."""
-    is_released = released.count(ItemState.DONE) == 1
-
-    def enter(item: WorkItem[TaskRecords | Withdrawal]) -> Outcome[None]:
-        if not is_released:
-            raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
-        if isinstance(item.value, Withdrawal):
-            raise Rejection(RejectionReason.WITHDRAWN, item.value.correction)
-        return Outcome(detail=item.value.row.task_id)
-
-    entered: dict[str, TaskRecords | Withdrawal] = {**records, **withdrawn}
-    items = [
-        WorkItem(name, fingerprint(Stage.PUBLISHED_DATASET, value.model_dump(mode="json")), value)
-        for name, value in entered.items()
-    ]
-    return run_loop(run_items(run, items, in_thread(enter), keep_nothing, besides=[RELEASE]))
+    return report(context, summary, rows=summary.counts["records"], **where)

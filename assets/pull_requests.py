@@ -7,7 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import CandidateSource
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -15,10 +15,11 @@ from formulacode_dagster.operating.store.artifacts import INTAKE_COUNTS
 from formulacode_dagster.operating.store.ledger import entries_of
 from formulacode_dagster.operating.store.pull_requests import items_by_key, iterate_done, known_among
 from formulacode_dagster.operating.store.views import RELATIONS
+from formulacode_dagster.operating.store.windows import checksum_of_month
 from formulacode_dagster.sources.github import checks as verdicts
-from formulacode_dagster.sources.intake.pull_requests import take_in_pull_requests
-from formulacode_dagster.sources.intake.windows import tracked_repositories
-from formulacode_dagster.sources.intake.witness import ask_mirrors
+from formulacode_dagster.sources.intake.pull_requests.stage import PullRequestTools, run
+from formulacode_dagster.sources.intake.pull_requests.windows import tracked_repositories
+from formulacode_dagster.sources.intake.pull_requests.witness import ask_mirrors
 from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -48,7 +49,7 @@ def counts_match(month: JudgedMonth) -> Judgement:
             repository for repository, _ in items_by_key(connection, month.key, CandidateSource.PULL_REQUEST)
         )
         entries = entries_of(connection, month.key, Stage.PULL_REQUESTS)
-    windows = [entry for entry in entries if "#" not in entry.item]
+    windows = [entry for entry in entries if entry.kind is ItemKind.REPOSITORY]
     return verdicts.counts_match(month.key, tracked, counts, stored, windows)
 
 
@@ -95,21 +96,18 @@ def pull_requests(
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
     """Ask for the windows of all repositories at once, then read each base and patch from the mirror."""
-    with stage_run(context, postgres, pull_requests, config) as run:
+    with stage_run(context, postgres, pull_requests, config) as stage:
         cache = mirrors.cache()
         for dashboard in config.dashboards:
             # frames take a library that loading the definitions does without
             from formulacode_dagster.measuring.breakpoints.candidates import enter_candidates_of
 
-            enter_candidates_of(run.database, cache, dashboard)
-        source = intake.source(run.stage, run.month, run.run_id)
-        taken_in = run_loop(take_in_pull_requests(run, source, cache, offline=intake.state()))
-    facts: dict[str, Any] = {
-        "repositories": taken_in.repositories,
-        **taken_in.row_changes,
-        "checksum": taken_in.checksum,
-        "from_dashboards": taken_in.from_dashboards,
-    }
+            enter_candidates_of(stage.database, cache, dashboard)
+        source = intake.source(stage.stage, stage.month, stage.run_id)
+        summary = run_loop(run(stage, PullRequestTools(source, cache, intake.state())))
+        with stage.database.transaction() as connection:
+            checksum = checksum_of_month(connection, stage.month)
+    facts: dict[str, Any] = {**summary.counts, "checksum": checksum}
     if cache.evicted:
         facts["mirrors_evicted"] = ", ".join(map(str, cache.evicted))
-    return report(context, taken_in.windows, taken_in.changes, rows=taken_in.merged, **facts, **usage_metadata(run))
+    return report(context, summary, rows=facts.pop("merged"), **facts, **usage_metadata(stage))

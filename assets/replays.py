@@ -8,7 +8,7 @@ import dagster as dg
 from formulacode_dagster.measuring.measurement.cores import leased_cores
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.image import EngineName
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import Stage, repository_of
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import ReplayVerdict, standing
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -16,7 +16,7 @@ from formulacode_dagster.operating.store.measurements import replays_of
 from formulacode_dagster.operating.store.views import RELATIONS
 from formulacode_dagster.releasing.replays import verdict
 from formulacode_dagster.releasing.replays.released import tasks_of
-from formulacode_dagster.releasing.replays.stage import Replays
+from formulacode_dagster.releasing.replays.stage import ReplayTools, run
 from resources.containers import ContainersResource
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
@@ -56,18 +56,17 @@ def replays(
     containers: ContainersResource,
 ) -> dg.MaterializeResult[Any]:
     """Measure the newest release of the month again; a job of its own, since it is for other machines and days."""
-    with stage_run(context, postgres, replays, config) as run:
-        destination, released = hub.destination(), hub.released(Month.parse(run.month))
+    with stage_run(context, postgres, replays, config) as stage:
+        destination, released = hub.destination(), hub.released(Month.parse(stage.month))
         tasks = list(tasks_of(released))
         engine, why = containers.engine_for_repositories(
-            {task.item.partition("#")[0] for task in tasks},
+            {repository_of(task.item) for task in tasks},
             [EngineName.DOCKER] if any(task.image_name for task in tasks) else [],
         )
-        cores = leased_cores(containers.machine(run.database, engine, run.note))
-        stage = Replays(run, engine, registry.puller(), destination.name, released, cores)
-        summary = run_loop(stage.replay_month())
-        with run.database.transaction() as connection:
-            made = replays_of(connection, run.month)
+        cores = leased_cores(containers.machine(stage.database, engine, stage.note))
+        summary = run_loop(run(stage, ReplayTools(engine, registry.puller(), destination.name, released, cores)))
+        with stage.database.transaction() as connection:
+            made = replays_of(connection, stage.month)
     counts = Counter(standing(replay.verdict for replay in rows) for rows in made.values())
     return report(
         context,

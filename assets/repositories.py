@@ -11,11 +11,8 @@ from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import REPOSITORIES, SEARCH_GAPS
 from formulacode_dagster.operating.store.views import RELATIONS
 from formulacode_dagster.sources.github import checks as verdicts
-from formulacode_dagster.sources.intake.repositories import take_in_repositories
-from formulacode_dagster.sources.intake.tracked import (
-    Exclusion,
-    exclusions,
-)
+from formulacode_dagster.sources.intake.repositories.stage import RepositoryTools, run
+from formulacode_dagster.sources.intake.repositories.tracked import Exclusion, exclusions
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 from resources.tracking import TrackingResource
@@ -24,9 +21,6 @@ from .checks import JudgedMonth, failures_within_budget, month_check
 from .materialize import ItemConfig, report, stage_run, usage_metadata
 from .partitions import MONTHS
 from .stage_asset import stage_asset
-
-DECIDED_AT_ONCE = 500
-"""Decisions cost nothing: this many go into one transaction."""
 
 
 @month_check(blocking=True)
@@ -69,25 +63,19 @@ def repositories(
     tracking: TrackingResource,
 ) -> dg.MaterializeResult[Any]:
     """Find repositories by code search and those on the list by name, then decide which of them are tracked."""
-    with stage_run(context, postgres, repositories, config) as run:
-        taken_in = run_loop(
-            take_in_repositories(
-                run,
-                lambda: intake.source(run.stage, run.month, run.run_id),
-                tracking.rules(),
-                offline=intake.state(),
-            )
-        )
-    discovered, decided, rows = taken_in.discovered, taken_in.decided, taken_in.rows
-    requests = discovered.cost.api_requests
+    with stage_run(context, postgres, repositories, config) as stage:
+        source = intake.source(stage.stage, stage.month, stage.run_id)
+        summary = run_loop(run(stage, RepositoryTools(source, tracking.rules(), intake.state())))
+        with stage.database.transaction() as connection:
+            rows = REPOSITORIES.read(connection, stage.month)
+    requests = summary.cost.api_requests
     return report(
         context,
-        discovered,
-        decided,
+        summary,
         rows=len(rows),
-        tracked=decided.count(ItemState.DONE),
-        not_tracked=_table(exclusions(decided.standing, rows)),
-        **usage_metadata(run),
+        tracked=summary.count(ItemState.DONE),
+        not_tracked=_table(exclusions(summary.standing, rows)),
+        **usage_metadata(stage),
         **({"requests_per_100_repositories": round(100 * requests / len(rows), 1)} if requests and rows else {}),
     )
 

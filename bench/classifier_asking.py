@@ -14,6 +14,7 @@ from formulacode_dagster.selection.classification.budget import Budget, Prices
 from formulacode_dagster.selection.classification.classifier import Judges, opine
 from formulacode_dagster.selection.classification.endpoint import Endpoint
 from formulacode_dagster.selection.classification.language_model import LanguageModel
+from formulacode_dagster.selection.classification.model_access import SessionAccount
 from formulacode_dagster.selection.classification.prompts import Way
 from resources.llm import LLMResource
 from sandbox.model.app import MODEL as RULES
@@ -118,7 +119,7 @@ async def asker(cache: CompletionCache) -> AsyncIterator[Asker]:
     resource = LLMResource()
     settings = resource.settings
     if settings.llm_model and settings.llm_api_key.get_secret_value():
-        async with resource.classification_judges(counted, PURPOSE, Cost(), lambda _: None) as judges:
+        async with resource.classification_tools(counted).judges(SessionAccount(PURPOSE)) as judges:
             yield Asker(judges, counted)
         return
     with serving(app(), name="model") as url:

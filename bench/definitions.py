@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import IntakeCount
 from formulacode_dagster.operating.runner.runner import run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
@@ -115,7 +115,7 @@ def run(database: Database, rows: list[IntakeCount]) -> StageSummary:
 
     items = [WorkItem(f"bench/items#{row.repository_id}", "v1", row) for row in rows]
     stage_run = StageRun(database, Stage.PULL_REQUESTS, MONTH, "bench")
-    return asyncio.run(run_items(stage_run, items, nothing, INTAKE_COUNTS.save))
+    return asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, nothing, INTAKE_COUNTS.save))
 
 
 def one_by_one(database: Database, rows: list[IntakeCount]) -> None:

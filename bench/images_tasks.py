@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.environments.plan import plan_environment
-from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.planning.plan import plan_environment
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.building.specs.spec import plan_build
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuildSpec

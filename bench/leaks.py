@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.models.completion import Completion
-from formulacode_dagster.models.items import Cost
+from formulacode_dagster.selection.classification.model_access import SessionAccount
 from formulacode_dagster.selection.statements.judging import Judges
 from resources.llm import LLMResource
 from tests.formulacode_dagster.selection.statements.leaks.cases import NEEDS_A_JUDGE, Case, all_cases
@@ -64,7 +64,7 @@ def main() -> int:
 
 async def ask_judges(by_kind: dict[str, list[Case]]) -> dict[str, int]:
     """How many texts of the kinds that need a judge, and of the clean ones, the judges that are set get wrong."""
-    async with LLMResource().statement_models(Kept(), CLEAN, Cost(), lambda _: None) as models:
+    async with LLMResource().statement_models(Kept()).connect(SessionAccount(CLEAN)) as models:
         if models.judges is None:
             return {}
         kinds = (*NEEDS_A_JUDGE, CLEAN)

@@ -29,8 +29,8 @@ from yield_of_builds import listed
 from yield_trials import facts_of
 
 from formulacode_dagster.building.engines.process.interpreters import installed_interpreters
-from formulacode_dagster.building.environments.plan import plan_environment
-from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.planning.plan import plan_environment
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest

@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import event
 
 from bench.scale_simulation import save_nothing
-from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.operating.runner.claims import Worker
 from formulacode_dagster.operating.runner.runner import run_items
 from formulacode_dagster.operating.runner.work import Outcome, Part, Sharing, StageRun, WorkItem
@@ -96,7 +96,7 @@ def load_of(url: str, folder: Path, month: str, workers: int, number: int) -> Lo
             stage_run = StageRun(database, STAGE, month, name, options, sharing)
             items = [WorkItem(item, "v1", None) for item in names]
             try:
-                summary = asyncio.run(run_items(stage_run, items, nothing, save_nothing))
+                summary = asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, nothing, save_nothing))
             finally:
                 # a leader that failed keeps nobody waiting
                 is_shared.set()

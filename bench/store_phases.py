@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from store_month import MONTH, Generator
 
 from formulacode_dagster.models.intake import MergedWindow
-from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, Stage
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.operating.runner.runner import run_items
@@ -27,7 +27,7 @@ from formulacode_dagster.operating.store.pull_requests import (
     merged_names,
     save_changes,
 )
-from formulacode_dagster.sources.intake.windows import Windows
+from formulacode_dagster.sources.intake.pull_requests.windows import Windows
 
 MIRROR_THREADS = 2
 
@@ -64,7 +64,7 @@ def take_in(database: TimedDatabase, source: Generator, keep: Keep) -> int:
     with database.transaction() as connection:
         REPOSITORIES.save(connection, repositories)
     database.seconds = 0.0
-    done = asyncio.run(run_items(run, items, BatchWork(window), keep, prune=False))
+    done = asyncio.run(run_items(run, ItemKind.REPOSITORY, items, BatchWork(window), keep))
     assert done.count(ItemState.DONE) == len(items)
     with Database.transaction(database) as connection:
         return len(merged_names(connection, MONTH.key))
@@ -107,7 +107,7 @@ def changes(database: TimedDatabase, source: Generator) -> int:
         items = [WorkItem(name.item, name.digest, name) for name in merged_names(connection, MONTH.key)]
     run = StageRun(database, Stage.PULL_REQUESTS, MONTH.key, "bench")
     database.seconds = 0.0
-    done = asyncio.run(run_items(run, items, change, save_changes, concurrency=MIRROR_THREADS, prune=False))
+    done = asyncio.run(run_items(run, ItemKind.PULL_REQUEST, items, change, save_changes, concurrency=MIRROR_THREADS))
     return done.count(ItemState.DONE)
 
 

@@ -28,11 +28,11 @@ from synthesis_samples import listed, samples
 from yield_of_builds import laboratory_of
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.building.images.planning import WITHOUT_LOCK, LockAttempts, lock_otherwise
+from formulacode_dagster.building.environments.lock_attempts import WITHOUT_LOCK, LockAttempts, lock_otherwise
 from formulacode_dagster.building.images.recipes import context_of, declared_by, lock_recipes_for, recipes_for
 from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.building.specs.spec import spec_hash
-from formulacode_dagster.building.synthesis.asking import AgentDesk
+from formulacode_dagster.building.synthesis.agent_request import AgentDispatcher
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.errors import (
     ConfigurationError,
@@ -61,7 +61,7 @@ class Pass:
     """All items once, one after the other in the order of their merges."""
 
     name: str
-    desk: AgentDesk | None = None
+    desk: AgentDispatcher | None = None
     contexts: list[StoredContext] = field(default_factory=list)
     climbs: dict[str, Climb] = field(default_factory=dict)
 
@@ -212,7 +212,7 @@ def main() -> None:
     sys.exit(1 if result["changed"] or result["cut_short"] else 0)
 
 
-def _stand_in() -> AgentDesk | None:
+def _stand_in() -> AgentDispatcher | None:
     """A desk with the stand-in; None without a daemon. Raises ConfigurationError, which names the setting."""
     agents = AgentsResource(agent=AgentSetting.command, agent_command=str(STAND_IN))
     try:
@@ -221,7 +221,7 @@ def _stand_in() -> AgentDesk | None:
         print(f"no agent runs unconfined: one pass, without one ({error})", file=sys.stderr)
         return None
     agent = agents.required()
-    return None if agent is None else AgentDesk(agent, run=agents.budget, max_attempts=MAX_ATTEMPTS)
+    return None if agent is None else AgentDispatcher(agent, run=agents.budget, max_attempts=MAX_ATTEMPTS)
 
 
 if __name__ == "__main__":

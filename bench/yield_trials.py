@@ -18,10 +18,10 @@ from yield_report import Results, Trial
 from yield_sources import Aiming, say
 
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.environments.plan import plan_environment, unlocked_environment
 from formulacode_dagster.building.images.repairs.attempts import Task
 from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.building.images.submodules import submodule_mirrors
+from formulacode_dagster.building.planning.plan import plan_environment, unlocked_environment
 from formulacode_dagster.building.specs.spec import plan_build, task_tag
 from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.measuring.measurement.cores import Cores

@@ -7,9 +7,8 @@ from formulacode_dagster.building.agents.container import Confinement
 from formulacode_dagster.building.agents.protocol import Agent, AgentBudget, AgentName
 from formulacode_dagster.building.agents.select import AgentChoice, choose_agent
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.building.synthesis.asking import AgentDesk
 from formulacode_dagster.building.synthesis.budgets import Limits, Scope
-from formulacode_dagster.building.synthesis.month import desk_of
+from formulacode_dagster.building.synthesis.month import MonthAuthors
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.runner.work import StageRun
 
@@ -68,13 +67,15 @@ class AgentsResource(SettingsResource):
         )
         return choose_agent(choice, DockerDaemon())
 
-    def desk(self, run: StageRun) -> AgentDesk | None:
-        """The agent that *run* asks for, else that of the settings, with what is left of the month's budgets; or None.
+    def authors(self, stage: StageRun) -> MonthAuthors | None:
+        """Return the agent of *stage*, or of the settings, with what the month's budgets leave; None if there is none.
 
-        Raises ConfigurationError when there is no agent of that name, as `chosen` does.
+        Raises ConfigurationError if there is no agent of that name, as `chosen` does.
         """
-        agent = self.agent_for(run)
-        return None if agent is None else desk_of(run, agent, self.budget, self.limits, self.settings.agent_attempts)
+        agent = self.agent_for(stage)
+        if agent is None:
+            return None
+        return MonthAuthors.of(stage, agent, self.budget, self.limits, self.settings.agent_attempts)
 
     def agent_for(self, run: StageRun) -> Agent | None:
         """The agent that *run* asks for, else that of the settings; raises ConfigurationError."""

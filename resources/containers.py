@@ -21,11 +21,11 @@ from formulacode_dagster.building.engines.process.interpreters import installed_
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.engines.seclusion import is_set_apart
 from formulacode_dagster.building.engines.select import choose_engine, require_same_engine
-from formulacode_dagster.building.environments.resolver import Resolver
 from formulacode_dagster.building.housekeeping.cleanup import Budgets
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import EngineName, ResourceLimits
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import Stage, repository_of
 from formulacode_dagster.operating.store.attempts import engines_of
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.pull_requests import done_items
@@ -94,7 +94,7 @@ class ContainersResource(SettingsResource):
         with database.transaction() as connection:
             items = done_items(connection, month, Stage.CLASSIFICATIONS).values()
             engines = engines_of(connection, month)
-        return self.engine_for_repositories({item.partition("#")[0] for item in items}, engines)
+        return self.engine_for_repositories({repository_of(item) for item in items}, engines)
 
     def engine_for_repositories(
         self, names: Iterable[str], built_with: Collection[EngineName] = ()

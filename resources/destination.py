@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.releasing.release.destination import Destination
-from formulacode_dagster.releasing.release.folder import FolderDestination
-from formulacode_dagster.releasing.release.hub import HubDestination
+from formulacode_dagster.releasing.dataset.destination import Destination
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from formulacode_dagster.releasing.dataset.hub import HubDestination
 
 from .settings import Settings
 

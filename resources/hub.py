@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.releasing.release.destination import Destination, ReleasedMonth
+from formulacode_dagster.releasing.dataset.destination import Destination, ReleasedMonth
 
 from .base import SettingsResource, setting
 from .destination import open_destination

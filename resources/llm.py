@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-
 from formulacode_dagster.models.completion import CompletionCache, Forgetful
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
-from formulacode_dagster.operating.runner.progress import listener
-from formulacode_dagster.selection.classification.budget import Budget
-from formulacode_dagster.selection.classification.classifier import Judges as ClassificationJudges
-from formulacode_dagster.selection.classification.language_model import Book, LanguageModel
-from formulacode_dagster.selection.statements.judging import Judges
-from formulacode_dagster.selection.statements.model_writing import Models
+from formulacode_dagster.selection.classification.model_access import ModelAccess, SessionAccount
+from formulacode_dagster.selection.classification.stage import ClassificationTools
+from formulacode_dagster.selection.statements.stage import StatementModels
 
 from .base import SettingsResource, setting
-from .language_models import language_model, monthly_budget
+from .language_models import model_access
 
 
 class LLMResource(SettingsResource):
-    """Hands out the async client with its budget. Its key is LLM_API_KEY."""
+    """Provides access to the models, with their budget. The key is LLM_API_KEY."""
 
     llm_model: str | None = setting("llm_model")
     llm_base_url: str | None = setting("llm_base_url")
@@ -58,105 +51,23 @@ class LLMResource(SettingsResource):
         return True, f"{url} answers {answer.status_code}; {understood}"
 
     async def _understood(self, name: str) -> str:
-        """In which form *name* is asked for answers, by a question of two fields."""
-        model = self.language_model(Forgetful(), month="preflight", spent=Cost(), book=lambda _: None, model=name)
-        try:
+        """Describe how *name* is asked for answers, found out by a question with two fields."""
+        async with self.models(Forgetful()).connect(SessionAccount("preflight"), [name]) as (model,):
             capabilities, _ = await model.probe()
-        finally:
-            await model.close()
         temperature = self.settings.llm_temperature
-        told = f"temperature {temperature:g}" if capabilities.takes_temperature else "a temperature of its own"
-        return f"{capabilities.mode}, {capabilities.token_field}, {told}"
+        used = f"temperature {temperature:g}" if capabilities.takes_temperature else "a temperature of its own"
+        return f"{capabilities.mode}, {capabilities.token_field}, {used}"
 
-    def language_model(
-        self,
-        cache: CompletionCache,
-        *,
-        month: str,
-        spent: Cost,
-        book: Book,
-        model: str = "",
-        stage: Stage = Stage.CLASSIFICATIONS,
-        budget: Budget | None = None,
-    ) -> LanguageModel:
-        """A client that pays for nothing twice, with what *month* has left of its budget; close it after use.
+    def models(self, cache: CompletionCache) -> ModelAccess:
+        """Return access to the endpoint's models; answers are taken from and stored in *cache*."""
+        return model_access(self.settings, cache)
 
-        It tells *book* what it spends, and of its waiting as *stage*. *model* is LLM_MODEL unless another is named, and
-        *budget* its own unless that is shared with others.
-        """
-        return language_model(
-            self.settings,
-            cache,
-            period=month,
-            model=model,
-            spent=spent,
-            budget=budget,
-            book=book,
-            on_wait=lambda text: listener().note(stage, text),
-        )
-
-    @asynccontextmanager
-    async def classification_judges(
-        self, cache: CompletionCache, month: str, spent: Cost, book: Book
-    ) -> AsyncIterator[ClassificationJudges]:
-        """Who judges the month's candidates: LLM_MODEL, and whom FC_CLASSIFICATION_JUDGE names, out of one budget."""
-        name = self.settings.classification_judge
-        async with AsyncExitStack() as stack:
-            first = self.language_model(cache, month=month, spent=spent, book=book)
-            stack.push_async_callback(first.close)
-            if not name:
-                yield ClassificationJudges(first)
-            elif name == first.name:
-                yield ClassificationJudges(first, first)
-            else:
-                second = self.language_model(
-                    cache, month=month, spent=spent, book=book, model=name, budget=first.budget
-                )
-                stack.push_async_callback(second.close)
-                yield ClassificationJudges(first, second)
-
-    @asynccontextmanager
-    async def workload_writer(
-        self, cache: CompletionCache, month: str, spent: Cost, book: Book
-    ) -> AsyncIterator[LanguageModel | None]:
-        """Who writes benchmarks where nothing else executes a change, as FC_WORKLOAD_WRITER says; nobody without."""
-        name = self.settings.workload_writer
-        if not name:
-            yield None
-            return
-        model = self.language_model(cache, month=month, spent=spent, book=book, model=name, stage=Stage.MEASUREMENTS)
-        try:
-            yield model
-        finally:
-            await model.close()
-
-    @asynccontextmanager
-    async def statement_models(
-        self, cache: CompletionCache, month: str, spent: Cost, book: Book
-    ) -> AsyncIterator[Models]:
-        """Who writes and judges the month's problem statements, as FC_STATEMENT_WRITER and FC_STATEMENT_JUDGES say.
-
-        All spend out of one budget.
-        """
+    def classification_tools(self, cache: CompletionCache) -> ClassificationTools:
+        """Return the judges of candidates: LLM_MODEL, and FC_CLASSIFICATION_JUDGE if set."""
         settings = self.settings
-        judges = settings.statement_judge_names
-        async with AsyncExitStack() as stack:
-            budget = monthly_budget(settings, month, spent)
+        return ClassificationTools(self.models(cache), settings.llm_model, settings.classification_judge)
 
-            def connected(name: str) -> LanguageModel:
-                model = self.language_model(
-                    cache,
-                    month=month,
-                    spent=spent,
-                    book=book,
-                    model=name,
-                    stage=Stage.PROBLEM_STATEMENTS,
-                    budget=budget,
-                )
-                stack.push_async_callback(model.close)
-                return model
-
-            yield Models(
-                writer=connected(settings.statement_writer) if settings.statement_writer else None,
-                judges=Judges([connected(name) for name in judges]) if judges else None,
-            )
+    def statement_models(self, cache: CompletionCache) -> StatementModels:
+        """Return the models of problem statements: FC_STATEMENT_WRITER and FC_STATEMENT_JUDGES."""
+        settings = self.settings
+        return StatementModels(self.models(cache), settings.statement_writer, settings.statement_judge_names)

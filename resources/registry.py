@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.releasing.release.registries.accounts import Account
-from formulacode_dagster.releasing.release.registries.client import Limits, base_url
-from formulacode_dagster.releasing.release.registries.ecr import EcrAccount
-from formulacode_dagster.releasing.release.registries.publishing import Registry
+from formulacode_dagster.releasing.registries.accounts import Account
+from formulacode_dagster.releasing.registries.client import Limits, base_url
+from formulacode_dagster.releasing.registries.ecr import EcrAccount
+from formulacode_dagster.releasing.registries.publishing import Registry
 
 from .base import SettingsResource, setting
 from .setting_types import RegistryMode

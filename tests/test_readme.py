@@ -82,7 +82,7 @@ RUN_BY = {
     "test_a_task_folder_is_built_and_verified_and_so_is_one_in_which_something_was_planted",
     ACCEPT: HERE,
     'fc-data run --month 2026-02 --stage published_dataset --correction "two patches were measured anew"': "tests/"
-    "formulacode_dagster/releasing/release/test_correcting.py::test_the_command_of_the_documentation_releases_a_revision",
+    "formulacode_dagster/releasing/dataset/test_correcting.py::test_the_command_of_the_documentation_releases_a_revision",
     "fc-data site build/site": "tests/formulacode_dagster/library/site/test_build.py::"
     "test_the_command_of_the_readme_writes_the_site_of_the_dataset_of_the_settings",
     "fc-data export --month 2026-02 --format harbor build/tasks": "tests/formulacode_dagster/releasing/exports/"
@@ -103,7 +103,7 @@ RUN_BY = {
             "fc-data release revise --month 2026-02 --reason WHY",
             "fc-data release withdraw owner/repo#123 --by NAME --reason WHY",
         ),
-        "tests/formulacode_dagster/releasing/release/test_correcting.py::"
+        "tests/formulacode_dagster/releasing/dataset/test_correcting.py::"
         "test_a_task_is_withdrawn_by_a_revision_that_lacks_it_and_stays_out",
     ),
     "fc-data pools": HERE,
@@ -117,7 +117,7 @@ RUN_BY = {
     "fc-data contexts list": HERE,
     f"fc-data why {ITEM}": HERE,
     f"fc-data why {ITEM} --log images": HERE,
-    f"fc-data show {ITEM} statement": "tests/formulacode_dagster/releasing/release/test_correcting.py::"
+    f"fc-data show {ITEM} statement": "tests/formulacode_dagster/releasing/dataset/test_correcting.py::"
     "test_what_a_stage_left_is_shown",
     f"fc-data why {ITEM} --attempt 1": "tests/end_to_end/test_readme_runs.py::test_the_log_of_an_attempt_is_whole",
     f"fc-data run --month 2026-02 --stage images --only {ITEM} --force": "tests/end_to_end/test_readme_runs.py::"

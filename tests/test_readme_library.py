@@ -13,9 +13,9 @@ import pytest
 
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.releasing.release.hub import HubDestination
-from formulacode_dagster.releasing.release.tables import month_tables
-from formulacode_dagster.releasing.release.task_tables import SampleRecord, TaskRecords
+from formulacode_dagster.releasing.dataset.hub import HubDestination
+from formulacode_dagster.releasing.dataset.tables import month_tables
+from formulacode_dagster.releasing.dataset.task_tables import SampleRecord, TaskRecords
 from sandbox import hub
 from sandbox.github import app
 from sandbox.model.app import MODEL

@@ -14,7 +14,7 @@ from .console import console, table_of
 
 if TYPE_CHECKING:
     from formulacode_dagster.models.month import Month
-    from formulacode_dagster.releasing.release.destination import Destination
+    from formulacode_dagster.releasing.dataset.destination import Destination
 
 app = typer.Typer(help="Look at the releases of a month, revise them, withdraw a task.", no_args_is_help=True)
 
@@ -26,8 +26,8 @@ Publish = Annotated[bool, typer.Option("--publish", help="Do it; without, only s
 @app.command()
 def show(month: MonthOption) -> None:
     """List the releases of a month, and say what releasing it now would change."""
-    from formulacode_dagster.releasing.release.edition import newest_number
-    from formulacode_dagster.releasing.release.index import INDEX_FILE, Index
+    from formulacode_dagster.releasing.dataset.edition import newest_number
+    from formulacode_dagster.releasing.dataset.index import INDEX_FILE, Index
 
     from .operate import months_of
 
@@ -67,7 +67,7 @@ def withdraw(
     from formulacode_dagster.models.release import Withdrawal
     from formulacode_dagster.operating.store.acceptances import add_withdrawal, withdrawals
     from formulacode_dagster.operating.store.lookup import find_pull_request
-    from formulacode_dagster.releasing.release.dataset import KEY
+    from formulacode_dagster.releasing.dataset.parquet import KEY
 
     from .operate import database
 
@@ -105,8 +105,8 @@ def _destination() -> Destination:
 
 def _release(month: Month, reason: str, *, publish: bool, without: tuple[str, ...] = ()) -> None:
     from formulacode_dagster.library.publishing import HuggingFacePublisher
-    from formulacode_dagster.releasing.release.edition import newest_number
-    from formulacode_dagster.releasing.release.records import month_records
+    from formulacode_dagster.releasing.dataset.edition import newest_number
+    from formulacode_dagster.releasing.dataset.records import month_records
 
     from .operate import database
 
@@ -131,9 +131,9 @@ def _release(month: Month, reason: str, *, publish: bool, without: tuple[str, ..
 
 def _plan(destination: Destination, month: Month, reason: str = "", *, without: tuple[str, ...] = ()) -> None:
     from formulacode_dagster.operating.store.acceptances import acceptances
-    from formulacode_dagster.releasing.release.plan import plan
-    from formulacode_dagster.releasing.release.records import month_records
-    from formulacode_dagster.releasing.release.tables import month_tables
+    from formulacode_dagster.releasing.dataset.plan import plan
+    from formulacode_dagster.releasing.dataset.records import month_records
+    from formulacode_dagster.releasing.dataset.tables import month_tables
 
     from .operate import database
 

@@ -61,7 +61,7 @@ def show(
     from formulacode_dagster.operating.store import ledger
     from formulacode_dagster.operating.store.artifacts import REPOSITORIES
     from formulacode_dagster.operating.store.listed import listed
-    from formulacode_dagster.sources.intake.tracked import exclusions, standing_of
+    from formulacode_dagster.sources.intake.repositories.tracked import exclusions, standing_of
 
     from .operate import database
     from .terminal import show_exclusions, show_listed

@@ -28,7 +28,7 @@ from formulacode_dagster.operating.runner.log_lines import WaitLines
 from formulacode_dagster.operating.runner.progress import ProgressListener, duration
 from formulacode_dagster.operating.store.ledger import Ending
 from formulacode_dagster.releasing.reporting.funnel import Funnel
-from formulacode_dagster.sources.intake.tracked import Exclusion
+from formulacode_dagster.sources.intake.repositories.tracked import Exclusion
 from resources.probes import Finding, Health
 
 from .console import table_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification, Opinion
@@ -18,16 +18,18 @@ from formulacode_dagster.operating.runner.fingerprint import fingerprint
 from formulacode_dagster.operating.store.completions import StoredCompletions
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.selection.classification.budget import Budget
-from formulacode_dagster.selection.classification.classifier import Judges, classify, opine
-from formulacode_dagster.selection.classification.language_model import LanguageModel
+from formulacode_dagster.selection.classification.classifier import classify, opine
+from formulacode_dagster.selection.classification.model_access import ModelAccess, SessionAccount
 from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION, Way
+from formulacode_dagster.selection.classification.stage import ClassificationTools
 from resources.database import open_database
-from resources.language_models import language_model
+from resources.language_models import model_access
 from resources.settings import read_settings
 
 from .client import PR
 
 _SESSION = "this session"
+_Connected = TypeVar("_Connected")
 
 
 class Judged(Frozen):
@@ -65,23 +67,19 @@ class _Session:
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
-    async def _models(self, *names: str) -> list[LanguageModel]:
+    async def _connected(self) -> ModelAccess:
         database = self._given
         if not isinstance(database, Database):
             database = await asyncio.to_thread(open_database, database or "")
             self._open.push_async_callback(asyncio.to_thread, database.close)
-        models = []
+        return model_access(read_settings(), StoredCompletions(database))
+
+    async def _enter(self, models: AbstractAsyncContextManager[_Connected]) -> _Connected:
         try:
-            for name in names:
-                cache = StoredCompletions(database)
-                model = language_model(read_settings(), cache, period=_SESSION, model=name, budget=self._budget)
-                self._open.push_async_callback(model.close)
-                self._budget = model.budget
-                models.append(model)
+            return await self._open.enter_async_context(models)
         except ConfigurationError:
             await self._open.aclose()
             raise
-        return models
 
 
 class PerfClassifier(_Session):
@@ -102,8 +100,9 @@ class PerfClassifier(_Session):
         model, judge = self._names
         first = model or settings.llm_model
         second = settings.classification_judge if judge is None else judge
-        models = await self._models(first, *([second] if second not in ("", first) else []))
-        self._judges = Judges(models[0], models[-1] if second else None)
+        tools = ClassificationTools(await self._connected(), first, second)
+        self._judges = await self._enter(tools.judges(SessionAccount(_SESSION)))
+        self._budget = self._judges.first.budget
         self._asked = (first, second, settings.llm_temperature)
         return self
 
@@ -185,7 +184,11 @@ class ClassifyJudge(_Session):
         self._name = model
 
     async def __aenter__(self) -> Self:
-        (self._model,) = await self._models(self._name or read_settings().classification_judge)
+        settings = read_settings()
+        name = self._name or settings.classification_judge or settings.llm_model
+        access = await self._connected()
+        (self._model,) = await self._enter(access.connect(SessionAccount(_SESSION), [name]))
+        self._budget = self._model.budget
         return self
 
     async def judge(self, pr: PR) -> Opinion:

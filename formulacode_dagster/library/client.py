@@ -18,8 +18,8 @@ from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedP
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.lookup import StoredPullRequest, find_pull_request
-from formulacode_dagster.releasing.release.records import month_records
-from formulacode_dagster.releasing.release.task_tables import TaskRecords
+from formulacode_dagster.releasing.dataset.records import month_records
+from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
 from formulacode_dagster.sources.git.changes import change_of
 from formulacode_dagster.sources.git.landing import wanted_commits
 from formulacode_dagster.sources.git.mirror import MirrorCache

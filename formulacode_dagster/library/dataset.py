@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.releasing.dataset.destination import Destination, released_tasks
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from formulacode_dagster.releasing.dataset.hub import HubDestination
+from formulacode_dagster.releasing.dataset.index import INDEX_FILE, Index
+from formulacode_dagster.releasing.dataset.parquet import KEY, from_parquet
+from formulacode_dagster.releasing.dataset.tables import month_tables, table_path
+from formulacode_dagster.releasing.dataset.task_tables import Table, TaskRecords
 from formulacode_dagster.releasing.exports.formats import Format
 from formulacode_dagster.releasing.exports.write import export_task
-from formulacode_dagster.releasing.release.dataset import KEY, from_parquet
-from formulacode_dagster.releasing.release.destination import Destination, released_tasks
-from formulacode_dagster.releasing.release.folder import FolderDestination
-from formulacode_dagster.releasing.release.hub import HubDestination
-from formulacode_dagster.releasing.release.index import INDEX_FILE, Index
-from formulacode_dagster.releasing.release.tables import month_tables, table_path
-from formulacode_dagster.releasing.release.task_tables import Table, TaskRecords
 from resources.destination import open_destination
 from resources.settings import read_settings
 

@@ -15,7 +15,7 @@ from formulacode_dagster.models.problem import ProblemStatement, Variant
 from formulacode_dagster.operating.store import artifacts
 from formulacode_dagster.operating.store.artifacts import Artifact, M
 from formulacode_dagster.operating.store.lookup import StoredPullRequest, find_pull_request
-from formulacode_dagster.releasing.release.records import month_records
+from formulacode_dagster.releasing.dataset.records import month_records
 from formulacode_dagster.selection.statements.hinted import Hinted, state_hinted
 from formulacode_dagster.selection.statements.statements import task_view
 

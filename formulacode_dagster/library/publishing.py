@@ -14,13 +14,13 @@ from formulacode_dagster.operating.runner.gatekeeping import require_open
 from formulacode_dagster.operating.store import artifacts
 from formulacode_dagster.operating.store.acceptances import acceptances
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.releasing.release.checks import reads_back_equal
-from formulacode_dagster.releasing.release.destination import Destination
-from formulacode_dagster.releasing.release.edition import newest_number, parse_tag
-from formulacode_dagster.releasing.release.readiness import RELEASE_GATES, parts_left_out, require_tasks
-from formulacode_dagster.releasing.release.records import month_records
-from formulacode_dagster.releasing.release.tables import MonthTables, first_difference, month_tables
-from formulacode_dagster.releasing.release.task_tables import TaskRecords
+from formulacode_dagster.releasing.dataset.checks import reads_back_equal
+from formulacode_dagster.releasing.dataset.destination import Destination
+from formulacode_dagster.releasing.dataset.edition import newest_number, parse_tag
+from formulacode_dagster.releasing.dataset.readiness import RELEASE_GATES, parts_left_out, require_tasks
+from formulacode_dagster.releasing.dataset.records import month_records
+from formulacode_dagster.releasing.dataset.tables import MonthTables, first_difference, month_tables
+from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
 from resources.destination import open_destination
 from resources.settings import read_settings
 

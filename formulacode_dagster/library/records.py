@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, time
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.releasing.release.records import month_records
-from formulacode_dagster.releasing.release.task_tables import TaskRecords
+from formulacode_dagster.releasing.dataset.records import month_records
+from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
 from resources.database import open_database
 
 

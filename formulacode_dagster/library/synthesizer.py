@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
 from formulacode_dagster.building.agents.protocol import Agent
-from formulacode_dagster.building.images.planning import TaskPlans, plan_inputs_of
-from formulacode_dagster.building.images.repairs.attempts import Author
-from formulacode_dagster.building.images.stage import TaskBuilds, inputs_of
+from formulacode_dagster.building.environments.stage import run as run_environments
+from formulacode_dagster.building.images.stage import run as run_images
 from formulacode_dagster.building.synthesis.docker_context import DockerContext
 from formulacode_dagster.building.synthesis.importing import given_out, take_in
-from formulacode_dagster.building.synthesis.month import author_of, desk_of
+from formulacode_dagster.building.synthesis.month import MonthAuthors
 from formulacode_dagster.building.verification.verifiers import Verifier
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
@@ -24,10 +21,8 @@ from formulacode_dagster.models.identity import ItemName, item_key
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.recipe import StoredContext
 from formulacode_dagster.operating.cancellation.loops import run_loop
-from formulacode_dagster.operating.runner.runner import in_thread, run_items
-from formulacode_dagster.operating.runner.work import StageRun, WorkItem
+from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS, IMAGES
 from formulacode_dagster.operating.store.attempts import attempts_of, contexts_of
@@ -36,6 +31,7 @@ from formulacode_dagster.operating.store.lookup import find_pull_request
 from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
+from resources.tools import environment_tools, image_tools
 
 from .records import opened
 
@@ -88,7 +84,7 @@ class Synthesizer:
                 if base_context is not None:
                     with store.transaction() as connection:
                         take_in(connection, base_context, item)
-                image = self._built(store, pr, environment, force=force or base_context is not None)
+                image = self._built(store, pr, force=force or base_context is not None)
             with store.transaction() as connection:
                 self.trace = tuple(attempts_of(connection, pr.facts.month, pr.key)[before:])
                 if image is None or (verifier is not None and not self._verified(verifier, image)):
@@ -105,15 +101,10 @@ class Synthesizer:
             has_failed = any(entry.item == pr.item and entry.state is ItemState.FAILED for entry in entries)
             if not has_failed:
                 return environment_of(connection, pr)
-        run = self._run(store, Stage.ENVIRONMENTS, pr)
-        containers = ContainersResource()
-        engine, _ = containers.engine_for(store, month)
-        os_image, cache = containers.settings.os_image, MirrorsResource().cache()
-        resolver = containers.resolver(containers.machine(store, engine, run.note).building)
-        plans = TaskPlans(run, engine, cache, resolver, os_image, self._authors(run))
-        work = WorkItem(pr.item, plan_inputs_of(pr, engine.interpreters()), pr)
-        with store.month_lock(Stage.ENVIRONMENTS, month, run.run_id):
-            run_loop(run_items(run, [work], in_thread(plans.plan), ENVIRONMENTS.save, prune=False, redo=[pr.item]))
+        stage = self._run(store, Stage.ENVIRONMENTS, pr, force=True)
+        tools = environment_tools(stage, MirrorsResource(), ContainersResource(), self._authors(stage))
+        with store.month_lock(Stage.ENVIRONMENTS, month, stage.run_id):
+            run_loop(run_environments(stage, tools))
         with store.transaction() as connection:
             return ENVIRONMENTS.read_keys(connection, month, [pr.key]).get(pr.key)
 
@@ -122,30 +113,26 @@ class Synthesizer:
         options = RunOptions(only=(pr.item,), force=force, agent=name)
         return StageRun(store, stage, pr.facts.month, f"synthesize-{uuid.uuid4()}", options)
 
-    def _authors(self, run: StageRun) -> Callable[[PullRequest, Sequence[StoredContext]], Author] | None:
+    def _authors(self, stage: StageRun) -> MonthAuthors | None:
         agents = AgentsResource()
-        agent = agents.agent_for(run) if isinstance(self.agent, str) else self.agent
+        agent = agents.agent_for(stage) if isinstance(self.agent, str) else self.agent
         if agent is None:
             return None
-        return partial(author_of, run, desk_of(run, agent, agents.budget, agents.limits, self.max_attempts))
+        return MonthAuthors.of(stage, agent, agents.budget, agents.limits, self.max_attempts)
 
-    def _built(self, store: Database, pr: PullRequest, environment: Environment, *, force: bool) -> BuiltImage | None:
-        month, run = pr.facts.month, self._run(store, Stage.IMAGES, pr, force=force)
-        containers = ContainersResource()
-        engine, _ = containers.engine_for(store, month)
-        os_image, authors = containers.settings.os_image, self._authors(run)
-        turn = containers.machine(store, engine, run.note).building
-        cache, resolver = MirrorsResource().cache(), containers.resolver(turn)
-        builds = TaskBuilds(run, engine, cache, resolver, os_image, authors, turn)
-        work = WorkItem(pr.item, inputs_of(environment, os_image, engine.name), (pr, environment))
-        with store.month_lock(Stage.IMAGES, month, run.run_id):
+    def _built(self, store: Database, pr: PullRequest, *, force: bool) -> BuiltImage | None:
+        month = pr.facts.month
+        stage = self._run(store, Stage.IMAGES, pr, force=force)
+        tools = image_tools(stage, MirrorsResource(), ContainersResource(), self._authors(stage))
+        with store.month_lock(Stage.IMAGES, month, stage.run_id):
             with store.transaction() as connection:
                 stored = IMAGES.read_keys(connection, month, [pr.key]).get(pr.key)
-            redo = [] if stored is not None and engine.exists(stored) else [pr.item]
-            summary = run_loop(run_items(run, [work], in_thread(builds.build), IMAGES.save, prune=False, redo=redo))
+            if stored is None or not tools.engine.exists(stored):
+                stage = replace(stage, options=stage.options.model_copy(update={"force": True}))
+            summary = run_loop(run_images(stage, tools))
             with store.transaction() as connection:
                 images = IMAGES.read_keys(connection, month, [pr.key])
-        is_done = all(entry.state is ItemState.DONE for entry in summary.standing)
+        is_done = all(entry.state is ItemState.DONE for entry in summary.standing if entry.item == pr.item)
         return images.get(pr.key) if is_done else None
 
     def _verified(self, verifier: Verifier, image: BuiltImage) -> bool:

@@ -17,6 +17,7 @@ class Stage(StrEnum):
     REPOSITORIES = "repositories"
     PULL_REQUESTS = "pull_requests"
     CLASSIFICATIONS = "classifications"
+    DISCUSSIONS = "discussions"
     PROBLEM_STATEMENTS = "problem_statements"
     ENVIRONMENTS = "environments"
     IMAGES = "images"
@@ -32,6 +33,29 @@ FROM_A_RELEASE = frozenset({Stage.REPLAYS, Stage.EXPORTS})
 """What is made of a release alone, by whoever asks for it, on any machine and day."""
 MONTH_STAGES = tuple(stage for stage in Stage if stage not in FROM_A_RELEASE)
 """What a month's run does."""
+
+
+class ItemKind(StrEnum):
+    """What an item of a stage is; it follows from the form of the item's name."""
+
+    REPOSITORY = "repository"
+    """`owner/repo`: a repository, or its window of merged pull requests."""
+    PULL_REQUEST = "pull_request"
+    """`owner/repo#123`: a pull request, or the task made of it."""
+    STEP = "step"
+    """Work that the whole month needs, such as the discovery of repositories or the release; part of every run."""
+
+    @classmethod
+    def of(cls, item: str) -> ItemKind:
+        """Return the kind of the item with this name."""
+        if "#" in item:
+            return cls.PULL_REQUEST
+        return cls.REPOSITORY if "/" in item else cls.STEP
+
+
+def repository_of(item: str) -> str:
+    """Return the `owner/repo` of an item, whether it is a repository or a pull request."""
+    return item.partition("#")[0]
 
 
 class ItemState(StrEnum):
@@ -83,6 +107,11 @@ class LedgerEntry(Frozen):
     inputs: str = Field(default="", description="fingerprint of the inputs and of the code version")
     cost: Cost = Cost()
     finished_at: datetime | None = None
+
+    @property
+    def kind(self) -> ItemKind:
+        """What the item is: repository, pull request, or a step of the stage."""
+        return ItemKind.of(self.item)
 
 
 class RunOptions(Frozen):

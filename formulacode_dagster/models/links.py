@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import Frozen, PullRequestRow
 from .pull_request import LinkedIssue
 
 
@@ -57,3 +57,11 @@ class LinkWalk(Frozen):
     unreadable: tuple[UnreadableLink, ...] = ()
     left_out: int = Field(default=0, description="references and links beyond what one walk takes")
     partly_read: tuple[str, ...] = Field(default=(), description="threads of which GitHub showed not all, or too much")
+
+
+class Discussion(PullRequestRow):
+    """Issues, comments and references behind a performance pull request, as they stood before the merge."""
+
+    walk: LinkWalk | None = Field(
+        default=None, description="linked issues and comments; null if GitHub was not asked, offline or without a token"
+    )

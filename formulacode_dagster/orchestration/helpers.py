@@ -10,17 +10,21 @@ from collections.abc import Collection, Iterator
 import dagster as dg
 from pydantic import Field
 
-from assets.continued import HELPS, helped
-from assets.environments import environments, plan_environments
-from assets.images import build_images, images
-from assets.materialize import helper_run
-from assets.measurements import measurements, time_images
+from assets.environments import environments
+from assets.images import images
+from assets.materialize import HELPS, helped, helper_run
+from assets.measurements import measurements
 from assets.partitions import MONTHS
-from assets.published_images import publish_images, published_images
+from assets.published_images import published_images
+from formulacode_dagster.building.environments.stage import run as run_environments
+from formulacode_dagster.building.images.stage import run as run_images
+from formulacode_dagster.measuring.measurement.stage import run as run_measurements
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.runner.claims import SharedStage, shared_stages, working_runs
 from formulacode_dagster.operating.runner.work import StageRun, StageSummary
+from formulacode_dagster.releasing.registries.stage import run as run_published_images
 from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.llm import LLMResource
@@ -29,6 +33,7 @@ from resources.postgres import PostgresResource
 from resources.registry import RegistryResource
 from resources.sampling import SamplingResource
 from resources.settings import read_settings
+from resources.tools import environment_tools, image_tools, measurement_tools, published_image_tools
 
 from .placement import run_tags
 
@@ -70,18 +75,20 @@ def help_stage(
 ) -> dg.Output[None]:
     """Do this run's part of the stage; the metadata of the output tell how much that was."""
 
-    def work(run: StageRun) -> StageSummary:
-        engine, _ = containers.engine_for(run.database, run.month)
-        match run.stage:
+    def work(stage: StageRun) -> StageSummary:
+        match stage.stage:
             case environments.stage:
-                return plan_environments(run, mirrors, containers, agents.desk(run))
+                tools = environment_tools(stage, mirrors, containers, agents.authors(stage))
+                return run_loop(run_environments(stage, tools))
             case images.stage:
-                return build_images(run, mirrors, containers, engine, agents.desk(run))
+                return run_loop(run_images(stage, image_tools(stage, mirrors, containers, agents.authors(stage))))
             case measurements.stage:
-                return time_images(run, postgres, mirrors, containers, sampling, llm, engine)
+                completions = postgres.completions(reask=stage.options.reask)
+                measuring = measurement_tools(stage, mirrors, containers, sampling, llm, completions)
+                return run_loop(run_measurements(stage, measuring))
             case published_images.stage:
-                return publish_images(run, containers, registry)
-        raise ConfigurationError(f"{run.stage} is no stage that is shared", remedy=f"Take one of {_SHARED}")
+                return run_loop(run_published_images(stage, published_image_tools(stage, containers, registry)))
+        raise ConfigurationError(f"{stage.stage} is no stage that is shared", remedy=f"Take one of {_SHARED}")
 
     with helper_run(context, postgres, Stage(config.stage)) as run:
         if run is None:

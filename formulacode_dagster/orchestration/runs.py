@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 from filelock import FileLock
 
-from assets.continued import HELPS, helped
+from assets.materialize import HELPS, helped
 from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.cancellation.stopping import stop_request

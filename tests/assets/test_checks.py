@@ -12,7 +12,7 @@ from formulacode_dagster.building.verification.verifications import VERIFICATION
 from formulacode_dagster.models.check import Doubt, Judgement
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.image import Verification
-from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, WorkItem
@@ -126,7 +126,11 @@ def test_a_stage_over_its_budget_shuts_the_gate_unless_the_run_config_accepts_it
         context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource
     ) -> dg.MaterializeResult:
         with stage_run(context, postgres, images, config) as run:
-            summary = run_loop(run_items(run, [WorkItem("a/b#1", "same", None)], in_thread(lambda _: Outcome()), None))
+            summary = run_loop(
+                run_items(
+                    run, ItemKind.PULL_REQUEST, [WorkItem("a/b#1", "same", None)], in_thread(lambda _: Outcome()), None
+                )
+            )
         return report(context, summary)
 
     declare = stage_asset(

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from assets.all import DASHBOARD_ASSETS, STAGE_ASSETS
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.releasing.release.dataset import from_parquet, month_frame, to_parquet
+from formulacode_dagster.releasing.dataset.parquet import from_parquet, month_frame, to_parquet
 
 FOUND = """
 SELECT c.column_name, c.data_type, col_description(format('%I', c.table_name)::regclass, c.ordinal_position)

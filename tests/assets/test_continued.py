@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.continued import HELPS, continued_runs, helped
+from assets.materialize import HELPS, continued_runs, helped
 from formulacode_dagster.models.items import Stage
 
 MONTH = "2026-02"

@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from assets.environments import plan_environments
-from assets.images import build_images
 from formulacode_dagster.building.engines.machines import Turn
-from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.operating.runner.progress import ProgressListener, listening
 from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store.database import Database
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
+from resources.tools import environment_tools, image_tools
 
 SECONDS = 20
 
@@ -33,15 +32,10 @@ class Noted(ProgressListener):
             self.waits.set()
 
 
-def build_nothing(run: StageRun, mirrors: MirrorsResource, containers: ContainersResource) -> None:
-    engine, _ = containers.chosen()
-    build_images(run, mirrors, containers, engine)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "work"), [("environments", plan_environments), ("images", build_nothing)])
+@pytest.mark.parametrize(("stage", "tools_of"), [("environments", environment_tools), ("images", image_tools)])
 def test_a_lock_that_builds_waits_until_nothing_is_timed_on_its_machine(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, work: Callable[..., Any]
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, tools_of: Callable[..., Any]
 ) -> None:
     monkeypatch.setenv("FC_HOME", str(tmp_path))
     monkeypatch.setenv("FC_ENGINE", "process")
@@ -55,7 +49,7 @@ def test_a_lock_that_builds_waits_until_nothing_is_timed_on_its_machine(
     monkeypatch.setattr("resources.containers.Resolver", Kept)
     run = StageRun(database, Stage(stage), "2026-02", "a run", RunOptions())
     containers = ContainersResource()
-    work(run, MirrorsResource(), containers)
+    tools_of(run, MirrorsResource(), containers)
     (turn,) = turns
 
     def build() -> None:

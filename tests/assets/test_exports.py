@@ -18,8 +18,8 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.exports.formats import Format
-from formulacode_dagster.releasing.release.folder import FolderDestination
 from resources.defaults import default_resources
 from resources.folders import TaskFoldersResource
 from resources.hub import HubResource

@@ -8,17 +8,20 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.images import build_images, images
+from assets.images import images
 from formulacode_dagster.building.agents.protocol import Agent, AgentBudget
-from formulacode_dagster.building.synthesis.month import desk_of
+from formulacode_dagster.building.images.stage import run
+from formulacode_dagster.building.synthesis.month import MonthAuthors
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.database import Database
 from resources.containers import ContainersResource
 from resources.defaults import default_resources
 from resources.mirrors import MirrorsResource
+from resources.tools import image_tools
 from sandbox.hub import app
 from sandbox.server import serving
 from tests.support.agents import StubAgent, edited
@@ -72,15 +75,14 @@ def test_a_month_without_an_agent_leaves_what_no_rule_mends_to_a_later_one_with_
     ]
     with database.transaction() as connection:
         ledger.record(connection, planned)
-    engine, _ = ContainersResource().chosen()
     agent = StubAgent(edited(environment={"TINY_KEY": "1"}))
 
     def built(run_id: str, agent: Agent | None = None) -> tuple[list[str], list[ItemState]]:
         """The items that were worked on, and how all stand."""
         options = RunOptions(agents_at_once=2)
-        run = StageRun(database, Stage.IMAGES, PLANNED.key, run_id, options)
-        desk = None if agent is None else desk_of(run, agent, AgentBudget(), {}, 1)
-        summary = build_images(run, MirrorsResource(), ContainersResource(), engine, desk)
+        stage = StageRun(database, Stage.IMAGES, PLANNED.key, run_id, options)
+        authors = None if agent is None else MonthAuthors.of(stage, agent, AgentBudget(), {}, 1)
+        summary = run_loop(run(stage, image_tools(stage, MirrorsResource(), ContainersResource(), authors)))
         return sorted(entry.item for entry in summary.worked), [entry.state for entry in summary.standing]
 
     assert built("plain") == (names, [ItemState.FAILED, ItemState.FAILED])

@@ -12,7 +12,9 @@ import dagster as dg
 import httpx
 import pytest
 
-from assets.problem_statements import STORED, WALKED, problem_statements
+from assets.discussions import STORED, WALKED, discussions
+from assets.problem_statements import problem_statements
+from assets.stage_asset import StageAsset
 from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.problem import ProblemStatement
@@ -81,7 +83,8 @@ def seeded(database: Database) -> Database:
         save_changes(connection, [(change, PATCH)])
         entry = LedgerEntry(stage=Stage.CLASSIFICATIONS, month=MONTH, item=facts.item, state=ItemState.DONE)
         ledger.record(connection, [entry])
-    open_gates(database, problem_statements, MONTH)
+    for asset in (discussions, problem_statements):
+        open_gates(database, asset, MONTH)
     return database
 
 
@@ -111,11 +114,11 @@ def run(
         with serving(app(folder)) as url, environment(GITHUB_API_URL=url, **named):
             known = default_resources()
             done = dg.materialize(
-                [problem_statements.definition],
+                [discussions.definition, problem_statements.definition],
                 partition_key=MONTH,
                 instance=dagster_instance,
-                resources={name: known[name] for name in ("intake", "llm", "postgres")},
-                run_config={"ops": {"problem_statements": {"config": config}}},
+                resources={name: known[name] for name in ("intake", "llm", "mirrors", "postgres")},
+                run_config={"ops": {asset: {"config": config} for asset in ("discussions", "problem_statements")}},
                 raise_on_error=False,
             )
             assert done.success
@@ -141,9 +144,9 @@ def statement(database: Database) -> ProblemStatement:
     return row
 
 
-def metadata(done: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    (event,) = done.get_asset_materialization_events()
-    return {name: value.value for name, value in event.materialization.metadata.items()}
+def metadata(done: dg.ExecuteInProcessResult, asset: StageAsset = discussions) -> dict[str, Any]:
+    (event,) = done.asset_materializations_for_node(asset.stage)
+    return {name: value.value for name, value in event.metadata.items()}
 
 
 @pytest.mark.slow
@@ -173,7 +176,7 @@ def test_a_second_run_asks_nothing_even_where_it_renders_again(run: Run, seeded:
         (facts,) = MERGED_PULL_REQUESTS.read(connection, MONTH)
         MERGED_PULL_REQUESTS.save(connection, [facts.model_copy(update={"author": "somebody"})])
     done, books = run()
-    assert (metadata(done)["worked_in_this_run"], books["total"]) == (1, 0)
+    assert (metadata(done, problem_statements)["worked_in_this_run"], books["total"]) == (1, 0)
     assert statement(seeded) == first
 
 
@@ -222,4 +225,4 @@ def test_a_commit_that_no_pull_request_brought_has_no_thread_to_be_asked_for(run
     assert walks[7] is not None
     assert walks[number] is None
     again, _ = run()
-    assert metadata(again)["worked_in_this_run"] == 0
+    assert [metadata(again, asset)["worked_in_this_run"] for asset in (discussions, problem_statements)] == [0, 0]

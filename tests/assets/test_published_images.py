@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from assets.published_images import publish_images
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.release import PublishedImage
+from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store import artifacts, ledger
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.pull_requests import save_changes
-from resources.registry import RegistryResource
+from formulacode_dagster.releasing.registries.stage import PublishedImageTools, run
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 
 MONTH = "2026-02"
@@ -72,11 +71,9 @@ def measured(database: Database) -> None:
 @pytest.mark.usefixtures("measured")
 @pytest.mark.parametrize(("setting", "concurrency", "at_once"), [(2, 8, 2), (4, 8, 4), (4, 1, 1), (1, 8, 1)])
 def test_as_many_are_pushed_at_once_as_the_setting_and_the_run_allow(
-    database: Database, setting: int, concurrency: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+    database: Database, setting: int, concurrency: int, at_once: int
 ) -> None:
-    monkeypatch.setenv("FC_PUSHED_AT_ONCE", str(setting))
-    client = CountingRegistry(at_once)
-    registry: Any = SimpleNamespace(client=lambda: client, settings=RegistryResource().settings)
-    run = StageRun(database, Stage.PUBLISHED_IMAGES, MONTH, "run", RunOptions(max_concurrency=concurrency))
-    summary = publish_images(run, None, registry)  # type: ignore[arg-type]  # no engine is asked by a run that works alone
+    client: Any = CountingRegistry(at_once)
+    stage = StageRun(database, Stage.PUBLISHED_IMAGES, MONTH, "run", RunOptions(max_concurrency=concurrency))
+    summary = run_loop(run(stage, PublishedImageTools(client, "registry.test", setting)))
     assert (summary.count(ItemState.DONE), client.most) == (IMAGES, at_once)

@@ -21,7 +21,7 @@ from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.listed import put_listed, remove_listed
-from formulacode_dagster.sources.intake.tracked import DISCOVERY
+from formulacode_dagster.sources.intake.repositories.tracked import DISCOVERY
 from resources.defaults import default_resources
 from tests.support.github import FEBRUARY, World
 

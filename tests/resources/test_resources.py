@@ -18,12 +18,13 @@ from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.models.completion import Forgetful
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.image import EngineName, ResourceLimits
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.releasing.release.folder import FolderDestination
-from formulacode_dagster.releasing.release.hub import HubDestination
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from formulacode_dagster.releasing.dataset.hub import HubDestination
+from formulacode_dagster.selection.classification.model_access import SessionAccount
 from resources.containers import ContainersResource
 from resources.defaults import default_resources
 from resources.documentation import SETTINGS
@@ -217,8 +218,8 @@ def test_a_second_judge_is_another_model_or_the_first_out_of_one_budget(
         monkeypatch.setenv(name, value)
 
     async def opened() -> tuple[str | None, bool]:
-        resource = default_resources()["llm"]
-        async with resource.classification_judges(Forgetful(), "2026-02", Cost(), lambda _: None) as judges:
+        tools = default_resources()["llm"].classification_tools(Forgetful())
+        async with tools.judges(SessionAccount("2026-02")) as judges:
             assert judges.first.name == "one"
             if judges.second is None:
                 return None, True
@@ -233,7 +234,7 @@ def test_who_writes_and_who_judge_statements_spend_out_of_one_budget(monkeypatch
 
     async def budgets() -> list[object]:
         llm = default_resources()["llm"]
-        async with llm.statement_models(Forgetful(), "2026-02", Cost(), lambda _: None) as models:
+        async with llm.statement_models(Forgetful()).connect(SessionAccount("2026-02")) as models:
             return [model.budget for model in (models.writer, *models.judges.models)]
 
     first, *others = asyncio.run(budgets())

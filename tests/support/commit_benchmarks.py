@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
-from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.measuring.commit_benchmarks.asv_results import machine_facts
 from formulacode_dagster.measuring.commit_benchmarks.benchmark import BenchmarkedCommit, CommitBenchmarks
 from formulacode_dagster.measuring.commit_benchmarks.commits import find_commits

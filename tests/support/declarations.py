@@ -23,8 +23,8 @@ import pytest
 from uv import find_uv_bin
 
 from formulacode_dagster.building.declarations.tree import Tree
-from formulacode_dagster.building.environments.resolution import Resolution, ResolutionRequest
-from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.planning.resolution import Resolution, ResolutionRequest
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.pull_request import PullRequest
 from tests.records import make_merged, make_pull_request
 

@@ -14,8 +14,8 @@ from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import Look, Unit
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.releasing.release.registries.accounts import STRANGER
-from formulacode_dagster.releasing.release.registries.publishing import Registry
+from formulacode_dagster.releasing.registries.accounts import STRANGER
+from formulacode_dagster.releasing.registries.publishing import Registry
 from tests.support.docker import OS_IMAGE
 from tests.support.extension import FAST_C, SLOW_C
 from tests.support.images import LIMITS, Sample, as_image, make_sample, make_spec, with_oracle

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.environments.plan import plan_environment
+from formulacode_dagster.building.planning.plan import plan_environment
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.operating.store.artifacts import CHANGES, ENVIRONMENTS, MERGED_PULL_REQUESTS

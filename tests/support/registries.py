@@ -17,8 +17,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.releasing.release.registries.client import Limits
-from formulacode_dagster.releasing.release.registries.manifests import DOCKER_MANIFEST, Descriptor, Manifest
+from formulacode_dagster.releasing.registries.client import Limits
+from formulacode_dagster.releasing.registries.manifests import DOCKER_MANIFEST, Descriptor, Manifest
 from tests.support.certificates import make_certificate
 
 MONTH = "2026-02"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.releasing.release.tables import MonthTables, month_tables
-from formulacode_dagster.releasing.release.task_tables import TaskRecords
+from formulacode_dagster.releasing.dataset.tables import MonthTables, month_tables
+from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
 
 MONTH = "2026-02"
 MERGED = datetime(2026, 2, 14, 12, 30, 0, 250_000, tzinfo=UTC)

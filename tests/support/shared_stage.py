@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from formulacode_dagster.models.items import Cost, ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import Cost, ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.claims import ClaimableItem, Worker
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
@@ -49,7 +49,7 @@ class Runs:
         sharing = Sharing(part, worker(name, lease), look_again_seconds=0.01)
         stage_run = StageRun(self.database, STAGE, MONTH, name, options, sharing)
         items = [WorkItem(item, inputs, item, is_here=item not in elsewhere) for item in names]
-        return await run_items(stage_run, items, in_thread(work), lambda *_: None)
+        return await run_items(stage_run, ItemKind.PULL_REQUEST, items, in_thread(work), lambda *_: None)
 
     @property
     def entries(self) -> dict[str, str]:

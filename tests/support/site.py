@@ -8,9 +8,9 @@ from pathlib import Path
 from formulacode_dagster.library import Dataset
 from formulacode_dagster.models.measurement import Arm, Frame, Metric, Returned, StackTime
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.releasing.release.folder import FolderDestination
-from formulacode_dagster.releasing.release.tables import month_tables
-from formulacode_dagster.releasing.release.task_tables import (
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from formulacode_dagster.releasing.dataset.tables import month_tables
+from formulacode_dagster.releasing.dataset.task_tables import (
     ExecutedLines,
     ProfileRecord,
     SampleRecord,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from formulacode_dagster.building.planning.lock import digest, read_lock
+from formulacode_dagster.building.planning.pylock import requirements_of
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
-
-from .lock import digest, read_lock
-from .pylock import requirements_of
 
 
 def every_lock_is_hashed(environments: Sequence[Environment]) -> Judgement:

@@ -1,31 +1,31 @@
-"""What the `images` stage does with one pull request: its mirror, recipes of other days, its attempts in the store."""
+"""The stage `images`: build and verify one image per task, with recipes of other commits, repair rules and agents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.environments.plan import plan_environment
-from formulacode_dagster.building.environments.resolver import Resolver
-from formulacode_dagster.building.images.repairs.attempts import Author, Task
+from formulacode_dagster.building.images.repairs.attempts import Authors, Task
 from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.building.planning.plan import plan_environment
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.building.verification.contents import Listing
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
-from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.items import Cost, ItemKind, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.recipe import StoredContext
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
-from formulacode_dagster.operating.runner.progress import listener
-from formulacode_dagster.operating.runner.work import Outcome, StageRun, WorkItem
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS, IMAGES
 from formulacode_dagster.operating.store.attempts import (
     agent_cost,
     book_attempt,
@@ -34,93 +34,118 @@ from formulacode_dagster.operating.store.attempts import (
     last_attempt,
     save_context,
 )
+from formulacode_dagster.operating.store.pull_requests import done_in
 from formulacode_dagster.sources.git.mirror import MirrorCache
 
+from .missing import missing_images
 from .recipes import context_of, declared_by, recipes_for
 from .reproducibility import keep_listings
 from .submodules import submodule_mirrors
 
+BUILD_CONCURRENCY = 2
+
 
 @dataclass(frozen=True)
-class TaskBuilds:
-    """The builds of one run of the stage."""
+class ImageTools:
+    """Everything a build needs besides the pull request and its environment."""
 
-    run: StageRun
     engine: Engine
-    cache: MirrorCache
+    mirrors: MirrorCache
     resolver: Resolver
     os_image: str
-    authors: Callable[[PullRequest, Sequence[StoredContext]], Author] | None = None
-    """Who is asked where no rule knows more, for one pull request of a repository with these contexts."""
+    authors: Authors | None = None
+    """Authors of fixes where no rule has one; None if no agent is asked."""
     turn: Turn = nullcontext
     """Holds off timings while something is built and verified."""
 
-    def build(self, item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
-        """Build the image of *item* until it holds, every attempt kept as it ends; raises as `build_until_it_holds`."""
-        pr, environment = item.value
-        month = Month.parse(self.run.month)
-        mirror = self.cache.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
-        anchor = mirror.anchor(pr.change.base_sha, month.start)
-        for commit in (anchor, pr.change.base_sha):
-            mirror.complete(commit)
-        task = Task(
-            pr=pr,
-            environment=environment,
-            mirror=mirror,
-            anchor_sha=anchor,
-            os_image=self.os_image,
-            replan=lambda fixes: plan_environment(
-                mirror,
-                pr,
-                month=month,
-                interpreters=self.engine.interpreters(),
-                resolver=self.resolver,
-                fixes=fixes,
-            ),
-            submodules=partial(submodule_mirrors, self.cache),
-            suite=first_suite(mirror, pr, environment.benchmark_dir, suite_sha=environment.suite_sha),
-        )
-        declared = declared_by(mirror, pr, environment)
-        with self.run.database.transaction() as connection:
-            contexts = contexts_of(connection, pr.facts.repository_id)
-            ineffective = ineffective_fixes(connection, pr.facts.repository_id)
-            before = last_attempt(connection, self.run.month, pr.key)
-        agents: list[Cost] = []
 
-        def keep(attempt: BuildAttempt) -> None:
-            agents.append(agent_cost(attempt))
-            self._keep(attempt, item.name)
+async def run(stage: StageRun, tools: ImageTools) -> StageSummary:
+    """Build and verify the pending images of the month, or this run's part of them; raises as `run_items`.
 
-        try:
-            image, log = build_until_it_holds(
-                self.engine,
-                task,
-                run_id=self.run.run_id,
-                recipes=recipes_for(contexts, pr.change.base_sha, declared),
-                author=self.authors(pr, contexts) if self.authors else None,
-                ineffective=ineffective,
-                first_attempt=before + 1,
-                keep=keep,
-                keep_installed=self._keep_installed,
-                force=self.run.options.force,
-                progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
-                turn=self.turn,
-            )
-        except ItemFailure as failure:
-            failure.cost += Cost.total(agents)
-            raise
-        with self.run.database.transaction() as connection:
-            save_context(connection, context_of(image, task, declared))
-        built = f"{image.size_bytes / 1e6:.0f} MB, {len(image.benchmarks)} benchmarks, attempt {image.attempts}"
-        return Outcome(image, Cost.total((Cost(bytes=image.size_bytes), *agents)), built, log=log)
+    Images that are needed and that nobody has are built again.
+    """
+    with stage.database.transaction() as connection:
+        prs = done_in(connection, stage.month, Stage.ENVIRONMENTS)
+        planned = ENVIRONMENTS.read_keys(connection, stage.month, [pr.key for pr in prs])
+    if not stage.options.dry_run:
+        tools.engine.clean()
+    items = [work_item(pr, planned[pr.key], tools.os_image, tools.engine.name) for pr in prs]
+    redo = missing_images(stage, tools.engine, prs)
+    threads = min(stage.options.max_concurrency, BUILD_CONCURRENCY)
+    if tools.authors is not None:
+        redo += tools.authors.unasked(prs)
+        threads = max(threads, tools.authors.concurrency)
+    build = in_thread(partial(_build, stage, tools))
+    return await run_items(stage, ItemKind.PULL_REQUEST, items, build, IMAGES.save, concurrency=threads, redo=redo)
 
-    def _keep(self, attempt: BuildAttempt, item: str) -> None:
-        with self.run.database.transaction() as connection:
-            book_attempt(connection, attempt, item)
 
-    def _keep_installed(self, listings: Sequence[Listing]) -> None:
-        with self.run.database.transaction() as connection:
+def _build(stage: StageRun, tools: ImageTools, item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
+    """Build the image of *item* until it passes, saving every attempt as it ends; raises as `build_until_it_holds`."""
+    pr, environment = item.value
+    task = _task_of(stage, tools, pr, environment)
+    declared = declared_by(task.mirror, pr, environment)
+    with stage.database.transaction() as connection:
+        contexts = contexts_of(connection, pr.facts.repository_id)
+        ineffective = ineffective_fixes(connection, pr.facts.repository_id)
+        before = last_attempt(connection, stage.month, pr.key)
+    agents: list[Cost] = []
+
+    def keep(attempt: BuildAttempt) -> None:
+        agents.append(agent_cost(attempt))
+        with stage.database.transaction() as connection:
+            book_attempt(connection, attempt, item.name)
+
+    def keep_installed(listings: Sequence[Listing]) -> None:
+        with stage.database.transaction() as connection:
             keep_listings(connection, listings)
+
+    try:
+        image, log = build_until_it_holds(
+            tools.engine,
+            task,
+            run_id=stage.run_id,
+            recipes=recipes_for(contexts, pr.change.base_sha, declared),
+            author=tools.authors.author(pr, contexts) if tools.authors else None,
+            ineffective=ineffective,
+            first_attempt=before + 1,
+            keep=keep,
+            keep_installed=keep_installed,
+            force=stage.options.force,
+            progress=lambda line: stage.note(f"{item.name}: {line}"),
+            turn=tools.turn,
+        )
+    except ItemFailure as failure:
+        failure.cost += Cost.total(agents)
+        raise
+    with stage.database.transaction() as connection:
+        save_context(connection, context_of(image, task, declared))
+    built = f"{image.size_bytes / 1e6:.0f} MB, {len(image.benchmarks)} benchmarks, attempt {image.attempts}"
+    return Outcome(image, Cost.total((Cost(bytes=image.size_bytes), *agents)), built, log=log)
+
+
+def _task_of(stage: StageRun, tools: ImageTools, pr: PullRequest, environment: Environment) -> Task:
+    month = Month.parse(stage.month)
+    mirror = tools.mirrors.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
+    anchor = mirror.anchor(pr.change.base_sha, month.start)
+    for commit in (anchor, pr.change.base_sha):
+        mirror.complete(commit)
+    return Task(
+        pr=pr,
+        environment=environment,
+        mirror=mirror,
+        anchor_sha=anchor,
+        os_image=tools.os_image,
+        replan=lambda fixes: plan_environment(
+            mirror,
+            pr,
+            month=month,
+            interpreters=tools.engine.interpreters(),
+            resolver=tools.resolver,
+            fixes=fixes,
+        ),
+        submodules=partial(submodule_mirrors, tools.mirrors),
+        suite=first_suite(mirror, pr, environment.benchmark_dir, suite_sha=environment.suite_sha),
+    )
 
 
 def work_item(

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from formulacode_dagster.building.engines.failures import last_line
-from formulacode_dagster.building.environments import uv_messages
+from formulacode_dagster.building.planning import uv_messages
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.cancellation.programs import run_program

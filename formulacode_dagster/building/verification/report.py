@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from formulacode_dagster.building.environments.uv_messages import scrub
+from formulacode_dagster.building.planning.uv_messages import scrub
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import Verification

@@ -14,7 +14,7 @@ from formulacode_dagster.library import Dataset
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors
-from formulacode_dagster.releasing.release.index import MonthFacts
+from formulacode_dagster.releasing.dataset.index import MonthFacts
 
 from .plots import bars
 from .views import INDEX_COLUMNS, index_row, task_view

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.cancellation.stopping import stop_request
-from formulacode_dagster.releasing.release.hub_client import hub_api, hub_errors, patiently
+from formulacode_dagster.releasing.dataset.hub_client import hub_api, hub_errors, patiently
 from resources.destination import hub_token
 from resources.settings import Settings
 

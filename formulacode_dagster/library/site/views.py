@@ -13,7 +13,7 @@ from formulacode_dagster.library import TableNotReleasedError, Task
 from formulacode_dagster.models.identity import is_stand_in
 from formulacode_dagster.models.measurement import Arm, Stacks
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.releasing.release.index import standing_of
+from formulacode_dagster.releasing.dataset.index import standing_of
 from formulacode_dagster.releasing.reporting.flames import flames_of
 
 from .plots import interval_plot, quantity_text, samples_plot

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.engines.protocol import Engine, Progress
-from formulacode_dagster.building.environments.plan import plan_environment
-from formulacode_dagster.building.environments.resolver import Resolver
 from formulacode_dagster.building.images.recipes import context_of, declared_by, recipes_for
 from formulacode_dagster.building.images.repairs.attempts import Task
 from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.building.images.submodules import submodule_mirrors
+from formulacode_dagster.building.planning.plan import plan_environment
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month

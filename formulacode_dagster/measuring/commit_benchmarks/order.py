@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from formulacode_dagster.building.engines.machines import Machine
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.measuring.measurement.cores import leased_cores
 from formulacode_dagster.models.base import Frozen, first_fault
 from formulacode_dagster.models.errors import ConfigurationError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 
 from formulacode_dagster.measuring.workloads.written import Draft
@@ -14,12 +13,9 @@ from formulacode_dagster.operating.cancellation.stopping import stop_request
 from formulacode_dagster.operating.runner.work import Outcome, R
 from formulacode_dagster.selection.statements.judging import Model
 
-WriterInUse = Callable[[Cost, Callable[[Cost], Cost]], AbstractAsyncContextManager[Model | None]]
-"""Opens the model that writes benchmarks, if one is set, with what was spent, and where to book what it spends."""
-
 
 @dataclass
-class AskedFromThread:
+class SyncModelAdapter:
     """The writer of the benchmarks of one pull request, and what its drafts cost."""
 
     model: Model
@@ -41,7 +37,7 @@ class AskedFromThread:
         return draft
 
 
-def with_cost(asked: AskedFromThread, work: Callable[[], Outcome[R]]) -> Outcome[R]:
+def with_cost(asked: SyncModelAdapter, work: Callable[[], Outcome[R]]) -> Outcome[R]:
     """What *work* comes to, with what was *asked* on the way in its cost, however it ends. Raises as *work* does."""
     try:
         outcome = work()

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.check import CheckVerdict, Judgement
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, Stage
 from formulacode_dagster.models.reasons import SCREENED_OUT, SkipReason
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.acceptances import acceptances, add_acceptance
@@ -21,7 +21,10 @@ from formulacode_dagster.operating.store.ledger import Ending
 
 FAILURES_WITHIN_BUDGET = "failures_within_budget"
 """Name of the check."""
-_KINDS = {False: ("repository", "repositories"), True: ("pull request", "pull requests")}
+_KINDS = {
+    ItemKind.REPOSITORY: ("repository", "repositories"),
+    ItemKind.PULL_REQUEST: ("pull request", "pull requests"),
+}
 _ROUNDING = 1e-9
 
 
@@ -29,13 +32,13 @@ def failures_within_budget(
     endings: Sequence[Ending],
     failed: Sequence[str],
     budget: float,
-    earlier: Mapping[bool, str],
+    earlier: Mapping[ItemKind, str],
     accepted: Acceptance | None = None,
 ) -> Judgement:
     """Pass unless more than *budget* (a share) of one kind of item failed, or none is done where some were before.
 
     *endings* are those of one stage and month, *failed* names what failed; *earlier* is the newest month before it in
-    which some were done, by whether they are pull requests. What was screened out was never tried, and a month of which
+    which some were done, by kind. What was screened out was never tried, and a month of which
     parts were not asked for may have nothing. What is over budget passes when it was *accepted*, and is no worse since.
     """
     faults = [fault for kind in _KINDS if (fault := _fault(endings, kind, budget, earlier.get(kind)))]
@@ -61,7 +64,7 @@ def judge_failures(connection: Connection, month: str, stage: Stage, budget: flo
     done_before = {
         kind: months[-1]
         for kind in _KINDS
-        if (months := ledger.months_with_done(connection, stage, pull_requests=kind, before=month))
+        if (months := ledger.months_with_done(connection, stage, kind, before=month))
     }
     taken = [acceptance for acceptance in acceptances(connection, month) if acceptance.stage is stage]
     return failures_within_budget(
@@ -108,10 +111,10 @@ def accept_failures(
     return verdict
 
 
-def _fault(endings: Sequence[Ending], is_pull_request: bool, budget: float, earlier: str | None) -> str:
+def _fault(endings: Sequence[Ending], kind: ItemKind, budget: float, earlier: str | None) -> str:
     """Why items of one kind are over *budget*; empty when they are not."""
-    one_kind = [ending for ending in endings if ending.is_pull_request is is_pull_request]
-    singular, plural = _KINDS[is_pull_request]
+    one_kind = [ending for ending in endings if ending.kind is kind]
+    singular, plural = _KINDS[kind]
     failed, tried = _count(one_kind, ItemState.FAILED), _tried(one_kind)
     if tried and failed / tried > budget + _ROUNDING:
         return f"{failed} of {tried} {plural} failed, {budget:.0%} may"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions
+from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, RunOptions, repository_of
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 
 from .work import T, WorkItem
@@ -23,17 +23,18 @@ def within(options: RunOptions, items: Sequence[WorkItem[T]]) -> tuple[list[Work
     for item in items:
         # a pull request that is asked for needs its repository's intake
         wanted = (
-            item.always
+            item.kind is ItemKind.STEP
             or not names
             or item.name in names
             or item.repository in names
-            or _holds_wanted(item.name, names)
+            or _holds_wanted(item, names)
         )
         is_within = (
             options.limit_per_repository is None or per_repository[item.repository] < options.limit_per_repository
         )
-        if wanted and (is_within or "#" not in item.name):
-            per_repository[item.repository] += "#" in item.name
+        is_pull_request = item.kind is ItemKind.PULL_REQUEST
+        if wanted and (is_within or not is_pull_request):
+            per_repository[item.repository] += is_pull_request
             asked.append(item)
         else:
             excluded.append(item)
@@ -53,5 +54,5 @@ def is_last_attempt(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
     return (entry.attempt if entry is not None and failed_so else 0) + 1 >= MAX_ATTEMPTS
 
 
-def _holds_wanted(name: str, names: set[str]) -> bool:
-    return "#" not in name and any(wanted.partition("#")[0] == name for wanted in names)
+def _holds_wanted(item: WorkItem[T], names: set[str]) -> bool:
+    return item.kind is ItemKind.REPOSITORY and any(repository_of(wanted) == item.name for wanted in names)

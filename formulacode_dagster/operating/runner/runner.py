@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
+from sqlalchemy import Connection
+
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.models.items import Cost, LedgerEntry
+from formulacode_dagster.models.items import Cost, ItemKind, LedgerEntry
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 from formulacode_dagster.operating.cancellation import loops
 from formulacode_dagster.operating.store import ledger
@@ -42,26 +44,29 @@ def in_thread(function: Callable[[WorkItem[T]], Outcome[R]]) -> Work[T, R]:
     return work
 
 
+def keep_nothing(connection: Connection, values: Sequence[None]) -> None:
+    """Save nothing: for stages whose only result is the ledger entry."""
+
+
 async def run_items(
     run: StageRun,
+    kind: ItemKind,
     items: Sequence[WorkItem[T]],
     work: Work[T, R] | BatchWork[T, R],
     save: Save[R],
     *,
     concurrency: int | None = None,
-    prune: bool = True,
-    besides: Collection[str] = (),
     redo: Collection[str] = (),
 ) -> StageSummary:
-    """Do what is pending of *items*, all those the stage has this month; the summary speaks of them alone.
+    """Process the pending ones of *items*, all items of *kind* that the stage has this month, and summarize these.
 
-    As many items, or batches of them, as *concurrency* are worked on at a time. With *prune*, ledger entries of items
-    that are no longer part of the month go, those named in *besides* excepted. Items in *redo* are pending whatever the
-    ledger says; with `force` all are but those that this run, or one that it goes on with, has done. Raises what
-    stopped the stage after keeping all that was finished.
+    At most *concurrency* items, or batches of them, are worked on at a time. Ledger entries of other items of the kind
+    are removed, as they are no longer part of the month. Items in *redo* are pending whatever the ledger says; with
+    `force`, so are all items except those that this run, or a run that it continues, has finished. Raises what stopped
+    the stage, after saving everything that was finished.
     """
     with run.database.transaction() as connection:
-        before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage)}
+        before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage, kind)}
     asked, excluded = within(run.options, items)
     forced = set(redo)
     if run.options.force:
@@ -78,9 +83,8 @@ async def run_items(
     if run.sharing is None or run.sharing.part is Part.LEADS:
         with run.database.transaction() as connection:
             ledger.record(connection, [skipped(run, item) for item in excluded if item.name not in before])
-            if prune:
-                known = {item.name for item in items} | set(besides)
-                ledger.forget(connection, run.month, run.stage, [name for name in before if name not in known])
+            known = {item.name for item in items}
+            ledger.forget(connection, run.month, run.stage, [name for name in before if name not in known])
     batch_work = work if isinstance(work, BatchWork) else _one_by_one(work)
     listener().stage_started(run.stage, run.month, len(pending), unchanged)
     try:
@@ -89,7 +93,7 @@ async def run_items(
     finally:
         listener().stage_finished(run.stage)
     with run.database.transaction() as connection:
-        standing = ledger.entries_of(connection, run.month, run.stage)
+        standing = ledger.entries_of(connection, run.month, run.stage, kind)
     names = {item.name for item in items}
     return StageSummary(
         worked=tuple(worked),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, Rejection
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.items import Cost, ItemKind, ItemState, LedgerEntry, RunOptions, Stage, repository_of
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.spending import Spent, book_call, spending_of
 
 from .claims import Worker
 from .progress import listener
@@ -58,8 +59,18 @@ class StageRun:
     """Runs whose work is this one's too: what is forced and one of them has done is not done once more."""
 
     def note(self, text: str) -> None:
-        """Something worth a line, that is of no one item."""
+        """Report a line about the stage as a whole."""
         listener().note(self.stage, text)
+
+    def spent(self) -> Cost:
+        """Return what the month has cost so far, over all stages and runs."""
+        with self.database.transaction() as connection:
+            return Cost.total(spending_of(connection, self.month).values())
+
+    def book(self, cost: Cost) -> Cost:
+        """Record what a call to a model cost; returns what the month has cost by then."""
+        with self.database.transaction() as connection:
+            return book_call(connection, Spent(self.month, self.stage, self.run_id, cost))
 
 
 @dataclass(frozen=True)
@@ -69,8 +80,6 @@ class WorkItem(Generic[T]):
     name: str
     inputs: str
     value: T
-    always: bool = False
-    """Whether it is part of every run, whatever the run was limited to."""
     shared_with: str = ""
     """What it has in common with items that are better done by the same worker; empty for its repository."""
     is_here: bool = True
@@ -84,7 +93,12 @@ class WorkItem(Generic[T]):
     @property
     def repository(self) -> str:
         """`owner/repo`."""
-        return self.name.partition("#")[0]
+        return repository_of(self.name)
+
+    @property
+    def kind(self) -> ItemKind:
+        """What the item is: repository, pull request, or a step of the stage."""
+        return ItemKind.of(self.name)
 
 
 @dataclass(frozen=True)
@@ -128,6 +142,21 @@ class StageSummary:
     would_do: tuple[str, ...] = ()
     dry_run: bool = False
     standing: tuple[LedgerEntry, ...] = field(default=(), repr=False)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Figures of this stage only, by name."""
+
+    def with_counts(self, **counts: int) -> StageSummary:
+        """Return this summary with figures of the stage."""
+        return replace(self, counts={**self.counts, **counts})
+
+    def after(self, first: StageSummary) -> StageSummary:
+        """Return this summary with the work of *first*, an earlier step of the same stage, added to it."""
+        return replace(
+            self,
+            worked=(*first.worked, *self.worked),
+            unchanged=first.unchanged + self.unchanged,
+            would_do=(*first.would_do, *self.would_do),
+        )
 
     @property
     def cost(self) -> Cost:

@@ -16,6 +16,7 @@ from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.intake import SearchGap
+from formulacode_dagster.models.links import Discussion
 from formulacode_dagster.models.measurement import Measurement, TaskProfile
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, DashboardCandidate, IntakeCount, MergedPullRequest
@@ -138,6 +139,7 @@ MERGED_PULL_REQUESTS = Artifact(
 DASHBOARD_CANDIDATES = Artifact(tables.DASHBOARD_CANDIDATES, DashboardCandidate)
 CHANGES = Artifact(tables.CHANGES, Change)
 CLASSIFICATIONS = Artifact(tables.CLASSIFICATIONS, Classification)
+DISCUSSIONS = Artifact(tables.DISCUSSIONS, Discussion)
 PROBLEM_STATEMENTS = Artifact(tables.PROBLEM_STATEMENTS, ProblemStatement)
 ENVIRONMENTS = Artifact(tables.ENVIRONMENTS, Environment)
 IMAGES = Artifact(tables.IMAGES, BuiltImage)

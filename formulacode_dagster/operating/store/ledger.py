@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Text, any_, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, Stage
 
 from .bulk import upsert
 from .tables import LEDGER
@@ -21,11 +21,15 @@ def record(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
     upsert(connection, LEDGER, [_to_row(entry) for entry in entries])
 
 
-def entries_of(connection: Connection, month: str, stage: Stage | None = None) -> list[LedgerEntry]:
-    """Everything the ledger says of *month*, or of one stage of it, ordered by stage and item."""
+def entries_of(
+    connection: Connection, month: str, stage: Stage | None = None, kind: ItemKind | None = None
+) -> list[LedgerEntry]:
+    """Return the entries of *month*, optionally of one stage and of one kind of item, ordered by stage and item."""
     statement = select(LEDGER).where(LEDGER.c.month == month)
     if stage is not None:
         statement = statement.where(LEDGER.c.stage == stage.value)
+    if kind is not None:
+        statement = statement.where(LEDGER.c.kind == kind.value)
     rows = connection.execute(statement.order_by(LEDGER.c.stage, LEDGER.c.item)).mappings()
     return [_from_row(dict(row)) for row in rows]
 
@@ -42,39 +46,45 @@ def items_in_state(connection: Connection, month: str, stage: Stage, state: Item
 
 @dataclass(frozen=True)
 class Ending:
-    """How many items of one kind, repositories or pull requests, ended a stage in one way."""
+    """How many items of one kind ended a stage in one way."""
 
     stage: Stage
-    is_pull_request: bool
+    kind: ItemKind
     state: ItemState
     reason: str
     count: int
 
 
 def endings(connection: Connection, month: str) -> list[Ending]:
-    """How the items of *month* ended, by stage in the order of the graph; a stage's own steps are no items."""
-    is_pull_request = LEDGER.c.item.contains("#", autoescape=True).label("is_pull_request")
-    ways = (LEDGER.c.stage, is_pull_request, LEDGER.c.state, LEDGER.c.reason)
+    """Count how the items of *month* ended, by stage in the order of the graph, then repositories before pull requests.
+
+    The steps of a stage are not counted.
+    """
+    ways = (LEDGER.c.stage, LEDGER.c.kind, LEDGER.c.state, LEDGER.c.reason)
     statement = (
-        select(*ways, func.count())
-        .where(LEDGER.c.month == month, LEDGER.c.item.contains("/", autoescape=True))
-        .group_by(*ways)
+        select(*ways, func.count()).where(LEDGER.c.month == month, LEDGER.c.kind != ItemKind.STEP.value).group_by(*ways)
     )
     endings = [
-        Ending(Stage(row[0]), row[1], ItemState(row[2]), row[3], row[4]) for row in connection.execute(statement)
+        Ending(Stage(row[0]), ItemKind(row[1]), ItemState(row[2]), row[3], row[4])
+        for row in connection.execute(statement)
     ]
-    order = list(Stage)
+    stages, kinds = list(Stage), list(ItemKind)
     return sorted(
-        endings, key=lambda ending: (order.index(ending.stage), ending.is_pull_request, ending.state, ending.reason)
+        endings,
+        key=lambda ending: (stages.index(ending.stage), kinds.index(ending.kind), ending.state, ending.reason),
     )
 
 
-def months_with_done(connection: Connection, stage: Stage, *, pull_requests: bool, before: str) -> list[str]:
-    """The months before *before* in which *stage* ended pull requests, or repositories, as done; in order."""
-    like = LEDGER.c.item.contains("#") if pull_requests else LEDGER.c.item.contains("/") & ~LEDGER.c.item.contains("#")
+def months_with_done(connection: Connection, stage: Stage, kind: ItemKind, *, before: str) -> list[str]:
+    """Return the months before *before* in which *stage* ended items of *kind* as done, in order."""
     statement = (
         select(LEDGER.c.month)
-        .where(LEDGER.c.stage == stage.value, LEDGER.c.month < before, LEDGER.c.state == ItemState.DONE.value, like)
+        .where(
+            LEDGER.c.stage == stage.value,
+            LEDGER.c.kind == kind.value,
+            LEDGER.c.month < before,
+            LEDGER.c.state == ItemState.DONE.value,
+        )
         .distinct()
         .order_by(LEDGER.c.month)
     )
@@ -115,4 +125,5 @@ def _to_row(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def _from_row(row: dict[str, Any]) -> LedgerEntry:
-    return LedgerEntry.model_validate(row)
+    # the model derives it from the name
+    return LedgerEntry.model_validate({name: value for name, value in row.items() if name != "kind"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, Identity, Integer, LargeBinary, MetaData, Table
+from sqlalchemy import BigInteger, Boolean, Column, Computed, Double, Identity, Integer, LargeBinary, MetaData, Table
 from sqlalchemy.types import TypeEngine
 
 from .column_types import StorableJson, StorableText, UtcTime
@@ -35,6 +35,8 @@ LEDGER = Table(
     *_text("run_id", "inputs"),
     *_json("cost"),
     *_time("finished_at"),
+    # the migration has the expression
+    Column("kind", StorableText, Computed("item", persisted=True)),
 )
 
 SHARED_STAGES = Table(
@@ -236,6 +238,8 @@ CLASSIFICATIONS = Table(
     *_json("opinions", "disagreements"),
     *_bool("patch_truncated"),
 )
+
+DISCUSSIONS = Table("discussion_documents", METADATA, *_pull_request_key(), *_json("document"))
 
 PROBLEM_STATEMENTS = Table(
     "problem_statements",

@@ -12,7 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.releasing.release.destination import ReleasedMonth
+from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the `replays` stage does: each task of a release measured again, from its row and its image alone."""
+"""The stage `replays`: measure each task of a release again, from its row and its image."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from formulacode_dagster.measuring.measurement.procedure import harness_sha256
 from formulacode_dagster.measuring.measurement.stage import summary_of
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import EngineName
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import ItemKind, Stage
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.models.release import Replay, ReplayVerdict
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
-from formulacode_dagster.operating.runner.progress import listener
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.operating.store.measurements import add_replay
-from formulacode_dagster.releasing.release.destination import ReleasedMonth
+from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 
 from .released import ReleasedTask, released_image, tasks_of
 from .verdict import verdict_of
@@ -42,45 +41,54 @@ class ImagePuller(Protocol):
 
 
 @dataclass(frozen=True)
-class Replays:
-    """The replays of one run of the stage. Of this platform's database, nothing is read that is about the tasks."""
+class ReplayTools:
+    """A release, and what measures it again."""
 
-    run: StageRun
     engine: Engine
     puller: ImagePuller
     destination: str
     released: ReleasedMonth
     cores: Cores = field(default_factory=Cores)
 
-    async def replay_month(self) -> StageSummary:
-        """Replay what is pending of the release, one task at a time; raises as `run_items`."""
-        if not self.run.options.dry_run:
-            self.engine.clean()
-        items = [
-            WorkItem(
-                task.item,
-                fingerprint(
-                    Stage.REPLAYS,
-                    *(task.task_id, hashlib.sha256(task.patch).hexdigest(), task.procedure_json),
-                    *(task.image_name, task.image_digest),
-                ),
-                task,
-            )
-            for task in tasks_of(self.released)
-        ]
-        # tasks share layers: what was pulled goes when all are done
-        with ExitStack() as images:
-            work = in_thread(functools.partial(self._replay, images))
-            return await run_items(self.run, items, work, _save, concurrency=1)
 
-    def _replay(self, images: ExitStack, item: WorkItem[ReleasedTask]) -> Outcome[Replay]:
+async def run(stage: StageRun, tools: ReplayTools) -> StageSummary:
+    """Replay the pending tasks of the release, one at a time; raises as `run_items`."""
+    if not stage.options.dry_run:
+        tools.engine.clean()
+    items = [
+        WorkItem(
+            task.item,
+            fingerprint(
+                Stage.REPLAYS,
+                *(task.task_id, hashlib.sha256(task.patch).hexdigest(), task.procedure_json),
+                *(task.image_name, task.image_digest),
+            ),
+            task,
+        )
+        for task in tasks_of(tools.released)
+    ]
+    # tasks share layers: pulled images are removed when all are done
+    with ExitStack() as images:
+        work = in_thread(_Replays(stage, tools, images).replay)
+        return await run_items(stage, ItemKind.PULL_REQUEST, items, work, _save, concurrency=1)
+
+
+@dataclass(frozen=True)
+class _Replays:
+    """The replays of one run. They read nothing about the tasks from this platform's database."""
+
+    stage: StageRun
+    tools: ReplayTools
+    images: ExitStack
+
+    def replay(self, item: WorkItem[ReleasedTask]) -> Outcome[Replay]:
         """Measure one task again: done when that confirms it, rejected when it does not.
 
         Raises ItemFailure, kept as a replay of its own, when it could not be run.
         """
         task = item.value
         try:
-            measured, log, is_same_harness = self._measure(images, task)
+            measured, log, is_same_harness = self._measure(task)
         except ItemFailure as failure:
             self._keep(self._row(task, ReplayVerdict.COULD_NOT_RUN, str(failure), failure=failure.kind))
             raise
@@ -95,29 +103,29 @@ class Replays:
         rejection = None if confirmed else Rejection(RejectionReason.NOT_CONFIRMED, detail)
         return Outcome(row, detail=detail, log=log, rejection=rejection)
 
-    def _measure(self, images: ExitStack, task: ReleasedTask) -> tuple[Measurement, str, bool]:
+    def _measure(self, task: ReleasedTask) -> tuple[Measurement, str, bool]:
         procedure = task.procedure()
-        if procedure.engine is not self.engine.name:
+        if procedure.engine is not self.tools.engine.name:
             raise ItemFailure(
                 FailureKind.OTHER_ENGINE,
-                f"{task.task_id} was measured with {procedure.engine}, and here {self.engine.name} is at work",
+                f"{task.task_id} was measured with {procedure.engine}, and here {self.tools.engine.name} is at work",
                 remedy=f"Set FC_ENGINE={procedure.engine}",
             )
         digest = procedure.image_digest
         if task.image_digest and procedure.engine is EngineName.DOCKER:
             self._note(task, f"pulling {task.image_name}")
-            digest = images.enter_context(self.puller.pulled(task.image_name, task.image_digest))
+            digest = self.images.enter_context(self.tools.puller.pulled(task.image_name, task.image_digest))
         measured, log = measure_again(
-            self.engine,
-            released_image(task, procedure, self.engine, digest),
+            self.tools.engine,
+            released_image(task, procedure, self.tools.engine, digest),
             procedure,
             patch=task.patch,
-            seed=int(hashlib.sha256(f"{self.run.run_id} {task.task_id}".encode()).hexdigest()[:8], 16),
-            run_id=self.run.run_id,
-            cores=self.cores,
+            seed=int(hashlib.sha256(f"{self.stage.run_id} {task.task_id}".encode()).hexdigest()[:8], 16),
+            run_id=self.stage.run_id,
+            cores=self.tools.cores,
             progress=functools.partial(self._note, task),
         )
-        measured = measured.model_copy(update={"run_id": self.run.run_id})
+        measured = measured.model_copy(update={"run_id": self.stage.run_id})
         return measured, log, procedure.harness_sha256 == harness_sha256()
 
     def _row(
@@ -134,10 +142,10 @@ class Replays:
             month=task.month,
             task_id=task.task_id,
             attempt=1,
-            release=self.released.tag,
-            destination=self.destination,
+            release=self.tools.released.tag,
+            destination=self.tools.destination,
             replayed_at=datetime.now(tz=UTC),
-            run_id=self.run.run_id,
+            run_id=self.stage.run_id,
             verdict=verdict,
             failure=failure,
             detail=detail,
@@ -146,11 +154,11 @@ class Replays:
         )
 
     def _keep(self, row: Replay) -> None:
-        with self.run.database.transaction() as connection:
+        with self.stage.database.transaction() as connection:
             add_replay(connection, row)
 
     def _note(self, task: ReleasedTask, line: str) -> None:
-        listener().note(Stage.REPLAYS, f"{task.item}: {line}")
+        self.stage.note(f"{task.item}: {line}")
 
 
 def _save(connection: Connection, rows: Sequence[Replay]) -> None:

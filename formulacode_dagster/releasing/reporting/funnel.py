@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.items import FROM_A_RELEASE, Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import FROM_A_RELEASE, Cost, ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import NOT_FASTER, SCREENED_OUT, WRONG
 from formulacode_dagster.operating.store.usage import UsageTotal
 
 _STEP_MISSED = {
     Stage.PULL_REQUESTS: "candidates",
+    Stage.DISCUSSIONS: "published",
     Stage.PROBLEM_STATEMENTS: "published",
     Stage.PUBLISHED_DATASET: "published",
 }
@@ -98,7 +99,7 @@ def count_funnel(
     *spending* is what its stages have cost else, over all runs and attempts: a forced run replaces the entries of the
     one before it, and what that one has cost was spent all the same.
     """
-    items = [entry for entry in entries if "#" in entry.item]
+    items = [entry for entry in entries if entry.kind is ItemKind.PULL_REQUEST]
 
     done = Counter(entry.stage for entry in items if entry.state is ItemState.DONE)
     asked = [entry for entry in items if entry.state is not ItemState.SKIPPED]

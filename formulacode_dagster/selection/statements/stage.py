@@ -1,124 +1,105 @@
-"""The stage `problem_statements`: the references of each performance pull request followed once, its text rendered."""
+"""The stage `problem_statements`: render the text of every performance pull request from its discussion."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
-from formulacode_dagster.models.identity import is_stand_in
-from formulacode_dagster.models.intake import Metered
-from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.items import ItemKind, Stage
 from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.models.problem import BranchCommit, ProblemStatement
-from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
+from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
-from formulacode_dagster.operating.runner.metering import metered
 from formulacode_dagster.operating.runner.runner import run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
-from formulacode_dagster.operating.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
+from formulacode_dagster.operating.store.artifacts import DISCUSSIONS, PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.operating.store.pull_requests import done_in, patch_of
-from formulacode_dagster.operating.store.spending import Spent, book_call, spending_of
+from formulacode_dagster.selection.classification.model_access import ModelAccess, SpendingAccount
 from formulacode_dagster.sources.git.branch import branch_commits
 from formulacode_dagster.sources.git.landing import wanted_commits
 from formulacode_dagster.sources.git.log import login_of
 from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
 
-from .judging import JUDGES_VERSION
+from .judging import JUDGES_VERSION, Judges
 from .model_writing import Models, improve
 from .statements import Stated, state_problem
 from .writing import TEMPLATE_VERSION
 
 MOST_OF_A_MESSAGE = 20_000
 _NOBODY = re.compile(r"\[bot\]|^GitHub <|<noreply@github\.com>|^(?:root|unknown|nobody) <", re.IGNORECASE)
-ModelsInUse = Callable[[Cost, Callable[[Cost], Cost]], AbstractAsyncContextManager[Models]]
-"""Opens the models, which are closed afterwards."""
-
-
-class LinkWalker(Metered, Protocol):
-    """Follows the references of pull requests."""
-
-    async def walk(self, facts: MergedPullRequest) -> tuple[LinkWalk, Cost]:
-        """What *facts* lead to, and what asking for it cost."""
-        ...
 
 
 @dataclass(frozen=True)
-class Statements:
-    """What one run of the stage did, and the walks that the month's statements come from."""
+class StatementModels:
+    """Models that write and judge statements; none by default."""
 
-    summary: StageSummary
-    walks: tuple[LinkWalk, ...]
+    models: ModelAccess
+    writer: str = ""
+    judges: tuple[str, ...] = ()
+
+    @asynccontextmanager
+    async def connect(self, account: SpendingAccount) -> AsyncIterator[Models]:
+        """Connect to them, all paid from one budget; raises as `ModelAccess.connect`."""
+        names = [self.writer] if self.writer else []
+        async with self.models.connect(account, [*names, *self.judges]) as connected:
+            judges = connected[len(names) :]
+            yield Models(connected[0] if names else None, Judges(judges) if judges else None)
 
 
-async def render_statements(
-    run: StageRun, links: LinkWalker | None, mirrors: MirrorCache, models: ModelsInUse
-) -> Statements:
-    """Render what is pending of the month; without *links*, from what intake stored. Raises as `run_items`.
+@dataclass(frozen=True)
+class StatementTools:
+    """Mirrors, which know the commits of a branch and the names at its base, and models."""
 
-    *mirrors* tell the commits of the branch, which no text may tell of, and the names that the base knows. *models* are
-    opened with what the month has cost so far, and where to book what they spend.
+    mirrors: MirrorCache
+    models: StatementModels
+
+
+async def run(stage: StageRun, tools: StatementTools) -> StageSummary:
+    """Render the pending statements of the month; raises as `run_items` and `ModelAccess.connect`.
+
+    A statement whose discussion has changed since is rendered again.
     """
-    with run.database.transaction() as connection:
-        prs = done_in(connection, run.month, Stage.CLASSIFICATIONS)
-        descriptions = {row.id: row.description for row in REPOSITORIES.read(connection, run.month)}
-        before = PROBLEM_STATEMENTS.read(connection, run.month)
-        spent = Cost.total(spending_of(connection, run.month).values())
-    walked = {(row.repository_id, row.number): row.walk for row in before if row.walk and not run.options.force}
-    # what was rendered while there was nobody to ask is looked at again once there is
-    unasked = {
-        (row.repository_id, row.number) for row in before if links and not row.walk and not is_stand_in(row.number)
-    }
-
-    def book(cost: Cost) -> Cost:
-        with run.database.transaction() as connection:
-            return book_call(connection, Spent(run.month, run.stage, run.run_id, cost))
+    with stage.database.transaction() as connection:
+        prs = done_in(connection, stage.month, Stage.DISCUSSIONS)
+        descriptions = {row.id: row.description for row in REPOSITORIES.read(connection, stage.month)}
+        discussions = DISCUSSIONS.read_keys(connection, stage.month, [pr.key for pr in prs])
+        before = PROBLEM_STATEMENTS.read(connection, stage.month)
+    walks = {key: row.walk for key, row in discussions.items()}
+    stale = {key for row in before if (key := (row.repository_id, row.number)) in walks and row.walk != walks[key]}
 
     def render(pr: PullRequest, walk: LinkWalk | None) -> tuple[Stated, bytes]:
-        with run.database.transaction() as connection:
+        with stage.database.transaction() as connection:
             patch = patch_of(connection, pr)
-        description = descriptions.get(pr.facts.repository_id, "")
-
         wanted = (pr.change.base_sha, *wanted_commits([pr.facts]))
-        with mirrors.ensure(pr.facts.repository, commits=wanted) as mirror:
+        with tools.mirrors.ensure(pr.facts.repository, commits=wanted) as mirror:
 
             def names_at_base(names: Collection[str]) -> frozenset[str]:
-                """Those of *names* that stand in a file of the base: one in issue and patch may be an old one."""
+                """Return those of *names* that a file of the base contains: such a name may be an old one."""
                 return mirror.words_at(pr.change.base_sha, names)
 
             stated = state_problem(
                 pr.facts,
                 patch=patch,
-                repository_description=description,
+                repository_description=descriptions.get(pr.facts.repository_id, ""),
                 walk=walk,
                 commits=commits_of(mirror, pr),
                 names_at_base=names_at_base,
             )
         return stated, patch
 
-    async with AsyncExitStack() as stack:
-        if links is not None:
-            await stack.enter_async_context(metered(run, links))
-        asked = await stack.enter_async_context(models(spent, book))
+    async with tools.models.connect(stage) as models:
 
         async def work(item: WorkItem[PullRequest]) -> Outcome[ProblemStatement]:
-            pr, cost = item.value, Cost()
-            walk = walked.get(pr.key)
-            if walk is None and links is not None and not is_stand_in(pr.facts.number):
-                walk, cost = await links.walk(pr.facts)
-            stated, patch = await asyncio.to_thread(render, pr, walk)
-            statement, price = await improve(stated, patch=patch, models=asked)
-            return Outcome(statement, cost + price, _detail(statement))
+            stated, patch = await asyncio.to_thread(render, item.value, walks.get(item.value.key))
+            statement, cost = await improve(stated, patch=patch, models=models)
+            return Outcome(statement, cost, _detail(statement))
 
-        items = [WorkItem(pr.item, _inputs(pr, descriptions, asked.names), pr) for pr in prs]
-        redo = {pr.item for pr in prs if pr.key in unasked}
-        summary = await run_items(run, items, work, PROBLEM_STATEMENTS.save, redo=redo)
-    with run.database.transaction() as connection:
-        rows = PROBLEM_STATEMENTS.read_keys(connection, run.month, [pr.key for pr in prs]).values()
-    return Statements(summary, tuple(row.walk for row in rows if row.walk))
+        items = [WorkItem(pr.item, _inputs(pr, descriptions, models.names), pr) for pr in prs]
+        redo = {pr.item for pr in prs if pr.key in stale}
+        return await run_items(stage, ItemKind.PULL_REQUEST, items, work, PROBLEM_STATEMENTS.save, redo=redo)
 
 
 def commits_of(mirror: Mirror, pr: PullRequest) -> tuple[BranchCommit, ...]:

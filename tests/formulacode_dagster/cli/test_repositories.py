@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from formulacode_dagster.cli.repositories import app
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import ItemKind, Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.operating.runner.runner import run_items
 from formulacode_dagster.operating.runner.work import StageRun
@@ -19,7 +19,7 @@ from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.listed import listed
 from formulacode_dagster.operating.store.repositories import withdraw
 from formulacode_dagster.sources.github.tracking import TrackingRules
-from formulacode_dagster.sources.intake.tracked import decide, tracking_items
+from formulacode_dagster.sources.intake.repositories.tracked import decide, tracking_items
 
 MONTH = "2026-02"
 Call = Callable[..., str]
@@ -98,7 +98,15 @@ def test_a_month_tells_how_each_line_and_everything_else_ended(call, database):
         lines = listed(connection)
     items = tracking_items(rows, TrackingRules(minimum_stars=9), lines)
     stage = StageRun(database, Stage.REPOSITORIES, MONTH, "run")
-    asyncio.run(run_items(stage, items, decide, lambda connection, rows: withdraw(connection, MONTH, rows) and None))
+    asyncio.run(
+        run_items(
+            stage,
+            ItemKind.REPOSITORY,
+            items,
+            decide,
+            lambda connection, rows: withdraw(connection, MONTH, rows) and None,
+        )
+    )
     told = {line.split()[0]: line for line in call("show", "--month", MONTH).splitlines() if line.strip()}
     assert told["A/Old"].split()[-1] == "done"
     assert told["x/unseen"].rstrip().endswith("not seen yet")

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.terminal import Bars, plain, show_endings, show_findings, show_funnel, show_story
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import Cost, ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.operating.runner.progress import ProgressListener
 from formulacode_dagster.operating.store.ledger import Ending
 from formulacode_dagster.operating.store.usage import UsageTotal
@@ -209,11 +209,11 @@ def test_a_run_tells_of_each_stage_how_its_items_ended() -> None:
     show_endings(
         to,
         [
-            Ending(Stage.PULL_REQUESTS, False, ItemState.DONE, "", 2),
-            Ending(Stage.PULL_REQUESTS, True, ItemState.DONE, "", 40),
-            Ending(Stage.CLASSIFICATIONS, True, ItemState.FAILED, "timeout", 1),
-            Ending(Stage.CLASSIFICATIONS, True, ItemState.FAILED, "model_answer", 3),
-            Ending(Stage.CLASSIFICATIONS, True, ItemState.REJECTED, "title", 36),
+            Ending(Stage.PULL_REQUESTS, ItemKind.REPOSITORY, ItemState.DONE, "", 2),
+            Ending(Stage.PULL_REQUESTS, ItemKind.PULL_REQUEST, ItemState.DONE, "", 40),
+            Ending(Stage.CLASSIFICATIONS, ItemKind.PULL_REQUEST, ItemState.FAILED, "timeout", 1),
+            Ending(Stage.CLASSIFICATIONS, ItemKind.PULL_REQUEST, ItemState.FAILED, "model_answer", 3),
+            Ending(Stage.CLASSIFICATIONS, ItemKind.PULL_REQUEST, ItemState.REJECTED, "title", 36),
         ],
     )
     title, head, *rows = (line.split() for line in printed(to).splitlines())

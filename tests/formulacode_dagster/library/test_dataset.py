@@ -12,11 +12,11 @@ from formulacode_dagster.library import Dataset, TableNotReleasedError, Task
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.releasing.release.destination import Destination
-from formulacode_dagster.releasing.release.folder import FolderDestination
-from formulacode_dagster.releasing.release.hub import HubDestination
-from formulacode_dagster.releasing.release.tables import MonthTables, month_tables
-from formulacode_dagster.releasing.release.task_tables import SampleRecord, Table, TaskRecords
+from formulacode_dagster.releasing.dataset.destination import Destination
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from formulacode_dagster.releasing.dataset.hub import HubDestination
+from formulacode_dagster.releasing.dataset.tables import MonthTables, month_tables
+from formulacode_dagster.releasing.dataset.task_tables import SampleRecord, Table, TaskRecords
 from sandbox.hub import app
 from sandbox.server import serving
 from tests.support.release import task_row

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 from sqlalchemy import Engine, event
 
-from assets.continued import HELPS
+from assets.materialize import HELPS
 from assets.measurements import measurements
 from assets.published_images import published_images
 from formulacode_dagster.models.image import EngineName

@@ -10,7 +10,7 @@ import pytest
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError, RepositoryNotFoundError
 
-from formulacode_dagster.releasing.release.hub_client import hub_api
+from formulacode_dagster.releasing.dataset.hub_client import hub_api
 from sandbox.hub import app
 from sandbox.server import serving
 

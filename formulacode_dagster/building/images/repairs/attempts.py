@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.recipe import Fix, Submodule
+from formulacode_dagster.models.recipe import Fix, StoredContext, Submodule
 from formulacode_dagster.sources.git.mirror import Mirror
 
 PLAN = "plan"
@@ -101,6 +101,23 @@ class Author(Protocol):
 
         Raises OutsideSystemError and ConfigurationError where no other item would fare better.
         """
+
+
+class Authors(Protocol):
+    """Authors of fixes for the pull requests of one run of a stage."""
+
+    @property
+    def concurrency(self) -> int:
+        """Tasks for which fixes may be written at the same time."""
+        ...
+
+    def author(self, pr: PullRequest, contexts: Sequence[StoredContext]) -> Author:
+        """Return the author for *pr*, which knows the *contexts* of the repository."""
+        ...
+
+    def unasked(self, prs: Collection[PullRequest]) -> list[str]:
+        """Return the items of *prs* that failed in the stage without this run's agent having been asked."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from formulacode_dagster.building.engines.files import Area
-from formulacode_dagster.building.environments.interpreter import allows
-from formulacode_dagster.building.environments.lock import read_lock
+from formulacode_dagster.building.planning.interpreter import allows
+from formulacode_dagster.building.planning.lock import read_lock
 from formulacode_dagster.building.verification.facts import ImageFacts
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuildSpec

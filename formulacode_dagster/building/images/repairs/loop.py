@@ -11,7 +11,7 @@ from formulacode_dagster.building.declarations.declared_requirement import requi
 from formulacode_dagster.building.declarations.tree import Tree
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.engines.protocol import Engine, Progress
-from formulacode_dagster.building.environments.repository import read_repository
+from formulacode_dagster.building.planning.repository import read_repository
 from formulacode_dagster.building.suites.commits import find_suite
 from formulacode_dagster.building.verification.contents import Listing
 from formulacode_dagster.models.attempt import BuildAttempt

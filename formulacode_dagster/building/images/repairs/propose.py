@@ -18,7 +18,7 @@ from formulacode_dagster.building.declarations.providers import (
     provider_of,
     requirement_for_module,
 )
-from formulacode_dagster.building.environments.lock import read_lock
+from formulacode_dagster.building.planning.lock import read_lock
 from formulacode_dagster.building.specs.fixes import with_fixes
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Fix

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.building.environments.checks import every_lock_is_hashed, interpreter_is_declared
-from formulacode_dagster.building.environments.lock import digest
+from formulacode_dagster.building.planning.lock import digest
 from formulacode_dagster.models.environment import Environment
 
 HASH = "--hash=sha256:" + "0" * 64

@@ -9,7 +9,7 @@ import pytest
 
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.building.specs.spec import INSTRUMENT_VERSIONS
 from formulacode_dagster.building.suites.questions import Timed
 from formulacode_dagster.building.suites.remote import Remote

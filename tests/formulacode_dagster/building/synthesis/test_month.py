@@ -6,7 +6,7 @@ import pytest
 
 from formulacode_dagster.building.agents.protocol import AgentBudget
 from formulacode_dagster.building.synthesis.budgets import Limits, Scope, Shortage
-from formulacode_dagster.building.synthesis.month import author_of, desk_of, unasked
+from formulacode_dagster.building.synthesis.month import MonthAuthors
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
@@ -38,18 +38,20 @@ def run(database: Database) -> StageRun:
 
 def test_what_failed_is_tried_again_with_an_agent_that_was_not_asked_for_it(run: StageRun) -> None:
     agent = StubAgent(edited())
-    assert unasked(run, agent, PRS) == ["a/b#3"]
+    authors = MonthAuthors.of(run, agent, AgentBudget(), {}, 1)
+    assert authors.unasked(PRS) == ["a/b#3"]
     agent.name = "another"
-    assert unasked(run, agent, PRS) == ["a/b#2", "a/b#3"]
+    assert authors.unasked(PRS) == ["a/b#2", "a/b#3"]
 
 
 def test_a_desk_knows_what_the_month_has_spent_and_an_author_what_was_tried(run: StageRun) -> None:
     limits = {Scope.REPOSITORY: Limits(dollars=3)}
-    desk = desk_of(run, StubAgent(edited()), AgentBudget(), limits, 4)
-    assert (desk.at_once, desk.tasks_per_repository, desk.max_attempts) == (2, 1, 4)
+    authors = MonthAuthors.of(run, StubAgent(edited()), AgentBudget(), limits, 4)
+    desk = authors.dispatcher
+    assert (authors.concurrency, desk.tasks_per_repository, desk.max_attempts) == (2, 1, 4)
     assert desk.purse.spent == {(7, 2): Cost(dollars=3.0)}
     assert desk.purse.hold((7, 3), AgentBudget()) == Shortage(Scope.REPOSITORY, "dollars")
-    author = author_of(run, desk, PRS[1], [])
+    author = authors.author(PRS[1], [])
     assert [(past.rule, past.log) for past in author.earlier] == [("agent:stub", "its log")]
 
 
@@ -61,7 +63,7 @@ def test_budgets_are_read_from_one_setting_and_no_agent_is_asked_by_default(
         Scope.ITEM: Limits(tokens=10),
         Scope.MONTH: Limits(dollars=2.5, minutes=7),
     }
-    assert AgentsResource().desk(run) is None
+    assert AgentsResource().authors(run) is None
 
 
 @pytest.mark.parametrize("budget", ["tokens=1", "week.tokens=1", "item.words=1", "item.tokens=-1", "item.tokens=nan"])

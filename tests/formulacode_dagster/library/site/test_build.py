@@ -14,8 +14,8 @@ from formulacode_dagster.library import Dataset
 from formulacode_dagster.library.site.build import write_site
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.releasing.release.folder import FolderDestination
-from formulacode_dagster.releasing.release.tables import MonthTables, month_tables
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from formulacode_dagster.releasing.dataset.tables import MonthTables, month_tables
 from tests.support.command_line import FcData
 from tests.support.release import tables_of, task_row
 from tests.support.site import HOSTILE, hostile_dataset, hostile_task

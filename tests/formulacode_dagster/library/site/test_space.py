@@ -11,7 +11,7 @@ import pytest
 from formulacode_dagster.library.site.build import write_site
 from formulacode_dagster.library.site.space import publish_space
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.releasing.release.hub_client import hub_api
+from formulacode_dagster.releasing.dataset.hub_client import hub_api
 from resources.settings import read_settings
 from sandbox.hub import app
 from sandbox.server import serving

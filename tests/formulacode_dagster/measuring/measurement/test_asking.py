@@ -6,10 +6,12 @@ import asyncio
 import json
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from formulacode_dagster.measuring.measurement.asking import AskedFromThread, with_cost
+from formulacode_dagster.measuring.measurement.asking import SyncModelAdapter, with_cost
+from formulacode_dagster.measuring.measurement.stage import MeasurementTools
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
@@ -30,13 +32,15 @@ FUNCTIONS = json.dumps([{"module": "pkg.core", "name": "total", "arguments": ["n
 def drafted(monkeypatch):
     """What the model that FC_WORKLOAD_WRITER names writes, and what that cost, twice; None without one."""
 
-    async def ask(booked):
+    async def ask(booked, name):
         llm = default_resources()["llm"]
-        async with llm.workload_writer(MemoryCache(), "2026-02", Cost(), booked.append) as model:
+        tools = MeasurementTools(None, None, None, None, models=llm.models(MemoryCache()), writer=name)
+        account = SimpleNamespace(month="2026-02", spent=Cost, book=booked.append, note=print)
+        async with tools.connected_writer(account) as model:
             if model is None:
                 return None
             loop = asyncio.get_running_loop()
-            writers = [AskedFromThread(model, loop) for _ in range(2)]
+            writers = [SyncModelAdapter(model, loop) for _ in range(2)]
             material = sectioned([("functions", FUNCTIONS)])
             drafts = [await in_thread(writer.draft, "Write.", material) for writer in writers]
             return writers, drafts
@@ -47,7 +51,7 @@ def drafted(monkeypatch):
             variables = {"LLM_BASE_URL": f"{url}/v1", "LLM_API_KEY": "any", "FC_WORKLOAD_WRITER": name}
             for variable, value in variables.items():
                 monkeypatch.setenv(variable, value)
-            return asyncio.run(ask(booked)), booked
+            return asyncio.run(ask(booked, name)), booked
 
     return run
 
@@ -82,7 +86,7 @@ def test_a_stop_ends_the_wait_for_a_draft_and_the_question_itself():
     model = Thinking()
 
     async def draft():
-        writer = AskedFromThread(model, asyncio.get_running_loop())
+        writer = SyncModelAdapter(model, asyncio.get_running_loop())
         return await in_thread(writer.draft, "Write.", "", left_after=600)
 
     with signals_heard() as request, interrupted_once(None):
@@ -104,7 +108,7 @@ PAID = Cost(model_calls=3, tokens_in=900, dollars=0.5)
 
 
 def asked_for(price=PAID):
-    return AskedFromThread(Thinking(), None, price)
+    return SyncModelAdapter(Thinking(), None, price)
 
 
 def ending(end):

@@ -14,7 +14,7 @@ from formulacode_dagster.measuring.measurement.keeping import save, untested
 from formulacode_dagster.measuring.measurement.measure import TimedTask
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
-from formulacode_dagster.measuring.measurement.stage import MeasuredTask, Measurements
+from formulacode_dagster.measuring.measurement.stage import MeasuredTask, MeasurementTools, TaskMeasurement
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import ResourceLimits
@@ -54,11 +54,11 @@ class Attempts:
     def __call__(self, samples, tests=RIGHT, *, inputs="one", run_id="run", **options):
         """The outcome, kept as the runner does; *samples* and *tests* are what they come to, or are raised."""
         self.samples, self.tests = samples, tests
-        run = StageRun(self.database, Stage.MEASUREMENTS, "2026-02", run_id, RunOptions(**options))
+        stage = StageRun(self.database, Stage.MEASUREMENTS, "2026-02", run_id, RunOptions(**options))
         cache = SimpleNamespace(ensure=lambda *_, **__: None)
-        measurements = Measurements(run, None, cache, PLAN, LIMITS, cores=Cores(building=self._turn))
+        tools = MeasurementTools(None, cache, PLAN, LIMITS, cores=Cores(building=self._turn))
         task = MeasuredTask(self.pr, self.image, Environment.model_construct(**KEY, suite_sha="a" * 40))
-        outcome = measurements.measure(WorkItem(self.pr.item, inputs, task))
+        outcome = TaskMeasurement(stage, tools, WorkItem(self.pr.item, inputs, task)).outcome()
         with self.database.transaction() as connection:
             save(connection, [outcome.value])
         return outcome

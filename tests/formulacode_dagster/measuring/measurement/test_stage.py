@@ -1,4 +1,5 @@
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,11 +10,11 @@ from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.stage import (
     REJECTIONS,
     MeasuredTask,
-    Measurements,
+    MeasurementTools,
     inputs_of,
     longest_build_first,
     outcome_of,
-    restated,
+    run,
     summary_of,
     work_item,
 )
@@ -21,20 +22,20 @@ from formulacode_dagster.measuring.workloads.laying import frames_sha256
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits, Tier
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.models.links import LinkWalk, ThreadComment
 from formulacode_dagster.models.measurement import Look, Returned, Verdict
 from formulacode_dagster.models.pull_request import LinkedIssue
-from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.runner.work import StageRun
-from formulacode_dagster.operating.store.artifacts import MEASUREMENTS, PROBLEM_STATEMENTS
+from formulacode_dagster.operating.store.artifacts import MEASUREMENTS
 from formulacode_dagster.operating.store.blobs import get_blob
-from formulacode_dagster.operating.store.ledger import record
-from tests.records import KEY, make_image, make_measurement, make_merged, make_pull_request, make_statement
+from tests.records import KEY, make_image, make_measurement, make_merged, make_pull_request
 from tests.support.correctness import correctness_row, reaching_test
 
 PLAN, LIMITS = SamplingPlan(), ResourceLimits()
+TOOLS = MeasurementTools(None, None, PLAN, LIMITS)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -69,13 +70,13 @@ def task():
     ids=["patch", "image", "suite", "text", "issue"],
 )
 def test_what_a_measurement_depends_on_is_measured_again_when_it_changes(task, change):
-    assert inputs_of(task(), PLAN, LIMITS) == inputs_of(task(), PLAN, LIMITS)
-    assert inputs_of(task(**change), PLAN, LIMITS) != inputs_of(task(), PLAN, LIMITS)
+    assert inputs_of(task(), TOOLS) == inputs_of(task(), TOOLS)
+    assert inputs_of(task(**change), TOOLS) != inputs_of(task(), TOOLS)
 
 
 def test_what_is_measured_depends_on_who_else_may_have_a_workload(task):
-    assert inputs_of(task(), PLAN, LIMITS, ["a-model"]) != inputs_of(task(), PLAN, LIMITS)
-    assert inputs_of(task(), PLAN, LIMITS, ["a-model"]) != inputs_of(task(), PLAN, LIMITS, ["another"])
+    assert inputs_of(task(), replace(TOOLS, writer="a-model")) != inputs_of(task(), TOOLS)
+    assert inputs_of(task(), replace(TOOLS, writer="a-model")) != inputs_of(task(), replace(TOOLS, writer="another"))
 
 
 @pytest.mark.parametrize(
@@ -89,17 +90,17 @@ def test_what_is_measured_depends_on_who_else_may_have_a_workload(task):
     ids=["sample", "budget", "rule", "limits"],
 )
 def test_another_plan_rule_or_limit_is_another_measurement(task, plan, limits):
-    assert inputs_of(task(), plan, limits) != inputs_of(task(), PLAN, LIMITS)
+    assert inputs_of(task(), replace(TOOLS, plan=plan, limits=limits)) != inputs_of(task(), TOOLS)
 
 
 @pytest.mark.parametrize("code", ["harness_sha256", "frames_sha256"])
 def test_what_runs_in_the_sessions_and_the_rules_version_are_part_of_it(task, monkeypatch, code):
-    before = inputs_of(task(), PLAN, LIMITS)
+    before = inputs_of(task(), TOOLS)
     with monkeypatch.context() as patched:
         patched.setattr(f"formulacode_dagster.measuring.measurement.stage.{code}", lambda: "another")
-        assert inputs_of(task(), PLAN, LIMITS) != before
+        assert inputs_of(task(), TOOLS) != before
     monkeypatch.setattr("formulacode_dagster.measuring.measurement.plan.RULE_VERSION", "of tomorrow")
-    assert inputs_of(task(), PLAN, LIMITS) != before
+    assert inputs_of(task(), TOOLS) != before
 
 
 def test_any_file_that_is_laid_around_what_is_timed_counts(tmp_path):
@@ -111,64 +112,19 @@ def test_any_file_that_is_laid_around_what_is_timed_counts(tmp_path):
     assert len(hashes | {frames_sha256()}) == 4
 
 
-@pytest.mark.parametrize(
-    ("reason", "stated", "again"),
-    [
-        pytest.param(RejectionReason.NO_RELEVANT_WORKLOAD, NOON, True, id="stated after"),
-        pytest.param(FailureKind.SURVEY_UNFINISHED, NOON, True, id="a failure of the search"),
-        pytest.param(RejectionReason.NO_RELEVANT_WORKLOAD, NOON - timedelta(minutes=3), True, id="stated meanwhile"),
-        pytest.param(RejectionReason.NO_RELEVANT_WORKLOAD, NOON - timedelta(minutes=9), False, id="stated before"),
-        pytest.param(RejectionReason.NO_SPEEDUP, NOON, False, id="measured"),
-        pytest.param(RejectionReason.NO_RELEVANT_WORKLOAD, None, False, id="never stated"),
-    ],
-)
-def test_what_lacked_a_workload_is_searched_again_once_more_may_have_been_written(reason, stated, again):
-    known = {"month": "2026-02", "item": "a/b#1"}
-    ended = LedgerEntry(
-        stage=Stage.MEASUREMENTS,
-        state=ItemState.REJECTED,
-        reason=reason,
-        cost=Cost(seconds=300),
-        finished_at=NOON - timedelta(minutes=1),
-        **known,
-    )
-    made = LedgerEntry(stage=Stage.PROBLEM_STATEMENTS, state=ItemState.DONE, finished_at=stated, **known)
-    assert restated([ended], [made]) == ({"a/b#1"} if again else set())
+def test_comments_that_show_code_are_inputs_and_other_discussion_is_not(task):
+    def walk(text):
+        return LinkWalk(later=(ThreadComment(author="a", body=text, created_at=NOON),))
 
-
-def test_comments_that_show_code_are_what_a_task_is_searched_again_for(database):
-    texts = {1: "It is slow.", 2: "```\nimport pkg\npkg.total(3)\n```", 3: "```\nimport pkg\npkg.total(3)\n```"}
-    prs = [make_pull_request(make_merged(number=number)) for number in texts]
-    ended = [
-        LedgerEntry(
-            stage=Stage.MEASUREMENTS,
-            month="2026-02",
-            item=pr.item,
-            state=ItemState.REJECTED,
-            reason=RejectionReason.NO_SPEEDUP if pr.facts.number == 3 else RejectionReason.NO_RELEVANT_WORKLOAD,
-            finished_at=NOON,
-        )
-        for pr in prs
-    ]
-    later = {"stage": Stage.PROBLEM_STATEMENTS, "state": ItemState.DONE, "finished_at": NOON + timedelta(days=1)}
-    rows = [
-        make_statement(
-            "It is slow.", number=number, walk=LinkWalk(later=(ThreadComment(author="a", body=text, created_at=NOON),))
-        )
-        for number, text in texts.items()
-    ]
-    run = StageRun(database, Stage.MEASUREMENTS, "2026-02", "run")
-    with database.transaction() as connection:
-        PROBLEM_STATEMENTS.save(connection, rows)
-        record(connection, [entry.model_copy(update=later) for entry in ended])
-    measurements = Measurements(run, None, None, PLAN, LIMITS)
-    assert measurements._with_new_comments(prs, ended) == {prs[1].item}
+    plain, code = walk("It is slow."), walk("```\nimport pkg\npkg.total(3)\n```")
+    assert inputs_of(replace(task(), walk=plain), TOOLS) == inputs_of(task(), TOOLS)
+    assert inputs_of(replace(task(), walk=code), TOOLS) != inputs_of(task(), TOOLS)
 
 
 def test_nothing_is_measured_again_by_force_without_a_reason(database):
-    run = StageRun(database, Stage.MEASUREMENTS, "2026-02", "run", RunOptions(force=True, reason=" "))
+    stage = StageRun(database, Stage.MEASUREMENTS, "2026-02", "run", RunOptions(force=True, reason=" "))
     with pytest.raises(ConfigurationError, match="kept with its reason, and none is given"):
-        run_loop(Measurements(run, None, None, PLAN, LIMITS).measure_month())
+        run_loop(run(stage, TOOLS))
 
 
 def test_every_verdict_but_faster_is_a_rejection_of_its_own():

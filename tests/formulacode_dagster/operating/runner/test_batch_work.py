@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, Rejection
-from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.operating.runner.runner import KEPT_AT_ONCE, run_items
 from formulacode_dagster.operating.runner.work import BatchWork, Finish, Outcome, StageRun, StageSummary, WorkItem
@@ -38,7 +38,7 @@ class Saved:
 def run(database: Database, count: int, work: WorkOnBatch, saved: Saved, size: int | None = None) -> StageSummary:
     items = [WorkItem(f"a/b#{n}", "v", n) for n in range(1, count + 1)]
     stage_run = StageRun(database, Stage.PULL_REQUESTS, MONTH, "run")
-    return asyncio.run(run_items(stage_run, items, BatchWork(work, size), saved))
+    return asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, BatchWork(work, size), saved))
 
 
 def ends(database: Database) -> dict[str, str]:
@@ -171,7 +171,7 @@ def test_of_a_cancelled_batch_only_what_was_finished_is_recorded(database: Datab
     async def cancelled() -> None:
         items = [WorkItem(f"a/b#{n}", "v", n) for n in (1, 2)]
         stage_run = StageRun(database, Stage.PULL_REQUESTS, MONTH, "run")
-        started = asyncio.create_task(run_items(stage_run, items, BatchWork(work), saved))
+        started = asyncio.create_task(run_items(stage_run, ItemKind.PULL_REQUEST, items, BatchWork(work), saved))
         assert await asyncio.to_thread(saved.anything.wait, 20)
         started.cancel()
         with pytest.raises(asyncio.CancelledError):

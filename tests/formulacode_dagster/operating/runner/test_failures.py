@@ -4,7 +4,7 @@ import pytest
 
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.errors import ConfigurationError, GateClosedError
-from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import RejectionReason, SkipReason
 from formulacode_dagster.operating.runner.failures import (
     FAILURES_WITHIN_BUDGET,
@@ -23,8 +23,8 @@ MONTH = "2026-02"
 GATES = ((Stage.IMAGES, FAILURES_WITHIN_BUDGET),)
 
 
-def ending(state: ItemState, count: int, reason: str = "", *, is_pull_request: bool = True) -> Ending:
-    return Ending(Stage.CLASSIFICATIONS, is_pull_request, state, reason, count)
+def ending(state: ItemState, count: int, reason: str = "", kind: ItemKind = ItemKind.PULL_REQUEST) -> Ending:
+    return Ending(Stage.CLASSIFICATIONS, kind, state, reason, count)
 
 
 def test_a_stage_may_fail_as_much_as_its_budget_says_and_no_more() -> None:
@@ -55,8 +55,8 @@ def test_what_the_model_decided_against_was_tried() -> None:
 def test_windows_that_fail_are_not_hidden_by_the_pull_requests_of_the_others() -> None:
     endings = [
         ending(ItemState.DONE, 20_000),
-        ending(ItemState.DONE, 5, is_pull_request=False),
-        ending(ItemState.FAILED, 5, "incomplete", is_pull_request=False),
+        ending(ItemState.DONE, 5, kind=ItemKind.REPOSITORY),
+        ending(ItemState.FAILED, 5, "incomplete", kind=ItemKind.REPOSITORY),
     ]
     assert failures_within_budget(endings, [], 0.1, {}).summary == "5 of 10 repositories failed, 10% may"
 
@@ -71,14 +71,14 @@ def test_windows_that_fail_are_not_hidden_by_the_pull_requests_of_the_others() -
 )
 def test_nothing_done_is_over_budget_where_earlier_months_had_some(endings: list[Ending]) -> None:
     assert failures_within_budget(endings, [], 1.0, {}).passed
-    assert failures_within_budget(endings, [], 1.0, {False: "2026-01"}).passed is False
-    verdict = failures_within_budget(endings, [], 1.0, {True: "2026-01"})
+    assert failures_within_budget(endings, [], 1.0, {ItemKind.REPOSITORY: "2026-01"}).passed is False
+    verdict = failures_within_budget(endings, [], 1.0, {ItemKind.PULL_REQUEST: "2026-01"})
     assert (verdict.passed, verdict.summary) == (False, "no pull request is done, in 2026-01 some were")
 
 
 def test_a_month_of_which_only_parts_were_asked_for_may_have_nothing() -> None:
     endings = [ending(ItemState.SKIPPED, 30, SkipReason.NOT_ASKED)]
-    assert failures_within_budget(endings, [], 0.1, {True: "2026-01"}).passed
+    assert failures_within_budget(endings, [], 0.1, {ItemKind.PULL_REQUEST: "2026-01"}).passed
 
 
 def enter(database: Database, *states: ItemState, month: str = MONTH, stage: Stage = Stage.IMAGES) -> None:

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, Rejection, SuspectedOutage
-from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.operating.cancellation.answers import note_answer
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
@@ -36,7 +36,7 @@ def run(database: Database, ends: Mapping[str, Exception | None], *, concurrency
     # the runner takes them from the first on
     items = [WorkItem(name, "v1", end) for name, end in ends.items()]
     stage_run = StageRun(database, Stage.CLASSIFICATIONS, MONTH, "run", RunOptions(max_concurrency=concurrency))
-    return asyncio.run(run_items(stage_run, items, in_thread(work), save))
+    return asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, in_thread(work), save))
 
 
 def states(database: Database) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
-from formulacode_dagster.models.items import Cost, ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import Cost, ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason, SkipReason
 from formulacode_dagster.operating.runner.pending import MAX_ATTEMPTS
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
@@ -50,7 +50,7 @@ def run(
 
     items = [WorkItem(name, inputs, name) for name in names]
     stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", options)
-    return asyncio.run(run_items(stage_run, items, in_thread(work), kept))
+    return asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, in_thread(work), kept))
 
 
 @pytest.mark.parametrize("source", ["-" * 100_000 + "1", "a." * 100_000 + "b"], ids=["MemoryError", "RecursionError"])
@@ -61,7 +61,7 @@ def test_source_that_breaks_a_parser_costs_its_item_a_named_failure(database: Da
 
     items = [WorkItem("a/b#1", "v1", source), WorkItem("a/b#2", "v1", "x = 1")]
     stage_run = StageRun(database, Stage.IMAGES, MONTH, "run")
-    summary = asyncio.run(run_items(stage_run, items, in_thread(work), Kept()))
+    summary = asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, in_thread(work), Kept()))
     failed, done = summary.standing
     assert (failed.state, failed.reason, done.state) == (ItemState.FAILED, FailureKind.NESTING, ItemState.DONE)
     assert failed.detail.startswith("its source is nested too deep for a parser: ")
@@ -83,7 +83,7 @@ def test_what_repeated_attempts_cost_stays_on_the_books(database: Database) -> N
 
     for _ in range(3):
         stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(force=True))
-        asyncio.run(run_items(stage_run, [WorkItem("a/b#1", "v1", "")], in_thread(work), Kept()))
+        asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, [WorkItem("a/b#1", "v1", "")], in_thread(work), Kept()))
     with database.transaction() as connection:
         (entry,) = ledger.entries_of(connection, MONTH)
         spent = spending_of(connection, MONTH)[Stage.IMAGES]
@@ -115,7 +115,7 @@ def test_what_a_forced_run_has_done_is_not_done_once_more_when_it_is_tried_again
             database, Stage.IMAGES, MONTH, run_id, RunOptions(force=True, max_concurrency=1), continues=continues
         )
         items = [WorkItem(name, inputs, name) for name in names]
-        summary = asyncio.run(run_items(stage_run, items, in_thread(work), kept, redo=redo))
+        summary = asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, in_thread(work), kept, redo=redo))
         return sorted(entry.item for entry in summary.worked)
 
     with pytest.raises(OutsideSystemError):
@@ -221,7 +221,7 @@ def test_what_is_to_be_redone_is_pending_whatever_the_ledger_says(database: Data
 
     items = [WorkItem(name, "v1", name) for name in ("a/b#1", "a/b#2")]
     stage_run = StageRun(database, Stage.IMAGES, MONTH, "run")
-    again = asyncio.run(run_items(stage_run, items, work, kept, redo=["a/b#2"]))
+    again = asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, work, kept, redo=["a/b#2"]))
     assert [entry.item for entry in again.worked] == ["a/b#2"]
 
 
@@ -258,5 +258,7 @@ def test_async_items_really_run_at_the_same_time(database: Database) -> None:
         return Outcome("x")
 
     items = [WorkItem(f"a/b#{n}", "v", "") for n in range(5)]
-    summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, Kept()))
+    summary = asyncio.run(
+        run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), ItemKind.PULL_REQUEST, items, work, Kept())
+    )
     assert summary.count(ItemState.DONE) == 5

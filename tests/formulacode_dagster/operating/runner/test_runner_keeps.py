@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.operating.runner.runner import KEEP_SECONDS, KEPT_AT_ONCE, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, WorkItem
 from formulacode_dagster.operating.store.database import Database
@@ -27,7 +27,13 @@ def test_a_result_that_cannot_be_saved_is_not_recorded_as_done(database: Databas
 
     with pytest.raises(OutsideSystemError):
         asyncio.run(
-            run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), [WorkItem("a/b#1", "v", "")], work, refuse)
+            run_items(
+                StageRun(database, Stage.IMAGES, MONTH, "run"),
+                ItemKind.PULL_REQUEST,
+                [WorkItem("a/b#1", "v", "")],
+                work,
+                refuse,
+            )
         )
     assert states_of(database, Stage.IMAGES) == {}
 
@@ -65,7 +71,9 @@ def test_quick_items_are_written_together(database: Database) -> None:
 
     batches = Batches()
     items = [WorkItem(f"a/b#{n}", "v", "") for n in range(1000)]
-    summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, batches))
+    summary = asyncio.run(
+        run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), ItemKind.PULL_REQUEST, items, work, batches)
+    )
     assert (summary.count(ItemState.DONE), len(summary.worked), sum(batches.sizes)) == (1000, 1000, 1000)
     assert len(batches.sizes) < 50
     # what one transaction costs at most when the process is killed
@@ -84,7 +92,9 @@ def test_an_item_is_written_while_a_longer_one_goes_on(database: Database) -> No
         return Outcome("x")
 
     items = [WorkItem(f"a/b#{n}", "v", "") for n in (1, 2, 3)]
-    summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, batches))
+    summary = asyncio.run(
+        run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), ItemKind.PULL_REQUEST, items, work, batches)
+    )
     assert summary.count(ItemState.DONE) == 3
     assert sum(batches.sizes[:-1]) == 2
 
@@ -100,7 +110,7 @@ def test_what_is_finished_when_the_run_is_cancelled_is_kept(database: Database) 
     async def cancelled() -> None:
         items = [WorkItem(f"a/b#{n}", "v", "") for n in range(1, 10)]
         stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=2))
-        started = asyncio.create_task(run_items(stage_run, items, work, batches))
+        started = asyncio.create_task(run_items(stage_run, ItemKind.PULL_REQUEST, items, work, batches))
         await batches.reached()
         started.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -135,7 +145,7 @@ def test_what_an_item_took_that_was_cut_short_is_on_the_books(
     async def cancelled() -> None:
         stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=1))
         items = [WorkItem(f"a/b#{n}", "v", "") for n in (1, 2, 3)]
-        started = asyncio.create_task(run_items(stage_run, items, work, Batches()))
+        started = asyncio.create_task(run_items(stage_run, ItemKind.PULL_REQUEST, items, work, Batches()))
         await begun.wait()
         started.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -158,6 +168,6 @@ def test_what_an_item_took_that_found_a_system_dead_is_on_the_books(
 
     stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=1))
     with pytest.raises(OutsideSystemError):
-        asyncio.run(run_items(stage_run, [WorkItem("a/b#1", "v", "")], work, Batches()))
+        asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, [WorkItem("a/b#1", "v", "")], work, Batches()))
     assert seconds_spent(database) == {"a/b#1": 70}
     assert states_of(database, Stage.IMAGES) == {}

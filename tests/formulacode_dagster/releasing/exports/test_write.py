@@ -14,11 +14,11 @@ import yaml
 from formulacode_dagster.library import Dataset
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from formulacode_dagster.releasing.dataset.tables import month_tables
+from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
 from formulacode_dagster.releasing.exports.formats import Format, build_context, solution
 from formulacode_dagster.releasing.exports.write import export_task, export_tasks
-from formulacode_dagster.releasing.release.folder import FolderDestination
-from formulacode_dagster.releasing.release.tables import month_tables
-from formulacode_dagster.releasing.release.task_tables import TaskRecords
 from tests.records import make_image, make_spec
 from tests.support.exports import row_of
 from tests.support.release import task_row

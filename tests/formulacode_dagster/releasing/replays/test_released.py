@@ -10,8 +10,8 @@ from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.releasing.release.dataset import month_frame
-from formulacode_dagster.releasing.release.destination import ReleasedMonth
+from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
+from formulacode_dagster.releasing.dataset.parquet import month_frame
 from formulacode_dagster.releasing.replays.released import released_image, tasks_of
 
 PLAIN: dict[object, object] = {str: "", str | None: None, int: 0, float: 1.0, bool: False}

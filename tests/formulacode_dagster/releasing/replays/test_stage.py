@@ -14,9 +14,9 @@ from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.measurements import replays_of
-from formulacode_dagster.releasing.release.destination import ReleasedMonth
+from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 from formulacode_dagster.releasing.replays import stage as replays_stage
-from formulacode_dagster.releasing.replays.stage import Replays
+from formulacode_dagster.releasing.replays.stage import ReplayTools
 from tests.records import MONTH, make_measurement
 
 FASTER = make_measurement({"bench.a": 2.0})
@@ -58,9 +58,9 @@ def run(database, monkeypatch):
         monkeypatch.setattr(replays_stage, "measure_again", measure_again)
         monkeypatch.setattr(replays_stage, "tasks_of", lambda _: iter(tasks))
         folders = SimpleNamespace(name=engine, clean=lambda: 0, location_of=lambda digest: f"/images/{digest}")
-        stage_run = StageRun(database, Stage.REPLAYS, MONTH, run_id, RunOptions(**options))
-        stage = Replays(stage_run, folders, puller or Puller(), "hub:acme/tasks", ReleasedMonth("tag", None))
-        run_loop(stage.replay_month())
+        stage = StageRun(database, Stage.REPLAYS, MONTH, run_id, RunOptions(**options))
+        tools = ReplayTools(folders, puller or Puller(), "hub:acme/tasks", ReleasedMonth("tag", None))
+        run_loop(replays_stage.run(stage, tools))
         with database.transaction() as connection:
             entries = {entry.item: entry for entry in ledger.entries_of(connection, MONTH, Stage.REPLAYS)}
             return entries, replays_of(connection, MONTH)

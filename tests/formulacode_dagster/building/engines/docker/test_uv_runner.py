@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
-from formulacode_dagster.building.environments.resolution import Unsolvable
-from formulacode_dagster.building.environments.resolver import Resolver
+from formulacode_dagster.building.planning.resolution import Unsolvable
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from tests.support.declarations import PackageIndex, resolve

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
-from formulacode_dagster.building.environments.plan import plan_environment
-from formulacode_dagster.building.environments.resolver import Resolver
 from formulacode_dagster.building.images.repairs.attempts import Recipe, Task
 from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.building.images.submodules import submodule_mirrors
+from formulacode_dagster.building.planning.plan import plan_environment
+from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure

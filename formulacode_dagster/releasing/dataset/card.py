@@ -1,0 +1,76 @@
+"""The dataset card: `README.md` of the dataset, with the configs the `datasets` library reads from its head."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.release import TaskRecord
+
+from .features import features
+from .index import SPEEDUP_RANGES, Index, MonthFacts
+from .parquet import DATASET_COLUMNS, table_columns
+from .tables import data_path, verified_path
+from .task_tables import TABLES
+
+CARD_FILE = "README.md"
+BAR = 40
+"""Characters of the longest bar."""
+TEMPLATE = Path(__file__).with_name("card.md.jinja")
+
+
+def render_card(index: Index) -> str:
+    """The card of a dataset that holds these months; the same index gives the same text."""
+    import yaml
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(  # noqa: S701 - markdown, from our own figures only
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    of_many_months: dict[str, type[Frozen]] = {"default": TaskRecord, "verified": TaskRecord}
+    of_many_months |= {table.value: model for table, model in TABLES.items()}
+    info = [{"config_name": name, "features": features(model)} for name, model in of_many_months.items()]
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    tasks = sum(month.tasks for month in index.months)
+    return template.render(
+        months=index.months,
+        tasks=tasks,
+        verified=sum(month.verified for month in index.months),
+        size_category=_size_category(tasks),
+        plot=_bars(sum((Counter(month.speedups) for month in index.months), Counter())),
+        licenses=sum((Counter(month.licenses) for month in index.months), Counter()).most_common(),
+        dataset_info=yaml.safe_dump({"dataset_info": info}, sort_keys=False),
+        columns=DATASET_COLUMNS,
+        tables={table.value: (model.__doc__, table_columns(model)) for table, model in TABLES.items()},
+        change=lambda month: _change(index.before(month.month), month),
+        data_path=data_path,
+        verified_path=verified_path,
+    )
+
+
+def _bars(tasks: Counter[str]) -> str:
+    """A bar for each range of speed-ups, in characters, since every place that shows a card shows those."""
+    most, width = max(tasks.values(), default=0), max(map(len, SPEEDUP_RANGES))
+    return "\n".join(
+        f"{name:>{width}}  {'█' * math.ceil(BAR * tasks[name] / most)} {tasks[name]}" for name in SPEEDUP_RANGES if most
+    )
+
+
+def _change(before: MonthFacts | None, month: MonthFacts) -> str:
+    """What is other in *month* than in the one *before* it in the dataset."""
+    if before is None:
+        return "–"
+    parts = [f"{month.tasks - before.tasks:+d} tasks", f"{month.verified - before.verified:+d} verified"]
+    if before.median_speedup and month.median_speedup:
+        parts.append(f"median {month.median_speedup - before.median_speedup:+.2f}×")
+    added = sorted(set(month.columns) - set(before.columns)) if before.columns else []
+    return ", ".join([*parts, *([f"new columns {', '.join(added)}"] if added else [])])
+
+
+def _size_category(tasks: int) -> str:
+    for limit, name in ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K")):
+        if tasks < limit:
+            return name
+    return "100K<n<1M"

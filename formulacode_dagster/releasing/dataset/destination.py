@@ -1,0 +1,175 @@
+"""Where the dataset goes, and the rule that every destination keeps: a released tag is never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.models.release import Correction, Release
+
+from .card import CARD_FILE, render_card
+from .croissant import CROISSANT_FILE, croissant
+from .edition import Edition
+from .index import INDEX_FILE, Index, facts_of
+from .parquet import KEY, changed_columns
+from .tables import MonthTables, data_path, first_difference, read_tables
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class ReleasedMonth:
+    """The newest release of a month, as it was read; its tasks alone."""
+
+    tag: str
+    frame: pl.DataFrame
+
+
+class Destination(Protocol):
+    """A place that keeps the dataset under tags: the Hub, or a folder. Calls block."""
+
+    @property
+    def name(self) -> str:
+        """`hub:owner/name`, or the folder's path."""
+
+    @property
+    def url(self) -> str:
+        """Where others clone it from; `` for a folder."""
+
+    def release(
+        self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance] = (), correction: str = ""
+    ) -> Release:
+        """Write, tag and read back the month; the second time with the same rows, only read it back.
+
+        Other rows than those released are a revision, which *correction*, the reason for it, asks for: it has a tag of
+        its own, and the older ones stay. The card tells its difference, and what people *accepted* of the month.
+
+        Raises ItemFailure (`released_tag`) when the month was released with other rows and no correction is asked for,
+        OutsideSystemError when the destination does not answer or is full, ConfigurationError when it refuses us.
+        """
+
+    def read(self, month: Month) -> ReleasedMonth | None:
+        """The newest release of *month*; None when it was never released here. Raises as `release`."""
+
+    def require_write(self) -> None:
+        """Raise ConfigurationError where we may not write here, OutsideSystemError where nobody answers."""
+
+    def tags(self) -> Mapping[str, str]:
+        """Every tag of the dataset and the revision it points to now; empty where there is no dataset yet."""
+
+    def content(self, path: str, tag: str = "") -> bytes | None:
+        """The file at *path* as of *tag*, or as it is now; None when there is none."""
+
+
+def files_of(edition: Edition, tables: MonthTables, index: Index, url: str = "") -> dict[str, bytes]:
+    """What *edition* writes to a destination at *url*, by path, given the *index* of what is there already.
+
+    Raises ItemFailure (`schema_changed`) where a reader of what is there could not read it.
+    """
+    for month in index.months:
+        if broken := changed_columns(month.columns, tables.columns):
+            raise ItemFailure(
+                FailureKind.SCHEMA_CHANGED,
+                f"{edition.tag} would break readers of {month.tag}",
+                why=f"columns may be added, never changed or dropped, and {'; '.join(broken[:5])}",
+                remedy="Release with a version of this platform that writes those columns; nothing was written",
+            )
+    index = index.with_month(facts_of(edition, tables))
+    return {
+        **tables.files(edition.month.key),
+        INDEX_FILE: index.to_json(),
+        CARD_FILE: render_card(index).encode(),
+        CROISSANT_FILE: croissant(index, url),
+    }
+
+
+Read = Callable[[str, str], bytes | None]
+"""`Destination.content`."""
+
+
+def released_tables(month: Month, tag: str, read: Read, where: str) -> MonthTables:
+    """The tables of *month* under *tag*; raises as `released_tasks` and `read_tables`."""
+    tasks = released_tasks(month, tag, read, where)
+    return read_tables(month, lambda path: read(path, tag), tasks, f"{where} at {tag}")
+
+
+def released_tasks(month: Month, tag: str, read: Read, where: str) -> bytes:
+    """The Parquet file of the tasks of *month* under *tag*; raises OutsideSystemError when there is none."""
+    tasks = read(data_path(month.key), tag)
+    if tasks is None:
+        raise OutsideSystemError(
+            "dataset",
+            f"{data_path(month.key)} is not in {where} at {tag}",
+            why="a tag of that name exists that no release of ours made",
+            remedy="Remove the tag if nobody depends on it, or release to another dataset (HF_DATASET)",
+        )
+    return tasks
+
+
+def read_back(
+    edition: Edition,
+    tables: MonthTables,
+    released: MonthTables,
+    *,
+    destination: str,
+    revision: str,
+    released_at: datetime,
+) -> Release:
+    """The release of *tables*, which read back from its tag are *released*; the two may differ."""
+    made = edition.corrections[-1] if edition.corrections else None
+    return Release(
+        month=edition.month.key,
+        tag=edition.tag,
+        number=edition.number,
+        difference=made.difference if made else "",
+        reason=made.reason if made else "",
+        destination=destination,
+        revision=revision,
+        tasks=tables.tasks.height,
+        task_ids=tuple(sorted(tables.tasks[KEY].to_list())),
+        rows_sha256=tables.checksum,
+        read_back_sha256=released.checksum,
+        schema_sha256=released.schema_checksum,
+        columns=released.columns,
+        released_at=released_at,
+    )
+
+
+def next_edition(
+    newest: Edition, tables: MonthTables, destination: str, released: MonthTables, *, correction: str
+) -> tuple[Edition, MonthTables]:
+    """The revision that *tables* are of *newest*, which was *released*; *newest* when they are the same rows.
+
+    With it the rows of that edition: replays made since *newest* wait for a revision that somebody asks for. Raises
+    ItemFailure (`released_tag`) when other rows are other and no *correction* gives a reason for that.
+    """
+    pair = (tables, released) if correction.strip() else (tables.settled(), released.settled())
+    if released.columns == tables.columns and pair[0].checksum == pair[1].checksum:
+        return newest, released
+    difference = first_difference(released, tables)
+    if not correction.strip():
+        raise ItemFailure(
+            FailureKind.RELEASED_TAG,
+            f"{newest.month} was released before as {newest.tag} at {destination}, with other rows",
+            why=f"a released tag is never changed, and against it {difference}",
+            remedy=f"Keep the release as it is, or release a revision: fc-data run --month {newest.month} "
+            "--stage published_dataset --correction WHY",
+        )
+    tag = newest.month.tag(newest.number + 1)
+    made = Correction(tag=tag, difference=difference, reason=correction.strip())
+    return Edition(newest.month, newest.accepted, (*newest.corrections, made)), tables
+
+
+def edition_of(month: Month, index: Index, accepted: Sequence[Acceptance]) -> Edition:
+    """The edition of *month* that *index*, read from its tag, tells of; with what is *accepted* by now."""
+    released = index.month(month.key)
+    return Edition(
+        month, tuple(acceptance.card_line for acceptance in accepted), released.corrections if released else ()
+    )

@@ -1,1 +1,0 @@
-"""What leaves the house: task records, the dataset and its card, the Hub, the registry, and their gates."""

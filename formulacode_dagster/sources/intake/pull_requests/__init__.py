@@ -1,0 +1,1 @@
+"""The stage `pull_requests`."""

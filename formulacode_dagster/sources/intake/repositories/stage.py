@@ -1,0 +1,76 @@
+"""The stage `repositories`: find repositories and those on the list, then decide which of them are tracked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.intake import IntakeSource, SearchGap
+from formulacode_dagster.models.items import ItemKind, Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.operating.runner.fingerprint import fingerprint
+from formulacode_dagster.operating.runner.metering import metered
+from formulacode_dagster.operating.runner.runner import run_items
+from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store.artifacts import REPOSITORIES, SEARCH_GAPS
+from formulacode_dagster.operating.store.listed import listed as listed_repositories
+from formulacode_dagster.operating.store.repositories import withdraw
+from formulacode_dagster.sources.github.checks import searches_complete
+from formulacode_dagster.sources.github.tracking import TrackingRules
+from formulacode_dagster.sources.offline.identity import settle
+
+from .tracked import DISCOVERY, cost_of, decide, needs_discovery, tracking_items
+
+DECISION_CONCURRENCY = 500
+"""Decisions cost nothing: this many are saved in one transaction."""
+
+
+@dataclass(frozen=True)
+class RepositoryTools:
+    """Where repositories come from, and the rules of tracking."""
+
+    source: IntakeSource
+    rules: TrackingRules
+    offline: str = ""
+    """State of an offline source; empty for GitHub."""
+
+
+async def run(stage: StageRun, tools: RepositoryTools) -> StageSummary:
+    """Discover repositories if that is pending or a search was incomplete, then apply the rules to all known ones.
+
+    Raises the ItemFailure of a failed discovery, and as `run_items`.
+    """
+    with stage.database.transaction() as connection:
+        listed = listed_repositories(connection)
+        before = REPOSITORIES.read(connection, stage.month)
+        searched = searches_complete(SEARCH_GAPS.read(connection, stage.month)).passed
+
+    gaps: list[SearchGap] = []
+
+    async def discover(_: WorkItem[None]) -> Outcome[tuple[Repository, ...]]:
+        async with metered(stage, tools.source) as source:
+            wanted = tuple(line.full_name for line in listed.values())
+            rows = await source.discover(Month.parse(stage.month), wanted, gaps.append)
+            short = f", {len(gaps)} searches stayed short" if gaps else ""
+            return Outcome(rows, cost_of(source.usage()), f"{len(rows)} repositories found{short}")
+
+    def keep(connection: Connection, discoveries: Sequence[tuple[Repository, ...]]) -> None:
+        for rows in discoveries:
+            REPOSITORIES.replace_month(connection, stage.month, settle(connection, stage.month, rows))
+            SEARCH_GAPS.replace_month(connection, stage.month, gaps)
+
+    def drop(connection: Connection, rejected: Sequence[Repository]) -> None:
+        withdraw(connection, stage.month, rejected)
+
+    discovery = WorkItem(DISCOVERY, fingerprint(Stage.REPOSITORIES, tools.offline), None)
+    again = [DISCOVERY] if not searched or needs_discovery(before, listed) else []
+    discovered = await run_items(stage, ItemKind.STEP, [discovery], discover, keep, redo=again)
+    discovered.require_done()
+    with stage.database.transaction() as connection:
+        rows = REPOSITORIES.read(connection, stage.month)
+    items = tracking_items(rows, tools.rules, listed)
+    decided = await run_items(stage, ItemKind.REPOSITORY, items, decide, drop, concurrency=DECISION_CONCURRENCY)
+    return decided.after(discovered)
