@@ -13,9 +13,8 @@ from formulacode_dagster.operating.store.views import RELATIONS
 from formulacode_dagster.sources.github import checks as verdicts
 from formulacode_dagster.sources.intake.repositories.stage import RepositoryTools, run
 from formulacode_dagster.sources.intake.repositories.tracked import Exclusion, exclusions
-from resources.intake import IntakeResource
+from resources.intake import IntakeResource, TrackingResource
 from resources.postgres import PostgresResource
-from resources.tracking import TrackingResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .materialize import ItemConfig, report, stage_run, usage_metadata

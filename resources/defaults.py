@@ -9,13 +9,12 @@ from .containers import ContainersResource
 from .dashboards import DashboardsResource
 from .folders import ReportsResource, TaskFoldersResource
 from .hub import HubResource
-from .intake import IntakeResource
+from .intake import IntakeResource, TrackingResource
 from .llm import LLMResource
 from .mirrors import MirrorsResource
 from .postgres import PostgresResource
 from .registry import RegistryResource
 from .sampling import SamplingResource
-from .tracking import TrackingResource
 
 
 def default_resources() -> dict[str, SettingsResource]:

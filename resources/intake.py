@@ -1,15 +1,20 @@
-"""Where repositories and pull requests come from."""
+"""Where repositories and pull requests come from, and the rules by which repositories are tracked."""
 
 from __future__ import annotations
 
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.sources.github.links import LinkSource
+from formulacode_dagster.sources.github.tracking import TrackingRules
 from formulacode_dagster.sources.offline.completion import MirrorCompletion
 from formulacode_dagster.sources.offline.detect import detect
 
+from .base import SettingsResource, setting
 from .github import GitHubResource
 from .mirrors import MirrorsResource
+
+ANY = "any"
+"""Of `FC_LANGUAGES`: an empty value stands for the default, as of every setting."""
 
 
 class IntakeResource(GitHubResource, MirrorsResource):
@@ -39,3 +44,18 @@ class IntakeResource(GitHubResource, MirrorsResource):
         if not self.settings.offline_source:
             return super().preflight()
         return True, f"{detect(self.settings.offline_source)}; GitHub is not asked, GH_TOKENS is not needed"
+
+
+class TrackingResource(SettingsResource):
+    """What a repository has to be."""
+
+    minimum_stars: int | None = setting("minimum_stars")
+    languages: list[str] | None = setting("languages")
+
+    def rules(self) -> TrackingRules:
+        """The rules."""
+        languages = self.settings.languages
+        return TrackingRules(
+            minimum_stars=self.settings.minimum_stars,
+            languages=() if ANY in (name.lower() for name in languages) else languages,
+        )
