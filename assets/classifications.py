@@ -20,7 +20,7 @@ from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, report, stage_run
+from .materialize import ModelConfig, report, stage_run
 from .partitions import MONTHS
 from .pull_requests import pull_requests
 from .stage_asset import stage_asset
@@ -77,7 +77,7 @@ def accuracy_on_labelled_set(month: JudgedMonth) -> Judgement:
     checks=[failures_within_budget, every_candidate_has_verdict, share_of_positives, accuracy_on_labelled_set],
 )
 def classifications(
-    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, llm: LLMResource
+    context: dg.AssetExecutionContext, config: ModelConfig, postgres: PostgresResource, llm: LLMResource
 ) -> dg.MaterializeResult[Any]:
     """Screen every pull request, then ask the model about the candidates."""
     with stage_run(context, postgres, classifications, config) as stage:

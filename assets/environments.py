@@ -19,7 +19,7 @@ from resources.tools import environment_tools
 
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .classifications import classifications
-from .materialize import ItemConfig, report, stage_run
+from .materialize import AgentConfig, report, stage_run
 from .partitions import MONTHS
 from .stage_asset import stage_asset
 
@@ -50,7 +50,7 @@ def interpreter_is_declared(month: JudgedMonth) -> Judgement:
 )
 def environments(
     context: dg.AssetExecutionContext,
-    config: ItemConfig,
+    config: AgentConfig,
     postgres: PostgresResource,
     mirrors: MirrorsResource,
     containers: ContainersResource,

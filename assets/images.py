@@ -22,7 +22,7 @@ from resources.tools import image_tools
 
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .environments import environments
-from .materialize import ItemConfig, report, stage_run
+from .materialize import AgentConfig, report, stage_run
 from .partitions import MONTHS
 from .reproduction import reproduces
 from .stage_asset import stage_asset
@@ -52,7 +52,7 @@ def verifications_hold(month: JudgedMonth) -> Judgement:
 )
 def images(
     context: dg.AssetExecutionContext,
-    config: ItemConfig,
+    config: AgentConfig,
     postgres: PostgresResource,
     mirrors: MirrorsResource,
     containers: ContainersResource,

@@ -39,29 +39,54 @@ HELPS = "formulacode/helps"
 """Tag of a helper run: the stage, the month and the run that it helps."""
 
 
-class ItemConfig(dg.Config):
-    """Run config of every per-item asset; all of it optional."""
+def option(name: str) -> Any:
+    """Return a config field with the default and description of the run option *name*."""
+    declared = RunOptions.model_fields[name]
+    default = list(declared.default) if isinstance(declared.default, tuple) else declared.default
+    return Field(default=default, description=declared.description)
 
-    only: list[str] = Field(default=[], description="owner/repo or owner/repo#123; empty means everything")
-    limit_per_repository: int | None = Field(default=None, description="at most so many pull requests of a repository")
-    max_concurrency: int = Field(default=8, description="items worked on at the same time")
-    force: bool = Field(default=False, description="do again what is already done, once for a run and its retries")
-    reason: str = Field(default="", description="with force: why, as a measurement that is forced keeps it")
-    reask: bool = Field(default=False, description="with force: pay a model for new answers, kept beside the old ones")
-    dry_run: bool = Field(default=False, description="say what would be done, do nothing")
-    correction: str = Field(default="", description="why a released month is released again, as a revision")
-    agent: str = Field(default="", description="coding agent asked where no rule mends an image; empty: FC_AGENT")
-    agents_at_once: int = Field(default=1, description="agents at work at the same time")
-    agent_tasks_per_repository: int | None = Field(
-        default=None, description="pull requests of a repository that an agent is asked for"
-    )
+
+class ItemConfig(dg.Config):
+    """Run config of every asset of items; all fields are optional."""
+
+    only: list[str] = option("only")
+    limit_per_repository: int | None = option("limit_per_repository")
+    max_concurrency: int = option("max_concurrency")
+    force: bool = option("force")
+    dry_run: bool = option("dry_run")
     accepted_by: str = Field(default="", description="who accepts the month as it is if too much of it failed")
-    accepted_because: str = Field(default="", description="why they do")
+    accepted_because: str = Field(default="", description="why they accept it")
 
     def options(self) -> RunOptions:
-        """What of it the domain knows, frozen."""
+        """Return the options that the stage gets."""
         limits = self.model_dump(include=set(RunOptions.model_fields))
         return RunOptions(**{**limits, "only": tuple(self.only)})
+
+
+class ModelConfig(ItemConfig):
+    """Run config of assets that ask a model."""
+
+    reask: bool = option("reask")
+
+
+class MeasurementConfig(ModelConfig):
+    """Run config of `measurements`."""
+
+    reason: str = option("reason")
+
+
+class AgentConfig(ItemConfig):
+    """Run config of assets that may ask a coding agent."""
+
+    agent: str = option("agent")
+    agents_at_once: int = option("agents_at_once")
+    agent_tasks_per_repository: int | None = option("agent_tasks_per_repository")
+
+
+class ReleaseConfig(ItemConfig):
+    """Run config of `published_dataset`."""
+
+    correction: str = option("correction")
 
 
 def helped(stage: Stage, month: str, run_id: str) -> str:

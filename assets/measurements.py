@@ -24,7 +24,7 @@ from resources.tools import measurement_tools
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .discussions import discussions
 from .images import images
-from .materialize import ItemConfig, report, stage_run
+from .materialize import MeasurementConfig, report, stage_run
 from .partitions import MONTHS
 from .stage_asset import stage_asset
 
@@ -62,7 +62,7 @@ def controls_within_promise(month: JudgedMonth) -> Judgement:
 )
 def measurements(
     context: dg.AssetExecutionContext,
-    config: ItemConfig,
+    config: MeasurementConfig,
     postgres: PostgresResource,
     mirrors: MirrorsResource,
     containers: ContainersResource,

@@ -18,7 +18,7 @@ from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .discussions import discussions
-from .materialize import ItemConfig, report, stage_run
+from .materialize import ModelConfig, report, stage_run
 from .partitions import MONTHS
 from .stage_asset import stage_asset
 
@@ -48,7 +48,7 @@ def nothing_leaks(month: JudgedMonth) -> Judgement:
 )
 def problem_statements(
     context: dg.AssetExecutionContext,
-    config: ItemConfig,
+    config: ModelConfig,
     postgres: PostgresResource,
     mirrors: MirrorsResource,
     llm: LLMResource,

@@ -16,7 +16,7 @@ from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, report, stage_run
+from .materialize import ReleaseConfig, report, stage_run
 from .measurements import measurements
 from .partitions import MONTHS
 from .problem_statements import problem_statements
@@ -63,7 +63,7 @@ def _all_releases(month: JudgedMonth) -> list[Release]:
     freshness=MONTHLY,
 )
 def published_dataset(
-    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, hub: HubResource
+    context: dg.AssetExecutionContext, config: ReleaseConfig, postgres: PostgresResource, hub: HubResource
 ) -> dg.MaterializeResult[Any]:
     """Build the month's records and release them once; others only as a revision, for which a person gives a reason."""
     with stage_run(context, postgres, published_dataset, config) as stage:

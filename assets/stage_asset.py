@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.models.columns import TableColumn
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.operating.monitoring.late import DUE_CRON
 from formulacode_dagster.operating.runner.fingerprint import CODE_VERSIONS
 
@@ -29,8 +30,14 @@ class StageAsset:
     definition: dg.AssetsDefinition
     upstream: tuple[StageAsset, ...]
     checks: tuple[MonthCheck, ...]
+    options: frozenset[str] = frozenset()
+    """Names of the run options that the stage understands."""
     is_shared: bool = False
-    """Whether helper runs may work on its items too."""
+    """True if helper runs may work on its items too."""
+
+    def config_of(self, options: RunOptions) -> dict[str, Any]:
+        """Return the run config of the asset for *options*, without those that it does not understand."""
+        return {"config": options.model_dump(mode="json", include=set(self.options))}
 
     @property
     def gates(self) -> tuple[tuple[Stage, str], ...]:
@@ -85,4 +92,10 @@ def stage_asset(
         pool=pool,
         freshness_policy=freshness,
     )
-    return lambda body: StageAsset(stage, define(body), tuple(deps), tuple(checks), is_shared)
+
+    def declare(body: Callable[..., dg.MaterializeResult[Any]]) -> StageAsset:
+        fields = inspect.signature(body).parameters["config"].annotation.model_fields
+        options = frozenset(fields) & frozenset(RunOptions.model_fields)
+        return StageAsset(stage, define(body), tuple(deps), tuple(checks), options, is_shared)
+
+    return declare

@@ -18,16 +18,19 @@ _which, _what, _how = (
 )
 """An option in its group of `--help`."""
 
+
+def _help(option: str) -> str:
+    """Return the description of a run option as a sentence."""
+    text = RunOptions.model_fields[option].description or ""
+    return f"{text[:1].upper()}{text[1:].rpartition('; empty: ')[0] or text[1:]}."
+
+
 MonthKey = Annotated[str | None, _which("--month", help="Month to work on, YYYY-MM; or give both dates.")]
 StartDate = Annotated[str | None, _which(help="First day, YYYY-MM-DD; the first of a month.")]
 EndDate = Annotated[str | None, _which(help="Day after the last, YYYY-MM-DD; the first of a month.")]
 OneStage = Annotated[Stage | None, _what(help="Only this asset, with its checks.", show_default="all of them")]
-Only = Annotated[
-    list[str] | None, _what(help="owner/repo or owner/repo#123; may be repeated.", show_default="everything")
-]
-LimitPerRepository = Annotated[
-    int | None, _what(min=1, help="At most so many pull requests of a repository.", show_default="no limit")
-]
+Only = Annotated[list[str] | None, _what(help=_help("only"), show_default="everything")]
+LimitPerRepository = Annotated[int | None, _what(min=1, help=_help("limit_per_repository"), show_default="no limit")]
 OfflineSource = Annotated[
     str | None,
     _what(
@@ -36,35 +39,31 @@ OfflineSource = Annotated[
     ),
 ]
 Resume = Annotated[bool, _how("--resume/--force", help="Do what is not done yet, or everything again.")]
-Reason = Annotated[
-    str, _how(help="With --force: why, as a measurement that is forced keeps it.", show_default="none is given")
-]
+Reason = Annotated[str, _how(help=_help("reason"), show_default="none is given")]
 Reask = Annotated[
     bool,
-    _how("--reask", help="With --force: pay the model for new answers, kept beside the old ones.", show_default="no"),
+    _how("--reask", help=_help("reask"), show_default="no"),
 ]
-DryRun = Annotated[bool, _how("--dry-run", help="Say what would be done, do nothing.", show_default="no")]
+DryRun = Annotated[bool, _how("--dry-run", help=_help("dry_run"), show_default="no")]
 AgentOption = Annotated[
     str,
     _what(
-        help="Coding agent asked where no rule mends an image: none, auto, claude, codex, gemini or command.",
+        help=_help("agent"),
         show_default="FC_AGENT",
     ),
 ]
-AgentsAtOnce = Annotated[int, _how("--n-concurrent", min=1, help="Agents at work at the same time.")]
+AgentsAtOnce = Annotated[int, _how("--n-concurrent", min=1, help=_help("agents_at_once"))]
 TasksPerRepository = Annotated[
     int | None,
     _what(
         "--tasks-per-repo",
         min=1,
-        help="An agent is asked for so many pull requests of a repository.",
+        help=_help("agent_tasks_per_repository"),
         show_default="no limit",
     ),
 ]
-Correction = Annotated[
-    str, _how(help="Why a released month is released again, as a revision.", show_default="it is not")
-]
-Concurrency = Annotated[int, _how(min=1, help="Items worked on at the same time.")]
+Correction = Annotated[str, _how(help=_help("correction"), show_default="it is not")]
+Concurrency = Annotated[int, _how(min=1, help=_help("max_concurrency"))]
 
 
 def run(

@@ -115,20 +115,31 @@ class LedgerEntry(Frozen):
 
 
 class RunOptions(Frozen):
-    """What the operator asked of a materialization; the run config of every per-item asset."""
+    """What a person asked of a materialization.
 
-    only: tuple[str, ...] = Field(default=(), description="`owner/repo` or `owner/repo#123`; empty means everything")
-    limit_per_repository: int | None = Field(default=None, ge=1)
-    max_concurrency: int = Field(default=8, ge=1)
-    force: bool = Field(default=False, description="do again what is already done")
-    reason: str = Field(default="", description="with `force`: why, as a measurement that is forced keeps it")
-    reask: bool = Field(default=False, description="with `force`: pay a model for new answers, kept beside the old")
-    dry_run: bool = Field(default=False, description="say what would be done, do nothing")
+    The run config of the assets and the options of `fc-data run` take defaults and descriptions from here.
+    """
+
+    only: tuple[str, ...] = Field(default=(), description="repositories or pull requests, as owner/repo or owner/repo#123; empty: everything")
+    limit_per_repository: int | None = Field(
+        default=None, ge=1, description="process at most this many pull requests of each repository; empty: no limit"
+    )
+    max_concurrency: int = Field(default=8, ge=1, description="items processed at the same time")
+    force: bool = Field(default=False, description="process finished items again, once for a run and its retries")
+    reason: str = Field(default="", description="with force: why; forced measurements store it")
+    reask: bool = Field(
+        default=False, description="with force: pay the model for new answers, stored next to the old ones"
+    )
+    dry_run: bool = Field(default=False, description="report what would be done, and do nothing")
     correction: str = Field(default="", description="why a released month is released again, as a revision")
-    agent: str = Field(default="", description="coding agent asked where no rule mends an image; empty: FC_AGENT")
-    agents_at_once: int = Field(default=1, ge=1, description="agents at work at the same time")
+    agent: str = Field(
+        default="",
+        description="coding agent for images that no rule repairs: none, auto, claude, codex, gemini or command; "
+        "empty: FC_AGENT",
+    )
+    agents_at_once: int = Field(default=1, ge=1, description="agents that work at the same time")
     agent_tasks_per_repository: int | None = Field(
-        default=None, ge=1, description="pull requests of a repository that an agent is asked for; None: no limit"
+        default=None, ge=1, description="pull requests of each repository that an agent is asked for; empty: no limit"
     )
 
     @property

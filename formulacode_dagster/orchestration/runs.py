@@ -89,11 +89,11 @@ def run_month(
 
     Raises Stopped, the run marked as canceled, when the process was asked to stop.
     """
-    from assets.all import ASSETS
+    from assets.all import ASSETS, STAGE_ASSETS
 
     definitions = build_definitions()
     chosen = list(stages or MONTH_STAGES)
-    config = {stage.value: {"config": options.model_dump(mode="json")} for stage in chosen}
+    config = {asset.stage.value: asset.config_of(options) for asset in STAGE_ASSETS if asset.stage in chosen}
     if not options.dry_run:
         job = MONTH_JOB.name if not stages else f"{stages[0].value}_only"
         return _execute(instance, definitions.resolve_job_def(job), month.key, config, {})

@@ -38,6 +38,16 @@ DOCUMENTED = {
 def month(tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
     """A database with two pull requests of a repository that no rule mends, and the environment of each."""
     plan_month(database, tmp_path, monkeypatch, engine="process", files=KEYED)
+    done = {"month": MONTH.key, "state": ItemState.DONE}
+    with database.transaction() as connection:
+        ledger.record(
+            connection,
+            [
+                LedgerEntry(stage=stage, item=f"Acme/tiny#{number}", **done)
+                for stage in (Stage.CLASSIFICATIONS, Stage.ENVIRONMENTS)
+                for number in (5, 6)
+            ],
+        )
     return database
 
 
@@ -52,7 +62,8 @@ def test_an_agent_mends_what_no_rule_does_and_its_fix_is_a_recipe_for_the_next_c
     assert helpless.run("Acme", "tiny", 5) is None
     assert [attempt.rung for attempt in helpless.trace] == [Rung.RULES, Rung.AGENT]
     with month.transaction() as connection:
-        (entry,) = ledger.entries_of(connection, MONTH.key)
+        entry, other = ledger.entries_of(connection, MONTH.key, Stage.IMAGES)
+        assert other.state is ItemState.SKIPPED
         assert (entry.state, entry.reason) == (ItemState.FAILED, FailureKind.AGENT_GAVE_UP)
         assert (entry.cost.tokens_in, entry.cost.dollars) == (COST.tokens_in, COST.dollars)
         assert IMAGES.read(connection, MONTH.key) == []
@@ -124,5 +135,6 @@ def test_a_pull_request_whose_environment_failed_is_planned_again_and_built_by_a
     assert made.stored is not None
     assert made.stored.provenance is Provenance.IMPORTED
     with month.transaction() as connection:
-        (entry,) = (each for each in ledger.entries_of(connection, MONTH.key) if each.stage is Stage.ENVIRONMENTS)
+        entries = ledger.entries_of(connection, MONTH.key, Stage.ENVIRONMENTS)
+        (entry,) = (each for each in entries if each.item == "Acme/tiny#5")
     assert entry.state is ItemState.DONE
