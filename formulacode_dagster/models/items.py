@@ -120,7 +120,9 @@ class RunOptions(Frozen):
     The run config of the assets and the options of `fc-data run` take defaults and descriptions from here.
     """
 
-    only: tuple[str, ...] = Field(default=(), description="repositories or pull requests, as owner/repo or owner/repo#123; empty: everything")
+    only: tuple[str, ...] = Field(
+        default=(), description="repositories or pull requests, owner/repo or owner/repo#123; empty: everything"
+    )
     limit_per_repository: int | None = Field(
         default=None, ge=1, description="process at most this many pull requests of each repository; empty: no limit"
     )
