@@ -11,7 +11,7 @@ from .items import Stage
 
 
 class Acceptance(Frozen):
-    """By whom and why, and what of the stage was accepted; more failures than that are not."""
+    """Who accepted a stage's failures, why, and how many; further failures are not covered."""
 
     month: str
     stage: Stage
@@ -24,10 +24,10 @@ class Acceptance(Frozen):
 
     @property
     def card_line(self) -> str:
-        """One line for those who read the dataset's card."""
+        """Return a line for readers of the dataset's card."""
         day = f"{self.accepted_at:%Y-%m-%d}"
         return f"{self.stage}: {self.summary}; accepted by {self.accepted_by} on {day}: {self.reason}"
 
     def covers(self, *, failed: int, done: int) -> bool:
-        """Whether the stage is no worse than what was accepted: no more has failed, no less is done."""
+        """Return True if the stage is no worse than what was accepted: no more failed, no fewer done."""
         return failed <= self.failed and done >= self.done

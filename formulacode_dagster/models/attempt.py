@@ -13,20 +13,20 @@ from .items import Cost, Stage
 
 
 class Rung(StrEnum):
-    """What an attempt was made of, in the order in which it is tried."""
+    """Origin of an attempt, in the order in which origins are tried."""
 
     STORED = "stored"
     """The recipe of this very commit."""
     NEAREST = "nearest"
     """The recipe of a commit of the repository that is near to this one."""
     RULES = "rules"
-    """What the repository declares, and what repair rules made of it."""
+    """The repository's declarations, and repair rules on top of them."""
     AGENT = "agent"
-    """What a command-line agent made of it."""
+    """A command-line agent."""
 
 
 class BuildAttempt(PullRequestRow):
-    """One try at an image, or at a lock where there was none; nothing of it is thrown away."""
+    """One try at an image, or at a lock that was missing; every attempt is stored."""
 
     attempt: int = Field(description="1 for the first ever made of this task; never reused")
     made_in: Stage = Field(default=Stage.IMAGES, description="`environments` for a try at a lock, else `images`")
@@ -52,7 +52,7 @@ class BuildAttempt(PullRequestRow):
 
 
 class AgentUse(Frozen):
-    """What one agent has cost for one pull request, over all its runs."""
+    """Cost of one agent for one pull request, over all its runs."""
 
     repository_id: int
     number: int

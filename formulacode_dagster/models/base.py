@@ -1,4 +1,4 @@
-"""What every model of this package has in common."""
+"""Base classes of the models."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class Frozen(BaseModel):
 
 
 def first_fault(error: ValidationError) -> str:
-    """What *error* names first: where, and what is wrong there."""
+    """Return the first problem that *error* names: location and message."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]
 
 
 class MonthRow(Frozen):
-    """A row of one month. What its fields mean is what the columns of its table or view say they mean."""
+    """A row of one month. The descriptions of its fields document the columns of its table or view."""
 
     month: str = Field(description="month of the merge in UTC, `2026-02`")
 

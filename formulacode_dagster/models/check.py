@@ -1,4 +1,4 @@
-"""What an asset check says of a month. Verdicts are kept, so that a gate (a check that blocks) holds across runs."""
+"""Verdicts of asset checks on a month. They are stored, so that a gate (a blocking check) holds across runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_OFFENDERS = 50
 
 
 class Judgement(Frozen):
-    """What a verdict function found in the rows of one month. Verdict functions are pure and return this."""
+    """The finding of a verdict function about the rows of one month. Verdict functions are pure."""
 
     passed: bool
     summary: str = Field(description="one line: what was found")
@@ -32,7 +32,7 @@ class Judgement(Frozen):
         figures: Mapping[str, float],
         tally: Mapping[str, dict[str, int]] | None = None,
     ) -> Self:
-        """Passed when there is no offender; the first `MAX_OFFENDERS` of them are named."""
+        """Return a judgement that passes if there is no offender; it names the first `MAX_OFFENDERS`."""
         return cls(
             passed=not offenders,
             summary=summary,
@@ -43,7 +43,7 @@ class Judgement(Frozen):
 
 
 class Doubt(Judgement):
-    """A judgement that did not pass, on too little to stop what comes after: a check that blocks only warns of it."""
+    """A judgement that failed on too little evidence to stop later stages: a blocking check only warns of it."""
 
     passed: Literal[False] = False
 

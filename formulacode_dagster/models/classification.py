@@ -30,7 +30,7 @@ class Category(StrEnum):
 
 
 class Difficulty(StrEnum):
-    """How hard the change is to find and make."""
+    """Difficulty of finding and making the change."""
 
     EASY = "easy"
     MEDIUM = "medium"
@@ -38,7 +38,7 @@ class Difficulty(StrEnum):
 
 
 class Opinion(Frozen):
-    """What one judge said of a candidate."""
+    """One judge's opinion of a candidate."""
 
     model: str = Field(description="its name")
     is_performance: bool

@@ -1,4 +1,4 @@
-"""The columns of a table, from the model of its rows: names, types, and what they mean."""
+"""Columns of a table, derived from the model of its rows: names, types and meanings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import Frozen
 
 @dataclass(frozen=True)
 class TableColumn:
-    """One column: its type is a word of the system that holds the table."""
+    """One column; its type is a word of the system that has the table."""
 
     name: str
     type: str
@@ -35,7 +35,7 @@ def columns_of(*models: type[Frozen], type_of: Callable[[str, Any], str]) -> tup
 
 
 def postgres_type(plain: Any) -> str:
-    """The type in Postgres, as `information_schema` calls it; whatever has parts is `jsonb`."""
+    """Return the Postgres type of a field, as `information_schema` names it; composite values are `jsonb`."""
     return _POSTGRES.get(plain, "jsonb")
 
 

@@ -1,4 +1,4 @@
-"""A paid-for answer of the model, and where it is kept."""
+"""A paid answer of the model, and the cache of such answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import Frozen
 
 
 class OutputMode(StrEnum):
-    """How an answer is bound to its schema, strictest first: the order in which they are tried."""
+    """How an answer is bound to its schema, in the order in which modes are tried: strictest first."""
 
     JSON_SCHEMA = "json_schema"
     """`response_format` with the schema."""
@@ -20,7 +20,7 @@ class OutputMode(StrEnum):
     JSON_OBJECT = "json_object"
     """`response_format` for any object; the schema is in the prompt."""
     PLAIN = "plain"
-    """Nothing but the prompt."""
+    """By the prompt only."""
 
 
 class Completion(Frozen):
@@ -37,7 +37,7 @@ class Completion(Frozen):
 
 
 class CompletionCache(Protocol):
-    """Where completions are kept so that nothing is paid for twice. Calls block; wrap them in a thread."""
+    """A cache of completions, so that nothing is paid for twice. Calls block; run them in a thread."""
 
     def get(self, key: str) -> Completion | None:
         """The stored answer, or None."""
@@ -47,10 +47,10 @@ class CompletionCache(Protocol):
 
 
 class Forgetful:
-    """A `CompletionCache` for what is to be asked anew each time."""
+    """A `CompletionCache` that is always empty, for questions that must be asked again."""
 
     def get(self, key: str) -> None:
-        """Nothing."""
+        """Return nothing."""
 
     def put(self, completion: Completion) -> None:
         """Let it go."""

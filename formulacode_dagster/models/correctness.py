@@ -10,28 +10,28 @@ from .base import Frozen, PullRequestRow
 
 
 class RunOutcome(StrEnum):
-    """How one test ended in one run. What is no `passed` is no pass, whatever it is."""
+    """Outcome of one test in one run. Only `passed` counts as a pass."""
 
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
-    """By itself, or expected to fail."""
+    """Skipped by itself, or expected to fail."""
     TIMEOUT = "timeout"
     CRASH = "crash"
     """The process ended under it."""
     MISSING = "missing"
-    """Not collected: its module does not import, or does not define it on this side."""
+    """Not collected: on this side, its module cannot be imported or does not define it."""
     NOT_BEGUN = "not_begun"
     """The time of the run was up before: nothing is known of it."""
 
 
 class Fate(StrEnum):
-    """What all runs of a test say together."""
+    """Conclusion from all runs of a test."""
 
     PASS_TO_PASS = "pass_to_pass"  # noqa: S105 - no password
     FAIL_TO_PASS = "fail_to_pass"  # noqa: S105 - no password
     BROKEN = "broken"
-    """Passes in every run of the base and in none of the author's patch."""
+    """Passes in every run of the base, and in none of the author's patch."""
     NEVER_PASSES = "never_passes"
     FLAKY = "flaky"
     """Passes in some runs of a side and not in others."""
@@ -65,7 +65,7 @@ class MutationKind(StrEnum):
 
 
 class Mutation(Frozen):
-    """Where a mistake can be made in a file."""
+    """A place in a file that can be mutated."""
 
     line: int = Field(ge=1)
     column: int = Field(ge=0, description="in bytes, from 0")

@@ -18,7 +18,7 @@ from .reasons import FailureKind, RejectionReason, SkipReason
 
 
 class FormulaCodeError(Exception):
-    """Says what was attempted, why it cannot work, and what to do about it."""
+    """Base of all errors: the message says what was attempted, why it failed, and what to do."""
 
     def __init__(self, what: str, *, why: str = "", remedy: str = "") -> None:
         self.what = what
@@ -49,7 +49,7 @@ class GateClosedError(FormulaCodeError):
 
 
 class ItemFailure(FormulaCodeError):
-    """One item failed; `cost` is what it consumed all the same, `log` the whole log where there is one."""
+    """One item failed; `cost` is what it consumed anyway, `log` the whole log if there is one."""
 
     def __init__(
         self, kind: FailureKind, what: str, *, why: str = "", remedy: str = "", log_tail: str = "", cost: Cost = Cost()
@@ -80,7 +80,7 @@ class NotAsked(FormulaCodeError):
 
 
 class Rejection(FormulaCodeError):
-    """One item was decided against; `log` tells how it came to that, where there is one."""
+    """One item was decided against; `log` explains the decision, if there is a log."""
 
     def __init__(self, reason: RejectionReason, detail: str = "") -> None:
         self.reason = reason

@@ -1,4 +1,4 @@
-"""How well a model judged the labelled commits of `bench/`."""
+"""Accuracy of a model on the labelled commits of `bench/`."""
 
 from __future__ import annotations
 

@@ -57,5 +57,5 @@ def stand_in_number(sha: str) -> int:
 
 
 def is_stand_in(number: int) -> bool:
-    """Whether *number* is what `stand_in_number` makes: there is nothing of that number on GitHub."""
+    """Return True if *number* comes from `stand_in_number`: GitHub has nothing of that number."""
     return number >= STAND_INS

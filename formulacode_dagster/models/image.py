@@ -1,4 +1,4 @@
-"""What an image is built from, and what was built."""
+"""Build specs and built images."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .recipe import Command, ExtraFile, FilePatch, Fix, InstallMode, Isolation, 
 
 
 class EngineName(StrEnum):
-    """Who builds: Docker, or a folder of this machine."""
+    """The engine: Docker, or a folder of this machine."""
 
     DOCKER = "docker"
     PROCESS = "process"
 
 
 class ResourceLimits(Frozen):
-    """What untrusted code may use while it is built or measured."""
+    """Limits for untrusted code while it is built or measured."""
 
     cpus: float = 2.0
     memory_mb: int = 4096
@@ -30,7 +30,7 @@ class ResourceLimits(Frozen):
 
 
 WORKLOADS_FOLDER = "_fc_workloads"
-"""Where workloads are laid in a repository without a suite; setuptools takes no folder of such a name for a package."""
+"""Folder for workloads in a repository without a suite; setuptools never takes such a name for a package."""
 
 
 class BuildSpec(Frozen):
@@ -80,7 +80,7 @@ class BuildSpec(Frozen):
 
     @property
     def has_suite(self) -> bool:
-        """Whether the task was planned with an asv suite; without one its workloads are found when it is measured."""
+        """True if the task was planned with an asv suite; otherwise its workloads are searched when it is measured."""
         return self.benchmark_dir != WORKLOADS_FOLDER
 
 
@@ -94,7 +94,7 @@ class Tier(Frozen):
 
 
 class Toolchain(Frozen):
-    """What the image was built and is measured with, as found inside it."""
+    """Versions of the tools in the image that built and measure it."""
 
     os_digest: str = Field(default="", description="content digest of the OS image; empty with `process`")
     apt: tuple[str, ...] = Field(default=(), description="every installed Debian package as `name=version`")
@@ -105,7 +105,7 @@ class Toolchain(Frozen):
 
 
 class InstalledDistribution(Frozen):
-    """What is kept of a distribution that was installed in an image, to hold a second build against."""
+    """Hashes of a distribution installed in an image, to compare a second build with."""
 
     name: str
     version: str
@@ -127,7 +127,7 @@ class Verification(Frozen):
 
 
 class BuiltImage(PullRequestRow):
-    """The image of one task: what it was built from, what is in it, what was verified of it."""
+    """The image of one task: build spec, contents, verifications."""
 
     engine: EngineName = Field(description="docker or process")
     spec: BuildSpec = Field(description="everything it was built from")
@@ -148,7 +148,7 @@ class BuiltImage(PullRequestRow):
 
 
 class ImageNeed(Frozen):
-    """What the database says about one image of a task, and who still needs it."""
+    """An image of a task as the database knows it, and whether it is still needed."""
 
     item: str = Field(description="`owner/repo#123`, `` when the pull request is no longer part of its month")
     month: str

@@ -1,4 +1,4 @@
-"""What intake hands on, wherever it came from: repositories, windows of merged pull requests, and their cost."""
+"""Results of intake, whatever the source: repositories, windows of merged pull requests, and their cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .repository import Repository
 
 
 class ListVerdict(StrEnum):
-    """What people decided about a repository."""
+    """A person's decision about a repository."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -34,7 +34,7 @@ class ListedRepository(Frozen):
 
 
 class ApiFigures(Frozen):
-    """What was asked of one of GitHub's resources."""
+    """Requests to one of GitHub's resources."""
 
     requests: int = 0
     points: int = Field(default=0, description="of the primary limit, as GitHub counts them")
@@ -47,7 +47,7 @@ class ApiFigures(Frozen):
 
 
 class ApiUsage(ApiFigures):
-    """What one run asked of one of GitHub's resources in one stage of one month."""
+    """Requests of one run to one of GitHub's resources, in one stage of one month."""
 
     run_id: str
     stage: Stage
@@ -59,7 +59,7 @@ class ApiUsage(ApiFigures):
 class SearchGap(MonthRow):
     """A search that showed fewer files than it counted, also when asked again: GitHub's counts are approximate.
 
-    Or one over which GitHub ran out of time, also when asked again: its count is of what was searched by then.
+    Or a search over which GitHub timed out, also when repeated: its count covers only what was searched by then.
     """
 
     query: str = Field(description="the search, as it was sent")
@@ -78,13 +78,13 @@ class MergedWindow:
     pull_requests: tuple[MergedPullRequest, ...]
     count: IntakeCount
     cost: Cost = field(default=Cost(), compare=False)
-    """This window's share of what was asked for several windows at once; the shares add up to the whole."""
+    """Return this window's share of a request for several windows; the shares add up to the whole."""
 
     @classmethod
     def of(
         cls, repository: Repository, month: Month, rows: Sequence[MergedPullRequest], *, reported: int
     ) -> MergedWindow:
-        """The window of *repository* with these *rows*, of which the source says that there are *reported*."""
+        """Return the window of *repository* with these *rows*; *reported* is the source's own count."""
         count = IntakeCount(
             month=month.key,
             repository_id=repository.id,
@@ -100,19 +100,19 @@ FinishWindow = Callable[[Repository, MergedWindow | Exception], None]
 
 
 class Metered(Protocol):
-    """Something that asks GitHub while it is open, as an async context manager, and knows what it asked."""
+    """A source of data that may ask GitHub; an async context manager that counts its requests."""
 
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *_: object) -> None: ...
 
     def usage(self) -> tuple[ApiUsage, ...]:
-        """What was asked so far, a line per resource; empty for something that asks nobody."""
+        """Return the requests so far, one entry per resource; empty for a source that asks nobody."""
         ...
 
 
 class IntakeSource(Metered, Protocol):
-    """Where repositories and pull requests come from: GitHub, files, or a folder of mirrors.
+    """A source of repositories and pull requests: GitHub, files, or a folder of mirrors.
 
     Methods raise OutsideSystemError and ConfigurationError for the whole source; `discover` raises
     ItemFailure.
@@ -121,7 +121,7 @@ class IntakeSource(Metered, Protocol):
     async def discover(
         self, month: Month, wanted: tuple[str, ...] = (), on_gap: OnGap | None = None
     ) -> tuple[Repository, ...]:
-        """Every repository known to keep an asv suite, and those of *wanted* (by name) whatever they hold.
+        """Return every repository known to have an asv suite, and those of *wanted* (by name) regardless.
 
         *on_gap* hears of searches that stay short. Unfiltered: stars, language, forks and lists are judged by the rules
         of tracking, each with its reason.
@@ -129,7 +129,8 @@ class IntakeSource(Metered, Protocol):
         ...
 
     async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
-        """*finish* each of *repositories* with every pull request that it merged in *month*, never fewer; or with an
-        ItemFailure or Rejection. What concerns the whole source is raised; those not finished by then are not taken in.
+        """*finish* each of *repositories* with every pull request merged in *month*, never fewer; or with an
+        ItemFailure or Rejection. Problems of the whole source are raised; repositories not finished by then are not
+        taken in.
         """
         ...

@@ -1,4 +1,4 @@
-"""The unit of work: a repository or a pull request, its state in a stage, and what it cost."""
+"""Items, the unit of work: a repository or a pull request, its state in a stage, and its cost."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Stage(StrEnum):
 
 
 FROM_A_RELEASE = frozenset({Stage.REPLAYS, Stage.EXPORTS})
-"""What is made of a release alone, by whoever asks for it, on any machine and day."""
+"""Stages that need only a release; anyone can run them, on any machine and day."""
 MONTH_STAGES = tuple(stage for stage in Stage if stage not in FROM_A_RELEASE)
-"""What a month's run does."""
+"""Stages of a month's run."""
 
 
 class ItemKind(StrEnum):
-    """What an item of a stage is; it follows from the form of the item's name."""
+    """Kind of an item of a stage; it follows from the form of the item's name."""
 
     REPOSITORY = "repository"
     """`owner/repo`: a repository, or its window of merged pull requests."""
@@ -68,7 +68,7 @@ class ItemState(StrEnum):
 
 
 class Cost(Frozen):
-    """What an item, a stage or a month consumed. Sums with ``+``."""
+    """Resources consumed by an item, a stage or a month. Sums with ``+``."""
 
     api_points: int = 0
     api_requests: int = 0
@@ -85,7 +85,7 @@ class Cost(Frozen):
 
     @staticmethod
     def total(costs: Iterable[Cost]) -> Cost:
-        """The sum of *costs*; zero when there are none."""
+        """Return the sum of *costs*; zero if there are none."""
         result = Cost()
         for cost in costs:
             result = result + cost
@@ -93,7 +93,7 @@ class Cost(Frozen):
 
 
 class LedgerEntry(Frozen):
-    """How one item ended one stage of one month: what the funnel, `why` and resume read."""
+    """How one item ended one stage of one month; read by the funnel, `why` and resume."""
 
     stage: Stage
     month: str = Field(description="month key, YYYY-MM")
@@ -110,12 +110,12 @@ class LedgerEntry(Frozen):
 
     @property
     def kind(self) -> ItemKind:
-        """What the item is: repository, pull request, or a step of the stage."""
+        """Kind of the item: repository, pull request, or a step of the stage."""
         return ItemKind.of(self.item)
 
 
 class RunOptions(Frozen):
-    """What a person asked of a materialization.
+    """Options of a materialization.
 
     The run config of the assets and the options of `fc-data run` take defaults and descriptions from here.
     """
@@ -146,12 +146,12 @@ class RunOptions(Frozen):
 
     @property
     def is_partial(self) -> bool:
-        """Whether some of the month is left out: such a run releases nothing."""
+        """True if part of the month is left out: such a run releases nothing."""
         return bool(self.only or self.limit_per_repository)
 
 
 class Part(StrEnum):
-    """What can be shown of an item."""
+    """A section of what is known about an item, as `fc-data show` prints it."""
 
     CLASSIFICATION = "classification"
     STATEMENT = "statement"

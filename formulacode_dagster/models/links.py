@@ -1,4 +1,4 @@
-"""Issues and pull requests that stand behind a pull request, found by following references."""
+"""Issues and pull requests related to a pull request, found by following references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .pull_request import LinkedIssue
 
 
 class ThreadKind(StrEnum):
-    """What a number of a repository names."""
+    """Kind of a thread that a number of a repository names."""
 
     ISSUE = "issue"
     PULL_REQUEST = "pull_request"

@@ -1,4 +1,4 @@
-"""Samples of benchmarks, and what they say."""
+"""Samples of benchmarks, and the conclusions from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import Frozen, PullRequestRow
 
 
 class Arm(StrEnum):
-    """Which code a sample timed. The control is the base once more, rebuilt the way the oracle is."""
+    """The code that a sample timed. The control is the base again, rebuilt in the same way as the oracle."""
 
     BASE = "base"
     ORACLE = "oracle"
@@ -19,14 +19,14 @@ class Arm(StrEnum):
 
 
 class Unit(StrEnum):
-    """What chance deals out anew: a process for pure Python, a build (a layout of the binary) for compiled code."""
+    """Randomization unit: a process for pure Python, a build (a layout of the binary) for compiled code."""
 
     PROCESS = "process"
     BUILD = "build"
 
 
 class Metric(StrEnum):
-    """What a benchmark measures, in asv's words for its types. A patch may be better by any of them."""
+    """Quantity that a benchmark measures, named like asv's benchmark types. A patch may be better in any of them."""
 
     TIME = "time"
     PEAK_MEMORY = "peakmemory"
@@ -34,7 +34,7 @@ class Metric(StrEnum):
     MEMORY = "memory"
     """Size of the object that is returned."""
     TRACKED = "track"
-    """Whatever is returned."""
+    """Any returned value."""
 
 
 _RATE = re.compile(
@@ -43,19 +43,19 @@ _RATE = re.compile(
 
 
 class Quantity(Frozen):
-    """What a benchmark measures, and in what unit."""
+    """Quantity and unit of a benchmark."""
 
     metric: Metric = Metric.TIME
     unit: str = Field(default="seconds", description="asv's: `seconds`, `bytes`, of tracked values their author's")
 
     @property
     def is_rate(self) -> bool:
-        """Whether more is better: of what is tracked per time. Else less is, by asv's rule."""
+        """True if more is better: for tracked rates. Otherwise less is better, as in asv."""
         return self.metric is Metric.TRACKED and _RATE.search(self.unit.strip()) is not None
 
 
 class Verdict(StrEnum):
-    """What a measurement says of a patch; only `faster` makes a task."""
+    """Conclusion of a measurement about a patch; only `faster` makes a task."""
 
     FASTER = "faster"
     TRADE_OFF = "trade_off"
@@ -75,7 +75,7 @@ class Look(Frozen):
 
 
 class DecisionRule(Frozen):
-    """How samples are judged, fixed before they are taken; the alphas of all looks together bound false accepts."""
+    """How samples are judged, fixed in advance; the alphas of all interim analyses together bound false accepts."""
 
     version: str = Field(description="of the rule; by another one a verdict is not computed again")
     unit: Unit = Field(description="process or build")
@@ -103,7 +103,7 @@ class DecisionRule(Frozen):
 
 
 class Sample(Frozen):
-    """One benchmark in one process: the time of one call where nothing got in between, or another metric's value."""
+    """One benchmark in one process: the undisturbed time of one call, or the value of another metric."""
 
     arm: Arm
     build: int = Field(default=0, ge=0, description="number of the arm's build, from 0")
@@ -123,7 +123,7 @@ class Sample(Frozen):
 
 
 class RoundConditions(Frozen):
-    """What else the machine did while a round was taken; the worst of its processes."""
+    """Load of the machine during a round; the worst of its processes."""
 
     round: int = Field(description="number of the round")
     load: float = Field(description="load average of the last minute")
@@ -165,7 +165,7 @@ class BenchmarkFailure(Frozen):
 
 
 class Source(StrEnum):
-    """Where workloads are looked for, in this order, until enough of them execute the change."""
+    """Sources of workloads, in the order in which they are tried until enough workloads execute the change."""
 
     BASE_SUITE = "base_suite"
     PULL_REQUEST = "pull_request"
@@ -175,22 +175,22 @@ class Source(StrEnum):
     LATER_SUITE = "later_suite"
     EARLIER_SUITE = "earlier_suite"
     OTHER_REPOSITORY = "other_repository"
-    """A suite in a repository of its own, whose configuration names the one that is measured."""
+    """A suite in a separate repository, whose configuration names the measured one."""
     PYTEST_BENCHMARK = "pytest_benchmark"
     SCRIPTS = "scripts"
     """Scripts and functions in files that are named for benchmarks, which neither asv nor pytest-benchmark knows."""
     OWN_TESTS = "own_tests"
     """The repository's own tests, called as benchmarks."""
     SCALED_TESTS = "scaled_tests"
-    """Those of them that are short, with larger inputs."""
+    """Short ones of them, with larger inputs."""
     SNIPPETS = "snippets"
     """Code that the pull request's text shows, or that of an issue which it closes, or the documents at the base."""
     MODEL = "model"
-    """A benchmark that a model wrote, where one is set."""
+    """A benchmark written by a model, if one is configured."""
 
 
 class Provenance(Frozen):
-    """Where a set of workloads comes from."""
+    """Origin of a set of workloads."""
 
     source: Source = Source.BASE_SUITE
     repository: str = Field(default="", description="where its files were read; `` for the pull request's own")
@@ -202,14 +202,14 @@ class Provenance(Frozen):
 
 
 class Returned(StrEnum):
-    """What a benchmark returns with the patch, beside what it returns without."""
+    """Comparison of a benchmark's return values with and without the patch."""
 
     SAME = "same"
     DIFFERENT = "different"
     UNSTABLE = "unstable"
     """Two calls of one side differ: no evidence of either."""
     NOT_COMPARABLE = "not_comparable"
-    """Nothing is returned, or what has no plain form, or it did not run once more."""
+    """Nothing is returned, or a value without a plain form, or the second call failed."""
 
 
 class HotFunction(Frozen):
@@ -223,7 +223,7 @@ class HotFunction(Frozen):
 
 
 class BaseProfile(Frozen):
-    """Where the time of the timed workloads goes at the base, by cProfile, outside of all samples."""
+    """Where the timed workloads spend their time on the base, by cProfile, outside all samples."""
 
     functions: dict[str, tuple[HotFunction, ...]] = Field(
         description="of each workload the functions with the largest share of their own, those of the suite left out"
@@ -242,14 +242,14 @@ class Frame(Frozen):
 
 
 class StackTime(Frozen):
-    """A stack, and what was spent in it."""
+    """A stack, and the time spent in it."""
 
     frames: tuple[int, ...] = Field(description="numbers of its frames, from the benchmark inwards")
     seconds: float = Field(description="own time while the last of them ran")
 
 
 class Stacks(Frozen):
-    """In which stacks the time of a workload is spent on one arm; each frame is named once."""
+    """Stacks in which a workload spends its time on one arm; each frame is named once."""
 
     frames: tuple[Frame, ...] = Field(description="functions that were seen on a stack")
     stacks: tuple[StackTime, ...] = Field(description="what was spent in which of them")
@@ -258,12 +258,12 @@ class Stacks(Frozen):
 
     @property
     def seconds_per_call(self) -> float:
-        """Own time of one call; 0 where none was made."""
+        """Own time of one call; 0 without calls."""
         return self.seconds / self.calls if self.calls else 0.0
 
 
 class TaskProfile(PullRequestRow):
-    """In which stacks base and oracle of a task spend their time, workload by workload; outside of all samples."""
+    """Stacks in which base and oracle of a task spend their time, by workload; outside all samples."""
 
     image_digest: str = Field(description="the image they ran in")
     stacks: dict[str, dict[Arm, Stacks]] = Field(description="by benchmark, `base` and `oracle`")
@@ -274,7 +274,7 @@ class Occasion(StrEnum):
 
     FIRST = "first"
     CHANGED = "changed"
-    """What the measurement before depended on is no longer the same, or it had failed."""
+    """An input of the previous measurement changed, or that measurement had failed."""
     FORCED = "forced"
 
 
@@ -348,10 +348,10 @@ class Measurement(PullRequestRow):
 
     @property
     def speedup_text(self) -> str:
-        """`1.34×`, and of what where it is no time: `1.34× of peakmemory`."""
+        """Return `1.34×`, with the metric if it is not time: `1.34× of peakmemory`."""
         return f"{self.speedup:.2f}×" + ("" if self.metric is Metric.TIME else f" of {self.metric}")
 
     @property
     def is_faster(self) -> bool:
-        """Whether it is a task."""
+        """True if it is a task."""
         return self.verdict is Verdict.FASTER

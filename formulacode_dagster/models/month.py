@@ -34,7 +34,7 @@ class Month(Frozen):
 
     @classmethod
     def of(cls, moment: datetime) -> Month:
-        """The month whose window holds *moment* (an aware datetime)."""
+        """Return the month whose window contains *moment* (an aware datetime)."""
         utc = moment.astimezone(UTC)
         return cls(year=utc.year, month=utc.month)
 
@@ -62,11 +62,11 @@ class Month(Frozen):
         return Month(year=self.year - (self.month == 1), month=(self.month - 2) % 12 + 1)
 
     def holds(self, moment: datetime) -> bool:
-        """Whether *moment* lies in the window."""
+        """Return True if *moment* is in the window."""
         return self.start <= moment < self.end
 
     def settled(self, moment: datetime) -> bool:
-        """Whether at *moment* the window was over, and for long enough that GitHub's search had caught up with it."""
+        """Return True if the window was over at *moment*, for long enough that GitHub's search had caught up."""
         return moment >= self.end + SETTLES_AFTER
 
     @property

@@ -1,4 +1,4 @@
-"""What a path of a repository holds, judged by its name alone."""
+"""Roles of files in a repository, judged by their paths."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DOCUMENTATION_FILE = re.compile(
 
 
 def kind_of(path: str) -> PathKind:
-    """What the file at *path* is for. A source file is `core` unless its folder or its name says otherwise."""
+    """Return the role of the file at *path*. A source file is `core` unless its folder or name says otherwise."""
     *folders, name = path.lower().split("/")
     for folder in folders:
         if folder in _FOLDERS:

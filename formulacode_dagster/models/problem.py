@@ -11,31 +11,31 @@ from .links import LinkWalk
 
 
 class LeakKind(StrEnum):
-    """What of a solution stands in a text."""
+    """Kind of a leak of the solution into a text."""
 
     LINE = "line"
     """A line that the patch adds."""
     RENAMED_LINE = "renamed_line"
     """Such a line with other names for its variables."""
     CODE = "code"
-    """A run of eight tokens of what the patch adds."""
+    """Eight consecutive tokens that the patch adds."""
     IDENTIFIER = "identifier"
     """A name that the patch brings in, and the base does not know."""
     TITLE = "title"
     """The pull request's own title."""
     PROSE = "prose"
-    """A run of eight words of the pull request's body or commits, which nobody wrote before."""
+    """Eight consecutive words of the pull request's body or commits that no earlier text has."""
     LATER_COMMENT = "later_comment"
     """Such a run of a comment that was written after the pull request was opened."""
     HASH = "hash"
     LINK = "link"
-    """To a commit, comparison, pull request, fork, gist, or file on a host of code."""
+    """A link to a commit, comparison, pull request, fork, gist, or file on a code host."""
     ENCODED = "encoded"
     """Text within the text: base64, escapes, invisible characters, read backwards."""
     PERSON = "person"
     """A login, name, address or page of somebody known."""
     MECHANISM = "mechanism"
-    """How it is done, in whatever words: only a judge sees that."""
+    """The mechanism of the solution, in any wording: only a judge detects it."""
     INSTRUCTION = "instruction"
     """Words to whoever judges the text, or tags that end the part a judge is shown."""
 
@@ -49,13 +49,13 @@ class Leak(Frozen):
 
 
 class Variant(StrEnum):
-    """Which text of a statement: the name of its column."""
+    """Variant of a statement: the name of its column."""
 
     FINAL = "final_md"
     MINIMAL = "statement_minimal"
     ISSUE = "statement_issue"
     HINTED = "statement_hinted"
-    """Composed of what was measured at the base, so that no row has it before there is a measurement."""
+    """Composed from measurements of the base, so a row has it only after the measurement."""
 
 
 class BranchCommit(Frozen):
@@ -67,7 +67,7 @@ class BranchCommit(Frozen):
 
 
 class ProblemStatement(PullRequestRow):
-    """What a solver is given to read, and where it comes from."""
+    """The text a solver receives, and its origin."""
 
     statement_minimal: str = Field(description="markdown: which repository, and that it is to run faster")
     statement_issue: str | None = Field(

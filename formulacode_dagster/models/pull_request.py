@@ -12,16 +12,16 @@ from .identity import item_key, task_id
 
 
 class CandidateSource(StrEnum):
-    """Through what a change came into a month."""
+    """How a change became a candidate of a month."""
 
     PULL_REQUEST = "pull_request"
-    """It was merged in the month, and intake was told so."""
+    """It was merged in the month, and intake found it."""
     DASHBOARD = "dashboard"
     """Benchmarks of a dashboard got faster at it."""
 
 
 class MergeKind(StrEnum):
-    """How the pull request landed, read from the commits, never from the title."""
+    """How the pull request was merged, read from the commits, never from the title."""
 
     MERGE = "merge"
     SQUASH = "squash"
@@ -51,7 +51,7 @@ class ChangedFile(Frozen):
 
 
 class MergedPullRequest(PullRequestRow):
-    """What GitHub tells about a pull request with `merged_at` in the window."""
+    """GitHub's data about a pull request with `merged_at` in the window."""
 
     repository: str = Field(description="`owner/repo` as of intake")
     title: str = Field(description="as of intake")
@@ -84,7 +84,7 @@ class MergedPullRequest(PullRequestRow):
 
 
 class Change(PullRequestRow):
-    """What the pull request did to the code, read from the mirror: *base + patch = the tree after the merge*."""
+    """The pull request's change of the code, read from the mirror: *base + patch = the tree after the merge*."""
 
     merge_kind: MergeKind = Field(description="merge, squash or rebase, read from the commits")
     base_sha: str = Field(description="commit the patch applies to, verified")
@@ -135,7 +135,7 @@ class DashboardCandidate(PullRequestRow):
 
     @property
     def facts(self) -> MergedPullRequest:
-        """What the stages know of it; GitHub was not asked."""
+        """A pull request as the stages know it, without asking GitHub."""
         return MergedPullRequest(
             month=self.month,
             repository_id=self.repository_id,
@@ -153,7 +153,7 @@ class DashboardCandidate(PullRequestRow):
 
 
 class IntakeCount(MonthRow):
-    """How many merged pull requests GitHub reports for a repository's window, and how many were taken in."""
+    """Number of merged pull requests that GitHub reports for a repository's window, and number taken in."""
 
     repository_id: int = Field(description="GitHub's id of the repository; negative: nobody knows it")
     repository: str = Field(description="`owner/repo` as of intake")

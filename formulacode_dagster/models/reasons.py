@@ -29,17 +29,17 @@ class RejectionReason(StrEnum):
     TRADE_OFF = "trade_off"
     """Faster in some relevant workloads, and slower in others."""
     INCONCLUSIVE = "inconclusive"
-    """The samples do not decide; the detail tells what it would take."""
+    """The samples do not decide; the detail says what would be needed."""
     NOT_CONFIRMED = "not_confirmed"
     """Measured again, it is not faster by its row's own rule."""
     ORACLE_BREAKS_TESTS = "oracle_breaks_tests"
-    """Faster, and wrong: a test that passes in every run of the base passes in none of the author's patch."""
+    """Faster but wrong: a test that passes in every run of the base passes in none of the author's patch."""
 
     ORACLE_CHANGES_RESULTS = "oracle_changes_results"
     """Faster, and wrong: a timed benchmark returns something else with the author's patch."""
 
     WITHDRAWN = "withdrawn"
-    """A person took the task out of the dataset; the detail tells who and why."""
+    """A person removed the task from the dataset; the detail says who and why."""
 
 
 SCREENED_OUT = frozenset(
@@ -61,7 +61,7 @@ NOT_FASTER = frozenset(
 )
 """Reasons a measurement gives: it was measured, and is no task."""
 WRONG = frozenset({RejectionReason.ORACLE_BREAKS_TESTS, RejectionReason.ORACLE_CHANGES_RESULTS})
-"""Reasons for which what is faster is no task."""
+"""Reasons why a faster patch is not a task."""
 
 
 class SkipReason(StrEnum):
@@ -71,14 +71,14 @@ class SkipReason(StrEnum):
     PARTIAL_RUN = "partial_run"
     """Only whole months are released."""
     PROCESS_ENGINE = "process_engine"
-    """Built in a folder: there is no image to publish."""
+    """Built in a folder, so there is no image to publish."""
     NO_REGISTRY = "no_registry"
     NOT_PUBLISHED = "not_published"
-    """Its image is in no registry, so nobody else could run it."""
+    """Its image is in no registry, so no one else could run it."""
 
 
 class FailureKind(StrEnum):
-    """What kind of error an item failed with. Those of a built image are named like the verification that failed."""
+    """Kind of error with which an item failed. Errors of a built image are named like the failed verification."""
 
     UNEXPECTED = "unexpected"
     """An error of ours: the log's tail has the traceback."""
@@ -88,7 +88,7 @@ class FailureKind(StrEnum):
     BUSY = "busy"
     DISK = "disk"
 
-    # GitHub, and what stands in for it offline
+    # GitHub and its offline substitutes
     VANISHED = "vanished"
     INCOMPLETE = "incomplete"
     OVERLOADED = "overloaded"
@@ -118,10 +118,10 @@ class FailureKind(StrEnum):
     MODERATED = "moderated"
     """The endpoint's owner does not let the model see this text."""
     EVIDENCE = "evidence"
-    """A judge twice quoted what is not in the diff."""
+    """A judge twice quoted text that is not in the diff."""
     LEAK = "leak"
 
-    # what a repository declares, and the lock
+    # the repository's declarations and the lock
     ASV_CONFIG = "asv_config"
     PACKAGE_ROOT = "package_root"
     INTERPRETER = "interpreter"
@@ -166,9 +166,9 @@ class FailureKind(StrEnum):
     # measuring
     BENCHMARKS_FAIL = "benchmarks_fail"
     RELEVANCE_UNKNOWN = "relevance_unknown"
-    """No workload is known to execute the change, and of some nobody can tell: none of them is timed."""
+    """No workload is known to execute the change, and some could not be checked: none of them is timed."""
     SURVEY_UNFINISHED = "survey_unfinished"
-    """The time was used up before a workload executed the change: another attempt goes on where this one stopped."""
+    """Time ran out before a workload executed the change; the next attempt continues."""
     BASE_DOES_NOT_BUILD = "base_does_not_build"
     ORACLE_DOES_NOT_BUILD = "oracle_does_not_build"
     ORACLE_DOES_NOT_APPLY = "oracle_does_not_apply"
@@ -189,11 +189,11 @@ class FailureKind(StrEnum):
 
     # replaying
     NO_PROCEDURE = "no_procedure"
-    """Released before rows told how they were measured."""
+    """Released before rows contained the procedure of their measurement."""
     RULE_UNKNOWN = "rule_unknown"
     """Judged by a rule that this version of the platform does not have."""
     WORKLOAD_DIFFERS = "workload_differs"
-    """Not each benchmark of the row can be timed here."""
+    """Some benchmark of the row cannot be timed here."""
     DISTURBED = "disturbed"
     """Base and control differ as much as a task would: the samples are worth nothing."""
 
@@ -212,4 +212,4 @@ TRANSIENT_KINDS = frozenset(
         FailureKind.AGENT_OVERLOADED,
     }
 )
-"""What another attempt may cure; the others wait for `force`, new inputs or new code."""
+"""Failures that another attempt may fix; the others wait for `force`, new inputs or new code."""

@@ -1,4 +1,4 @@
-"""The parts a build is made of beside its lock, what a repair rule changes about it, and recipes that are kept."""
+"""Parts of a build besides its lock, changes that repair rules make to them, and stored recipes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SHELLS = frozenset({"bash", "dash", "sh", "zsh"})
 
 
 class OnFailure(StrEnum):
-    """What a command's failure means. There is no third way: nothing is swallowed."""
+    """Consequence of a command's failure. There is no third way: no failure is ignored."""
 
     STOP = "stop"
     """The build fails."""
     RECORD = "record"
-    """The build goes on; command and exit code are in the build's log and in the attempt."""
+    """The build continues; command and exit code are in the build's log and in the attempt."""
 
 
 class Command(Frozen):
@@ -49,7 +49,7 @@ class FilePatch(Frozen):
 
 
 class ExtraFile(Frozen):
-    """A text file laid into the copy that is built."""
+    """A text file added to the copy that is built."""
 
     path: str = Field(description="below the repository")
     content: str
@@ -57,7 +57,7 @@ class ExtraFile(Frozen):
 
 
 class Submodule(Frozen):
-    """A submodule of the base commit, laid into the copy that is built."""
+    """A submodule of the base commit, added to the copy that is built."""
 
     path: str
     repository: str = Field(description="`owner/name` on the same GitHub")
@@ -68,9 +68,9 @@ class Isolation(StrEnum):
     """Where the build requirements are installed."""
 
     SHARED = "shared"
-    """In the environment the package then runs in, as asv does."""
+    """In the environment in which the package runs, as asv does."""
     APART = "apart"
-    """In an environment of their own (PEP 517's isolation, but locked), where they contradict what runs."""
+    """In a separate environment (PEP 517's isolation, but locked), if they conflict with the runtime requirements."""
 
 
 class InstallMode(StrEnum):
@@ -79,11 +79,11 @@ class InstallMode(StrEnum):
     WHEEL = "wheel"
     """PEP 517: build a wheel, install it."""
     SETUP_PY = "setup_py"
-    """`setup.py install`, for what predates wheels."""
+    """`setup.py install`, for packages older than wheels."""
 
 
 class Fix(Frozen):
-    """What one repair rule asks for, on the evidence of one log. All of it is kept with the build."""
+    """Changes requested by one repair rule, with the log line as evidence. They are stored with the build."""
 
     rule: str = Field(description="name of the rule in the table")
     evidence: str = Field(description="line of the log that made the rule fire")
@@ -106,27 +106,27 @@ class Fix(Frozen):
 
     @property
     def bears_on_lock(self) -> bool:
-        """Whether another lock, or none, may be found with it."""
+        """True if a different lock, or none, may result from it."""
         return bool(self.requirements or self.constraints or self.python or self.step_down)
 
     def asks_the_same(self, other: Fix) -> bool:
-        """Whether *other* is of the same rule and asks for the same, on whatever evidence."""
+        """Return True if *other* comes from the same rule and requests the same changes, on any evidence."""
         return self.model_copy(update={"evidence": ""}) == other.model_copy(update={"evidence": ""})
 
 
 class Provenance(StrEnum):
-    """Where a context came from."""
+    """Origin of a context."""
 
     DECLARED = "declared"
     """The declarations were enough."""
     RULES = "rules"
     AGENT = "agent"
     IMPORTED = "imported"
-    """A person's folder, taken in as a recipe."""
+    """A person's folder, imported as a recipe."""
 
 
 class StoredContext(Frozen):
-    """The recipe of one commit: kept when an image made by it holds, or when a person imports one."""
+    """The recipe of one commit: stored when an image made by it passes, or when a person imports one."""
 
     context_id: str = Field(description="16 hexadecimal digits over commit, recipe and files")
     repository_id: int
@@ -146,7 +146,7 @@ class StoredContext(Frozen):
 
     @classmethod
     def of(cls, *, repository_id: int, base_sha: str, fixes: tuple[Fix, ...], **more: object) -> Self:
-        """A context with the id that follows from its content; what rules saw in a log is no part of that."""
+        """Return a context whose id follows from its content; the log lines that rules matched are not part of it."""
         recipe = [fix.model_dump(mode="json", exclude={"evidence"}) for fix in fixes]
         content = json.dumps([repository_id, base_sha, recipe, more.get("files", {})], sort_keys=True)
         context_id = hashlib.sha256(content.encode()).hexdigest()[:16]

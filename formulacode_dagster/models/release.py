@@ -1,4 +1,4 @@
-"""What leaves the house: pushed images and the dataset; and what measuring its tasks again has shown."""
+"""Releases: pushed images, the dataset, and replays of its tasks."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TaskRecord(Frozen):
 
 
 class Correction(Frozen):
-    """What a revision changed, and why."""
+    """The difference of a revision to the release before, and its reason."""
 
     tag: str = Field(description="`formulacode@2026-03.1`")
     difference: str = Field(description="to the release before, in one sentence")
@@ -153,7 +153,7 @@ class Correction(Frozen):
 
 
 class Withdrawal(Frozen):
-    """A task that later revisions of its month lack; older tags go on holding it."""
+    """A task left out of later revisions of its month; older tags still contain it."""
 
     month: str
     task_id: str = Field(min_length=1)
@@ -168,7 +168,7 @@ class Withdrawal(Frozen):
 
 
 class Release(MonthRow):
-    """A month of the dataset: written, tagged, read back. A correction of it is a row of its own."""
+    """A month of the dataset: written, tagged, read back. A correction is a separate row."""
 
     tag: str = Field(description="`formulacode@2026-03`: the month in which the window ends; `….1` its first revision")
     number: int = Field(default=0, description="0 for the first release of the month, else that of the revision")
@@ -186,18 +186,18 @@ class Release(MonthRow):
 
 
 class ReplayVerdict(StrEnum):
-    """What measuring a task again says of it."""
+    """Conclusion of a replay about a task."""
 
     CONFIRMED = "confirmed"
     """By the row's own rule it is `faster` again."""
     NOT_CONFIRMED = "not_confirmed"
-    """By that rule it is anything else, and the samples are worth something."""
+    """By that rule it is anything else, and the samples are valid."""
     COULD_NOT_RUN = "could_not_run"
-    """Nothing is said: an image, a benchmark or a quiet machine was missing."""
+    """No conclusion: an image, a benchmark or a quiet machine was missing."""
 
 
 class ReplayNote(Frozen):
-    """What a row of the dataset tells of one replay."""
+    """Summary of a replay in a row of the dataset."""
 
     release: str = Field(description="tag of the release whose row was replayed")
     replayed_at: datetime = Field(description="when it ended, UTC")
@@ -212,7 +212,7 @@ class ReplayNote(Frozen):
 
 
 class Replay(MonthRow):
-    """A released task measured again from its row and its image alone; each replay is a row of its own."""
+    """A released task measured again from its row and image; each replay is a separate row."""
 
     task_id: str = Field(description="the task")
     attempt: int = Field(ge=1, description="how many times it was replayed by then; none is ever replaced")
@@ -230,7 +230,7 @@ class Replay(MonthRow):
 
     @property
     def note(self) -> ReplayNote:
-        """What the task's row tells of it."""
+        """Return the summary for the task's row."""
         taken = self.measurement
         return ReplayNote(
             release=self.release,
@@ -247,7 +247,7 @@ class Replay(MonthRow):
 
 
 def standing(verdicts: Iterable[ReplayVerdict]) -> ReplayVerdict | None:
-    """What the replays of one task say together; None without any.
+    """Return the combined verdict of the replays of one task; None without any.
 
     It is confirmed when each that could be run confirms it: one that does not makes it depend on the machine.
     """

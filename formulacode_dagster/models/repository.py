@@ -11,11 +11,11 @@ from .base import MonthRow
 
 UNKNOWN_STARS = -1
 UNKNOWN_LANGUAGE = "unknown"
-"""What a source without an API writes; a repository is never judged by what nobody knows."""
+"""Value for sources without an API; a repository is never judged by an unknown value."""
 
 
 class RepositoryState(StrEnum):
-    """What GitHub says the repository is."""
+    """State of the repository on GitHub."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"

@@ -1,4 +1,4 @@
-"""Whether an image comes out the same when it is built again."""
+"""Result of building an image again."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .base import Frozen, PullRequestRow
 
 
 class DifferenceKind(StrEnum):
-    """In what a second build differs from the first."""
+    """A difference between a second build and the first."""
 
     ADDED = "added"
     REMOVED = "removed"
     VERSION = "version"
     FILES = "files"
     TOOLCHAIN = "toolchain"
-    """What it was built with: OS image, Debian packages, compiler. It may explain a difference, and is none itself."""
+    """Build environment: OS image, Debian packages, compiler. It may explain a difference, and is none itself."""
 
 
 class Difference(Frozen):
@@ -29,7 +29,7 @@ class Difference(Frozen):
 
 
 class Reproduction(PullRequestRow):
-    """What building one image again has shown."""
+    """Result of building one image again."""
 
     item: str = Field(description="`owner/repo#number`")
     tag: str = Field(description="of the first image")
@@ -42,5 +42,5 @@ class Reproduction(PullRequestRow):
 
     @property
     def is_equal(self) -> bool:
-        """Whether every distribution has the same version, and every installed file the same content."""
+        """True if every distribution has the same version, and every installed file the same content."""
         return all(difference.kind is DifferenceKind.TOOLCHAIN for difference in self.differences)

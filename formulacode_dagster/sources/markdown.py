@@ -1,4 +1,4 @@
-"""Telling prose from code in GitHub's markdown, so that each is treated as what it is."""
+"""Prose and code in GitHub's Markdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEADING = re.compile(r"^(#{1,6})[ \t]")
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of text: a fenced code block with its fences, or what lies between two."""
+    """A segment of text: a fenced code block with its fences, or the text between two."""
 
     text: str
     fenced: bool
@@ -60,12 +60,12 @@ def map_prose(text: str, change: Callable[[str], str]) -> str:
 
 
 def inline_code(text: str) -> list[str]:
-    """What stands between backticks in *text*, which has no fences."""
+    """Return the texts between backticks in *text*, which has no fences."""
     return [match[0].strip("`") for match in re.finditer(_INLINE, text)]
 
 
 def prose(text: str) -> str:
-    """What is left of *text* without code, fenced or inline, and without HTML comments: a blank stands for each."""
+    """Return *text* with each fenced block, code span and HTML comment replaced by a blank."""
     return _CODE_OR_COMMENT.sub(" ", text.replace("\r\n", "\n"))
 
 
@@ -97,7 +97,7 @@ def tidy(text: str) -> str:
 
 
 def _tidy(part: str) -> str:
-    # the last line may go on with a fence
+    # the last line may continue with a fence
     *lines, last = part.split("\n")
     return re.sub(r"\n{3,}", "\n\n", "\n".join([*(line.rstrip(" \t") for line in lines), last]))
 
@@ -109,7 +109,7 @@ def _without_empty_headings(text: str) -> str:
         for line in ([block.text] if block.fenced else block.text.splitlines(keepends=True))
     ]
     kept: list[str] = []
-    # from the end: a heading is empty when what follows it is nothing, or a heading of its own level or above
+    # from the end: a heading is empty if nothing follows it, or a heading of its own level or above
     below = 0
     for line in reversed(lines):
         match = _HEADING.match(line)

@@ -1,1 +1,1 @@
-"""Backups of what a machine cannot take in again: the platform's database, and what Dagster remembers of its runs."""
+"""Backups of what cannot be recreated: the platform's database, and Dagster's storage."""

@@ -47,8 +47,8 @@ def back_up(
 ) -> tuple[Path, Manifest]:
     """Write a backup as a new folder below *into*, and return it.
 
-    *dagster* is the Postgres of Dagster's storage, or the folder of its files. Where *recipient*, a public key of age,
-    is not empty, only who has its private key can read the rows. The folder is there with all it holds, or not at all.
+    *dagster* is the Postgres of Dagster's storage, or the folder of its files. If *recipient*, an age public key, is
+    not empty, only the holder of the private key can read the rows. The folder appears complete or not at all.
 
     Raises OutsideSystemError when a database or the disk is gone, ConfigurationError when the recipient is none.
     """
@@ -85,10 +85,10 @@ def back_up(
 def restore(
     folder: Path, database: Database, dagster: Engine | Path, *, identity: str = "", progress: Progress = lambda _: None
 ) -> Manifest:
-    """Put what is in the backup *folder* into an empty *database*, migrated or not, and an empty storage of Dagster.
+    """Restore the backup in *folder* into an empty *database*, migrated or not, and an empty storage of Dagster.
 
-    *dagster* is of the same kind as the backup's. *identity* is the private key where the backup is encrypted. Every
-    file is looked at before anything is written, and a database has all of its rows or none.
+    *dagster* is of the same kind as in the backup. *identity* is the private key of an encrypted backup. Every file is
+    verified before anything is written; a database gets all of its rows or none.
 
     Raises ConfigurationError when the folder is no whole backup, the key is not its own, something is there already, or
     the backup was made by a later platform.
@@ -117,7 +117,7 @@ def restore(
     migrate(database.engine, then)
     platform = [table for table in manifest.tables if table.origin is Origin.PLATFORM]
     load_tables(database.engine, platform, folder, identity, progress)
-    # what this version of the platform adds to that of the backup
+    # additions of this platform version to that of the backup
     database.migrate()
     if isinstance(dagster, Path):
         for file in manifest.files:
@@ -129,20 +129,20 @@ def restore(
 
 
 def newest_backup(into: Path) -> datetime | None:
-    """When the newest backup below *into* was made; None where there is none."""
+    """Return when the newest backup below *into* was made; None if there is none."""
     written = [path.stat().st_mtime for path in _manifests(into)]
     return datetime.fromtimestamp(max(written), UTC) if written else None
 
 
 def _manifests(into: Path) -> list[Path]:
-    """Of every whole backup below *into*, the oldest first."""
+    """Return the creation times of all complete backups below *into*, oldest first."""
     return sorted(path for path in into.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(PARTIAL))
 
 
 def prune(into: Path, keep: int) -> tuple[Path, ...]:
-    """Remove all but the newest *keep* backups below *into*, and what was cut short; returns what went.
+    """Remove all but the newest *keep* backups below *into*, and incomplete ones; returns what was removed.
 
-    What nobody has written to for a day was cut: a younger one may be another's, in the making.
+    A backup is incomplete if it has no manifest and nothing was written for a day: a younger one may be in progress.
     """
     folders = [path.parent for path in _manifests(into)]
     cut = (path for path in into.glob(f"{PARTIAL}*") if time.time() - path.stat().st_mtime > CUT_AFTER_SECONDS)

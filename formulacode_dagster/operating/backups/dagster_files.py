@@ -1,4 +1,4 @@
-"""Dagster's storage where it is SQLite: files below its folder, each copied as of one moment."""
+"""Dagster's storage if it is SQLite: files below its folder, each copied as of one moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = "dagster-files"
 
 
 def save_files(dagster_home: Path, folder: Path, recipient: str) -> list[BackupFile]:
-    """Write the databases below *dagster_home* below *folder*; for *recipient* alone, unless that is empty."""
+    """Write the databases in *dagster_home* to *folder*, encrypted for *recipient* unless that is empty."""
     saved: list[BackupFile] = []
     for source in sorted(dagster_home.rglob("*.db")):
         path = folder / FOLDER / source.relative_to(dagster_home)
@@ -27,7 +27,7 @@ def save_files(dagster_home: Path, folder: Path, recipient: str) -> list[BackupF
 
 
 def load_file(backup: BackupFile, folder: Path, dagster_home: Path, identity: str) -> None:
-    """Put a file that `save_files` wrote where it was."""
+    """Restore a file that `save_files` wrote."""
     name = backup.path.removesuffix(ENCRYPTED).removesuffix(".zst")
     target = dagster_home / Path(name).relative_to(FOLDER)
     target.parent.mkdir(parents=True, exist_ok=True)

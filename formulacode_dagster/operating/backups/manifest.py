@@ -1,4 +1,4 @@
-"""What a backup holds. The manifest is written last: a folder without one is no backup."""
+"""The manifest of a backup. It is written last: a folder without one is not a backup."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TableBackup(BackupFile):
 
 
 class Manifest(Frozen):
-    """What a backup holds, from when, made by what."""
+    """Contents of a backup, its time, and the platform that made it."""
 
     made_at: datetime
     version: str = Field(description="of the platform")
@@ -51,19 +51,19 @@ class Manifest(Frozen):
 
     @property
     def rows(self) -> int:
-        """Of all tables."""
+        """Rows of all tables."""
         return sum(table.rows for table in self.tables)
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """Bytes of all files."""
         return sum(file.bytes for file in (*self.tables, *self.files))
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of the backup in *folder*, every file of which is there as it was written.
 
-    Raises ConfigurationError where there is none, and where a file is missing or another.
+    Raises ConfigurationError if there is none, or a file is missing or differs.
     """
     path = folder / MANIFEST
     try:

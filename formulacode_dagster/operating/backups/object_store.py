@@ -1,6 +1,6 @@
 """Backups in a store that speaks S3, by the extra `s3`: `s3://bucket/prefix`, a key for each file of each backup.
 
-The manifest is uploaded last and removed first: what was cut, either way, has none and is no backup. Credentials are
+The manifest is uploaded last and removed first, so an incomplete upload or removal leaves no backup. Credentials are
 those that AWS's SDK finds: variables, profile, or the role of the machine.
 """
 
@@ -36,7 +36,7 @@ class ObjectStore:
 
     @classmethod
     def of(cls, url: str, endpoint: str = "") -> ObjectStore:
-        """The store at *url*; raises ConfigurationError where it is none."""
+        """Return the store at *url*; raises ConfigurationError if the URL is invalid."""
         parts = urlsplit(url)
         if parts.scheme != SCHEME or not parts.netloc:
             raise ConfigurationError(f"{url} is no store for backups", remedy="Write s3://bucket/prefix")
@@ -52,9 +52,9 @@ class ObjectStore:
         return f"{SCHEME}://{self.bucket}/{self.prefix}{folder.name}"
 
     def download(self, name: str, into: Path) -> Path:
-        """Copy the backup called *name* below *into*, and return its folder; what it holds is not looked at.
+        """Copy the backup *name* to a folder below *into* and return it; its contents are not verified.
 
-        Raises ConfigurationError where there is none, OutsideSystemError.
+        Raises ConfigurationError if there is no such backup, and OutsideSystemError.
         """
         keys = self._backups().get(name, {})
         if MANIFEST not in keys:
@@ -74,7 +74,7 @@ class ObjectStore:
         return folder
 
     def prune(self, keep: int) -> tuple[str, ...]:
-        """Remove all but the newest *keep* backups, and what was cut more than a day ago; returns what went."""
+        """Remove all but the newest *keep* backups, and incomplete ones older than a day; returns what was removed."""
         before = datetime.now(tz=UTC) - timedelta(seconds=CUT_AFTER_SECONDS)
         backups = self._backups()
         whole = sorted(name for name, files in backups.items() if MANIFEST in files)
@@ -88,7 +88,7 @@ class ObjectStore:
         return tuple(gone)
 
     def newest(self) -> datetime | None:
-        """When the newest whole backup was uploaded; None where there is none."""
+        """Return when the newest complete backup was uploaded; None if there is none."""
         return max((files[MANIFEST] for files in self._backups().values() if MANIFEST in files), default=None)
 
     def _backups(self) -> dict[str, dict[str, datetime]]:

@@ -1,6 +1,6 @@
-"""Compressed files, and encrypted ones where a recipient is named: in age's format (age-encryption.org/v1).
+"""Compressed files, encrypted in age's format (age-encryption.org/v1) if a recipient is given.
 
-Whoever makes backups needs the public key alone; the `age` tool reads them too.
+Making backups requires only the public key; the `age` tool can read them too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Chunks(io.RawIOBase):
 
 
 def write_compressed(path: Path, chunks: Iterable[bytes], recipient: str) -> None:
-    """Write *chunks* to *path*, for *recipient* alone unless that is empty.
+    """Write *chunks* to *path*, encrypted for *recipient* unless that is empty.
 
     Raises OutsideSystemError when the disk is full, ConfigurationError when the recipient is none.
     """
@@ -64,16 +64,16 @@ def write_compressed(path: Path, chunks: Iterable[bytes], recipient: str) -> Non
 
 @contextmanager
 def open_compressed(path: Path, identity: str) -> Iterator[io.BufferedReader]:
-    """What `write_compressed` was given, as a file; *identity* is the private key where it is encrypted.
+    """Open a file that `write_compressed` wrote; *identity* is the private key of an encrypted one.
 
-    Raises ConfigurationError where the key is missing, or not the one it was encrypted for.
+    Raises ConfigurationError if the key is missing, or does not match the recipient.
     """
     import zstandard
 
     with ExitStack() as stack:
         file: IO[bytes] = stack.enter_context(path.open("rb"))
         if path.suffix == ENCRYPTED:
-            # age's library writes what it decrypts, and gives none to read
+            # age's library decrypts to a writer and offers no reader
             file = _decrypted(file, path, identity, stack.enter_context(tempfile.TemporaryFile()))
         yield io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(file), CHUNK)
 

@@ -19,25 +19,25 @@ from .streams import CHUNK, ENCRYPTED, open_compressed, write_compressed
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
-    """A connection that sees every table as of one moment, whatever is written meanwhile."""
+    """Open a connection with one consistent snapshot of all tables."""
     with engine.connect() as connection:
         connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         with connection.begin():
-            # a table takes as long as it takes, and so does what lies between two
+            # tables may take any time, and so may the work between two of them
             for timeout in ("statement_timeout", "idle_in_transaction_session_timeout"):
                 connection.exec_driver_sql(f"SET LOCAL {timeout} = 0")
             yield connection
 
 
 def tables_of(connection: Connection) -> list[Table]:
-    """The tables of the database, what others refer to first."""
+    """Return the tables of the database, referenced tables first."""
     found = MetaData()
     found.reflect(connection)
     return list(found.sorted_tables)
 
 
 def save_table(connection: Connection, table: Table, folder: Path, origin: Origin, recipient: str) -> TableBackup:
-    """Write the rows of *table* below *folder*; for *recipient* alone, unless that is empty."""
+    """Write the rows of *table* to a file below *folder*, encrypted for *recipient* unless that is empty."""
     path = folder / origin / f"{table.name}.copy.zst{ENCRYPTED if recipient else ''}"
     columns = tuple(column.name for column in table.columns if column.computed is None)
     rows = int(connection.execute(select(func.count()).select_from(table)).scalar_one())
@@ -65,7 +65,7 @@ def load_tables(
 ) -> None:
     """Put the rows of *backups* into their tables, which are emptied first; all of them, or none.
 
-    Raises ConfigurationError where fewer or more rows come in than were saved.
+    Raises ConfigurationError if the number of rows differs from the number saved.
     """
     with engine.begin() as connection, _raw(connection).cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
@@ -88,7 +88,7 @@ def _load(cursor: psycopg.Cursor[Any], backup: TableBackup, folder: Path, identi
             copy.write(chunk)
     loaded = cursor.rowcount
     for column in backup.columns:
-        # what numbers the next row goes on behind the last one
+        # sequences continue after the last row
         cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", (f'"{backup.table}"', column))
         (sequence,) = cast("tuple[str | None]", cursor.fetchone())
         if sequence is not None:

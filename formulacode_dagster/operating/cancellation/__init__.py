@@ -1,4 +1,4 @@
-"""How work ends early: the request to stop, threads that may be left, programs of this machine that are killed.
+"""Cancellation: the stop request, abandoned threads, and child programs that are killed.
 
-And what a process has once, as its clock and the certificates it trusts.
+Also per-process singletons: the clock and the trusted certificates.
 """

@@ -1,4 +1,4 @@
-"""When outside systems last answered this process: it tells one that is down from one that lacks something."""
+"""Times of the last answer of each outside system, to tell an outage from a missing resource."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _last: dict[str, float] = {}
 
 
 def note_answer(system: str) -> None:
-    """Remember that *system* gave just now what it was asked for: itself, and not a cache in its place."""
+    """Record that *system* has just answered a request itself, not a cache."""
     _last[system] = time.monotonic()
 
 
 def has_answered_since(system: str, moment: float) -> bool:
-    """Whether *system* gave anything after *moment*, by the monotonic clock."""
+    """Return True if *system* has answered after *moment*, by the monotonic clock."""
     return _last.get(system, float("-inf")) > moment

@@ -1,4 +1,4 @@
-"""How long to wait before asking an outside system again: growing waits, or what it asks for itself."""
+"""Backoff before asking an outside system again: growing waits, or the wait that it requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 class Backoff:
     """Waits that double from *first_seconds* to *longest_seconds*, times a random factor within *jitter*.
 
-    The factor spreads those who failed together.
+    The random factor spreads clients that failed together.
     """
 
     first_seconds: float
@@ -20,7 +20,7 @@ class Backoff:
     jitter: tuple[float, float] = (1.0, 1.0)
 
     def seconds(self, failures: int) -> float:
-        """What to wait after so many *failures* in a row, from 1."""
+        """Return the wait in seconds after this many consecutive *failures*, from 1."""
         longest = min(self.first_seconds * 2.0 ** (failures - 1), self.longest_seconds)
         return longest * random.uniform(*self.jitter)  # noqa: S311 - spreads retries, keeps no secret
 
@@ -28,8 +28,8 @@ class Backoff:
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that `Retry-After` asks for, as a number or a date, or `retry-after-ms`; None when neither can be read.
 
-    *headers* have lower-case names, or ignore case. A date is compared with the answer's own, and with *now* (seconds
-    since 1970) where it has none.
+    *headers* have lower-case names, or ignore case. A date is relative to the answer's own date, or to *now* (seconds
+    since 1970) without one.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()

@@ -15,7 +15,7 @@ from .stopping import interrupted_once, stop_request
 T = TypeVar("T")
 
 LEFT_AFTER_SECONDS = 5.0
-"""How long a thread may take to tidy up once its work was cancelled, before the process goes on without it."""
+"""Time for a thread to clean up after its work was cancelled, before the process continues without it."""
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -42,7 +42,7 @@ async def _stoppable(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any, left_after: float = LEFT_AFTER_SECONDS) -> T:
-    """Run blocking *function* in a thread of its own.
+    """Run blocking *function* in a dedicated thread.
 
     Once cancelled it waits *left_after* seconds for the thread, which is then left to end with the process: a hanging
     answer must not keep anybody, as it does with `asyncio.to_thread`.

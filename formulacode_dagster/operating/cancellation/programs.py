@@ -1,4 +1,4 @@
-"""Programs of this machine, each in a group of its own that is killed when it is late, or when the run is to stop."""
+"""Child programs, each in a process group that is killed on timeout or when the run stops."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def run_program(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run *command* to its end with nothing but *environment* (default: ours), and read both its streams.
 
-    What it writes goes to the file *into*, where there is one. A program that reads no *stdin* is killed as soon as it
-    has written more than *most* bytes; what is read then is longer than that.
+    Output goes to the file *into*, if given. A program without *stdin* is killed as soon as it has written more than
+    *most* bytes; the output is then longer than that.
 
-    Raises subprocess.TimeoutExpired, with what was read, after *timeout* seconds; Stopped; OSError when it cannot be
-    started. Nothing that it started is left then.
+    Raises subprocess.TimeoutExpired, with the output so far, after *timeout* seconds; Stopped; OSError if it cannot be
+    started. None of its processes remains then.
     """
     stop_request().raise_if_requested()
     with (
@@ -82,7 +82,7 @@ def killed_at_a_stop(process: subprocess.Popen[Any]) -> Iterator[None]:
 
 
 def kill_group(process: subprocess.Popen[Any]) -> None:
-    """Kill *process*, a leader of its group, and what it started; one that has ended is fine."""
+    """Kill *process*, a group leader, and its group; a process that has ended is fine."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
 """The request to stop: SIGINT and SIGTERM reach, through one object, every place that waits for something outside.
 
-Python runs signal handlers in the main thread alone, while the long work blocks in threads; and Dagster puts handlers
-of its own in place of ours, and takes them away again. So the signals are heard beside the handlers, by a thread.
+Python runs signal handlers only in the main thread, while long work blocks in threads; and Dagster replaces our
+handlers with its own and removes them again. So a thread receives the signals in addition to the handlers.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):
-    """The run was asked to stop: what is not finished stays to do. No `except Exception` takes it for a failure."""
+    """The run was asked to stop: unfinished work remains pending. `except Exception` does not catch it."""
 
 
 class StopRequest:
-    """Whether this process was asked to stop, by which signal, and whom that concerns."""
+    """State of the stop request of this process: the signal, and the callbacks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,13 +31,13 @@ class StopRequest:
         self._concerned: dict[object, Callable[[], object]] = {}
         self._at_last = ExitStack()
         self.is_unhurried = False
-        """Whether the process is left the time it takes to stop, as one is that has others to stop first."""
+        """True if the process has the time it needs to stop, because others stop before it."""
         self.is_told = False
-        """Whether the main thread was told by an exception; a second one would disturb its cleaning up."""
+        """True if the main thread got an exception; a second one would disturb its cleanup."""
 
     @property
     def requested(self) -> bool:
-        """Whether the process is to stop."""
+        """True if the process is asked to stop."""
         return self._event.is_set()
 
     @property
@@ -63,7 +63,7 @@ class StopRequest:
             raise Stopped
 
     def wait(self, seconds: float) -> bool:
-        """Whether a stop is requested within *seconds*."""
+        """Wait at most *seconds* for a stop request, and return True if there is one."""
         return self._event.wait(seconds)
 
     def sleep(self, seconds: float) -> None:
@@ -76,7 +76,7 @@ class StopRequest:
         self._at_last.callback(act)
 
     def exit_at_last(self) -> None:
-        """End the process now, after what was asked for with `at_last`."""
+        """End the process now, after the callbacks of `at_last`."""
         try:
             self._at_last.close()
         finally:
@@ -86,7 +86,7 @@ class StopRequest:
     def ending(self, end: Callable[[], object]) -> Iterator[None]:
         """Call *end*, from another thread, when a stop is requested inside the block.
 
-        Raises Stopped in place of whatever error *end* has caused in the block, and instead of entering it too late.
+        Raises Stopped instead of the error that *end* causes in the block, and instead of entering it too late.
         """
         key = object()
         with self._lock:
@@ -117,9 +117,9 @@ def stop_request() -> StopRequest:
 def signals_heard(*, patience: float | None = None) -> Iterator[StopRequest]:
     """Make SIGINT and SIGTERM a request to stop, for the length of a `with` block; inside another one, that one's.
 
-    With *patience*, a process that has not left the block so many seconds after the request does what was asked for
-    with `StopRequest.at_last` and exits: Dagster sleeps through signals while it waits for a pool. In another thread
-    than the main one, to which Python gives no signals, nothing is changed. See `StopRequest.is_unhurried`.
+    With *patience*, a process that has not left the block this many seconds after the request runs the callbacks of
+    `StopRequest.at_last` and exits, because Dagster sleeps through signals while it waits for a pool. Outside the main
+    thread, which alone gets signals from Python, nothing changes. See `StopRequest.is_unhurried`.
     """
     global _current, _hearing
     if _hearing or threading.current_thread() is not threading.main_thread():
@@ -155,9 +155,9 @@ def _hear(reading: socket.socket, request: StopRequest, over: threading.Event, p
 
 @contextmanager
 def interrupted_once(error: type[BaseException] | None) -> Iterator[None]:
-    """Have the first SIGINT or SIGTERM raise *error* in the main thread, and no later one disturb what that starts.
+    """Make the first SIGINT or SIGTERM raise *error* in the main thread; later signals do not disturb the cleanup.
 
-    Without *error* none is raised: what runs inside looks at the request by itself.
+    Without *error* nothing is raised: the code inside checks the request itself.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""Whom this process trusts: the certificates are read once, not for each client that is made."""
+"""TLS trust of this process: certificates are read once, not for each client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import httpx
 
 
 def trusted() -> ssl.SSLContext:
-    """What httpx would make for each client anew, in 25 ms a time: of `SSL_CERT_FILE`, `SSL_CERT_DIR` or its own."""
+    """Return the SSL context that httpx would build in 25 ms for each client, from `SSL_CERT_FILE`, `SSL_CERT_DIR` or
+    its own.
+    """
     return _trusted(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from formulacode_dagster.models.errors import OutsideSystemError
 
 PARTIAL = ".partial-"
-"""Prefix of what is not finished; whoever holds the folder's lock may delete it."""
+"""Prefix of unfinished files; a process with the folder's lock may delete them."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @contextmanager
 def disk_errors(what: str) -> Iterator[None]:
-    """Turn a failure to write into OutsideSystemError naming *what* was being written."""
+    """Convert a write failure to OutsideSystemError naming *what* was being written."""
     try:
         yield
     except OSError as error:
@@ -27,7 +27,7 @@ def disk_errors(what: str) -> Iterator[None]:
 
 
 def disk_error(what: str, error: OSError) -> OutsideSystemError:
-    """The error of the domain for *error*, which happened while *what* was being written."""
+    """Return the domain error for *error*, which happened while *what* was being written."""
     return OutsideSystemError(
         "disk",
         f"cannot write {what}",
@@ -40,7 +40,7 @@ def disk_error(what: str, error: OSError) -> OutsideSystemError:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """An empty file beside *path* to be written, which then takes its place; on any failure what was there stays.
+    """Yield an empty file to write, which then replaces *path*; on failure, the old file stays.
 
     Makes the folder. Raises OSError.
     """
@@ -58,7 +58,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Make *content* the file at *path*, so that it survives a power cut; else as `replacing`. Raises OSError."""
+    """Write *content* to *path*, durable across a power cut; otherwise as `replacing`. Raises OSError."""
     with replacing(path) as partial, partial.open("wb") as file:
         file.write(content)
         file.flush()

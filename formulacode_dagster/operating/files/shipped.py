@@ -10,6 +10,6 @@ _PACKAGE = Path(__file__).parents[2]
 def shipped(name: str) -> Path:
     """The file or folder *name*, as in `sql/migrations`: of the checkout, or inside the installed package."""
     checkout = _PACKAGE.parent / name
-    # beside an installed package lie other packages
+    # next to an installed package are other packages
     is_checkout = (_PACKAGE.parent / "pyproject.toml").is_file()
     return checkout if is_checkout else _PACKAGE / name

@@ -1,1 +1,1 @@
-"""How people who do not look are told, and what those who look are shown of the platform itself."""
+"""Alerts, metrics and traces: how people learn about the state of the platform."""

@@ -1,4 +1,4 @@
-"""What a person is told: a run that failed, checks that did not hold, a month that is late."""
+"""Alerts: a failed run, failed checks, a late month."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 800
 
 
 class AlertKind(StrEnum):
-    """What happened."""
+    """Kind of event."""
 
     RUN_FAILED = "run_failed"
     CHECKS_FAILED = "checks_failed"
@@ -24,7 +24,7 @@ class AlertKind(StrEnum):
 
 
 class FailedCheck(Frozen):
-    """A check of an asset that did not hold."""
+    """A failed check of an asset."""
 
     asset: str
     check: str

@@ -1,4 +1,4 @@
-"""Where messages go: a webhook, Slack's incoming webhook, mail. None of them is asked more than to take one message."""
+"""Channels of messages: a webhook, Slack's incoming webhook, mail. Each only sends one message."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Channel(Protocol):
 
     @property
     def name(self) -> str:
-        """How errors call it; its address is a secret."""
+        """Name of the channel in errors; its address is a secret."""
 
     def send(self, alert: Alert) -> None:
         """Hand over *alert*.
 
-        Raises OutsideSystemError when nobody takes it now, ConfigurationError when nobody ever will.
+        Raises OutsideSystemError for a temporary failure, ConfigurationError for a permanent one.
         """
 
 
@@ -55,7 +55,7 @@ class Slack:
     name: str = "slack"
 
     def send(self, alert: Alert) -> None:
-        """Post it as blocks; what stands in a repository's texts can neither link nor call anybody."""
+        """Post it as blocks; texts of repositories can neither link nor mention anyone."""
         texts = [f"*{_escaped(alert.title)}*", *map(_escaped, alert.lines())]
         block = {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(texts)[:SLACK_TEXT]}}
         _post(self.name, self.url, {"text": _escaped(alert.title), "blocks": [block]})
@@ -63,7 +63,7 @@ class Slack:
 
 @dataclass(frozen=True)
 class Mail:
-    """A mail by a server: `smtp://user:password@host:587`, over TLS where the server offers it, or `smtps://`."""
+    """Mail through a server: `smtp://user:password@host:587`, with TLS if the server offers it, or `smtps://`."""
 
     url: str
     sender: str
@@ -71,7 +71,7 @@ class Mail:
     name: str = "mail"
 
     def send(self, alert: Alert) -> None:
-        """Hand it to the server. A password is told over TLS alone."""
+        """Hand it to the server. A password is sent over TLS only."""
         message = EmailMessage()
         message["Subject"] = alert.title
         message["From"] = self.sender
@@ -138,5 +138,5 @@ def _refused(name: str, why: str) -> ConfigurationError:
 
 
 def _escaped(text: str) -> str:
-    """As Slack's mrkdwn wants control characters."""
+    """Escape Slack's mrkdwn control characters."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,4 +1,4 @@
-"""A message to every channel: one that is dead keeps none of the others from it."""
+"""Deliver a message to every channel; a dead channel does not affect the others."""
 
 from __future__ import annotations
 

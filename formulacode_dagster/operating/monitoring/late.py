@@ -1,4 +1,4 @@
-"""Which month ought to be there by now."""
+"""Months that should have been released by now."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ DUE_AFTER = timedelta(days=27, hours=6)
 
 
 def late_month(released: Collection[str], now: datetime) -> Month | None:
-    """The newest month that is due and not among *released*; None where all is well, or nothing was ever released."""
+    """Return the newest month that is due and not *released*; None if all is well, or nothing was ever released."""
     due = Month.of(now - DUE_AFTER).previous()
     return due if released and due.key not in released and min(released) < due.key else None

@@ -1,4 +1,4 @@
-"""The platform as it stands, for Prometheus to scrape; by the extra `telemetry`."""
+"""The state of the platform for Prometheus; requires the extra `telemetry`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 class Figures:
-    """Looks anew whenever it is scraped."""
+    """Collects the figures at each scrape."""
 
     def __init__(self, look: Callable[[], Operations]) -> None:
         self._look = look
@@ -62,7 +62,7 @@ class Figures:
 
 
 def metrics_server(host: str, port: int, look: Callable[[], Operations]) -> WSGIServer:
-    """A server that answers with what *look* tells; raises ConfigurationError where it cannot be."""
+    """Return a server that answers with the result of *look*; raises ConfigurationError if it cannot start."""
     try:
         from prometheus_client import CollectorRegistry, make_wsgi_app
     except ImportError as error:

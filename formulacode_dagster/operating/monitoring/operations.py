@@ -1,4 +1,4 @@
-"""What those who run the platform look at: work that waits, money and tokens against their budgets, disks, mirrors."""
+"""Operational figures: waiting work, spending against budgets, disks, mirrors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Queue(Frozen):
 
 
 class Use(Frozen):
-    """How much of something with a limit is used; None: it has none."""
+    """Usage of a limited resource; limit None: unlimited."""
 
     what: str
     used: float
@@ -48,12 +48,12 @@ class Use(Frozen):
 
     @property
     def share(self) -> float:
-        """Of the limit; 0 without one."""
+        """Share of the limit; 0 without one."""
         return self.used / self.limit if self.limit else 0.0
 
 
 class Operations(Frozen):
-    """The platform as it stands now."""
+    """The current state of the platform."""
 
     taken_at: datetime
     runs: Runs
@@ -68,7 +68,7 @@ class Operations(Frozen):
 
 @dataclass(frozen=True)
 class Budgets:
-    """What a month may use, and agents of that; None: no limit."""
+    """Limits of a month, and of its agents; None: no limit."""
 
     tokens: int | None
     dollars: float | None
@@ -87,7 +87,7 @@ class MirrorUsage:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the platform keeps things, and bytes that mirrors may take."""
+    """Folders of the platform, and usage of its mirrors."""
 
     home: Path
     mirrors: MirrorUsage

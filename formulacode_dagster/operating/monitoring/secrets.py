@@ -1,4 +1,4 @@
-"""No credential leaves in a message, whatever error or log it was quoted in."""
+"""Redaction: no credential appears in a message, whatever error or log quoted it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from urllib.parse import quote, unquote, urlsplit
 
 HIDDEN = "***"
 SHORTEST = 6
-"""A value shorter than this stands in too many words to be a secret in them."""
+"""Shorter values occur in too many words to be recognized as secrets."""
 _NAMES = re.compile(r"(TOKENS?|SECRET|PASSWORD|PASSWD|_KEY|CREDENTIALS?|HEADERS)$")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class Secrets:
-    """What may not be told: each value as it is, and as a URL holds it."""
+    """Return the texts to redact: each secret as it is, and URL-encoded."""
 
     def __init__(self, values: Iterable[str]) -> None:
         """*values* may be lists with commas, or URLs: then their parts, and the passwords in them, are secrets too."""

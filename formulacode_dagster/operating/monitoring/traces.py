@@ -21,7 +21,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 class Traces(ProgressListener):
-    """Tells *listener* everything, and *tracer* of a span for each stage, with one for each item below it."""
+    """Forwards everything to *listener*, and exports a span for each stage, with child spans for its items."""
 
     def __init__(self, listener: ProgressListener, tracer: Tracer, run_id: str) -> None:
         self._listener, self._tracer, self._run_id = listener, tracer, run_id
@@ -38,7 +38,7 @@ class Traces(ProgressListener):
         self._stage = self._tracer.start_span(stage.value, attributes=attributes)
 
     def item_finished(self, stage: Stage, item: str, state: ItemState, reason: str, seconds: float) -> None:
-        """Hand on, and tell of the item's span."""
+        """Forward, and export the item's span."""
         from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
         self._listener.item_finished(stage, item, state, reason, seconds)
@@ -84,7 +84,7 @@ def traces(
 ) -> Iterator[ProgressListener]:
     """*listener*, with spans sent to *endpoint* (OTLP over HTTP); a collector that is dead costs spans, nothing else.
 
-    Raises ConfigurationError where the extra is not installed.
+    Raises ConfigurationError if the extra is not installed.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

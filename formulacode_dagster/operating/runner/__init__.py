@@ -1,1 +1,1 @@
-"""Running a stage item by item: what is pending, what came of it, what a consumer may rely on."""
+"""The runner of stages and the ledger of their items: pending items, results, claims, gates."""

@@ -1,4 +1,4 @@
-"""What is left to do of a stage that several runs share, and who is at it.
+"""Claims on the items of a stage that several runs share.
 
 A claim is a lease: it is renewed while its holder lives, and free for others once it ran out. The clock is the
 server's, so those of the workers may differ. A worker whose claim was taken over keeps no result.
@@ -37,7 +37,7 @@ _COLUMNS = CLAIMS.c
 
 @dataclass(frozen=True)
 class Worker:
-    """Who claims items of one stage of one month, and for how long at a time."""
+    """A worker that claims items of one stage of one month, and the length of its lease."""
 
     stage: Stage
     month: str
@@ -47,18 +47,18 @@ class Worker:
 
 @dataclass(frozen=True)
 class ClaimableItem:
-    """An item that is to be done, with what decides its turn."""
+    """An item to process, and what determines its turn."""
 
     item: str
     inputs: str
     neighbours: str
-    """What those have in common that are better done by one worker: a repository, or an environment."""
+    """Common property of items that one worker should process: a repository, or an environment."""
     expected_seconds: float
 
 
 @dataclass(frozen=True)
 class SharedStage:
-    """A stage that helpers may join: the run that leads it, its options, and how many items nobody is at."""
+    """A stage that helpers may join: the leading run, its options, and the number of unclaimed items."""
 
     stage: Stage
     month: str
@@ -95,9 +95,9 @@ def open_stage(
 
 
 def close_stage(connection: Connection, worker: Worker, run_id: str) -> None:
-    """Share the stage no longer: helpers finish what they are at and find no more.
+    """Stop sharing the stage: helpers finish their items and find no more.
 
-    Where another run leads by now, as it may once a restarted server has dropped the lock of *run_id*, it goes on.
+    If another run leads by now, as after a restarted server has dropped the lock of *run_id*, the stage stays shared.
     """
     release(connection, worker)
     led = (SHARED_STAGES.c.month == worker.month, SHARED_STAGES.c.stage == worker.stage.value)
@@ -106,9 +106,9 @@ def close_stage(connection: Connection, worker: Worker, run_id: str) -> None:
 
 
 def close_deserted(connection: Connection, shared: SharedStage, *, dry_run: bool) -> bool:
-    """Share the stage no longer, with its items, unless somebody is at one of them; tells whether that is so.
+    """Stop sharing the stage, and remove its items, unless one is claimed; returns True if it was deserted.
 
-    Whoever asks holds the month of the stage: no run leads it. With *dry_run* it stays.
+    The caller holds the month of the stage, so no run leads it. With *dry_run* nothing changes.
     """
     of_stage = and_(_COLUMNS.month == shared.month, _COLUMNS.stage == shared.stage.value)
     attended = select(func.count()).select_from(CLAIMS).where(of_stage, ~_is_free())
@@ -153,10 +153,10 @@ class Claim:
 def claim(
     connection: Connection, worker: Worker, *, neighbours: str = "", without: Collection[str] = ()
 ) -> Claim | None:
-    """The next item for *worker*, or None where all are taken. Items in *without* are left to others.
+    """Claim the next item for *worker*, or return None if all are taken. Items in *without* are left to others.
 
-    First come those of the *neighbours* it was at, then those whose neighbours nobody is at; of these, those that take
-    longest together, so that no worker is left alone with them at the end.
+    First come items with the worker's previous *neighbours*, then those whose neighbours no worker is processing; among
+    these, the group that takes longest, so that no worker is left with it at the end.
     """
     groups = (
         select(
@@ -194,7 +194,7 @@ def claim(
 
 
 def renew(connection: Connection, worker: Worker) -> None:
-    """Hold on to what *worker* is at for another lease; what was taken over meanwhile is not taken back."""
+    """Renew the lease on everything that *worker* holds; items taken over meanwhile are not taken back."""
     connection.execute(update(CLAIMS).where(_held_by(worker)).values(lease_until=func.now() + worker.lease))
 
 
@@ -215,21 +215,21 @@ def finish(connection: Connection, worker: Worker, items: Collection[str]) -> fr
 
 @dataclass(frozen=True)
 class Others:
-    """What is not this worker's of a stage: all that is left of it, and how much of that somebody is at."""
+    """Items of a stage that are not this worker's: the number left, and the number claimed."""
 
     left: int
     attended: int
 
 
 def others(connection: Connection, worker: Worker, *, without: Collection[str] = ()) -> Others:
-    """How many items others are at, or nobody, those in *without* aside."""
+    """Count the items that others hold or that are free, except those in *without*."""
     left = _of(worker) & (_COLUMNS.claimed_by != worker.name) & (_COLUMNS.item != all_(_array(without)))
     statement = select(func.count(), func.count().filter(~_is_free())).where(left)
     return Others(*connection.execute(statement).one())
 
 
 def expected_seconds(connection: Connection, stage: Stage) -> dict[str, float]:
-    """What items of each repository took in *stage* on average, whatever the month, in seconds."""
+    """Return the mean duration of an item by repository in *stage*, over all months, in seconds."""
     repository = func.split_part(LEDGER.c.item, "#", 1)
     seconds = func.avg(cast(LEDGER.c.cost["seconds"].astext, Double))
     statement = (
@@ -241,7 +241,7 @@ def expected_seconds(connection: Connection, stage: Stage) -> dict[str, float]:
 
 
 def working_runs(connection: Connection) -> frozenset[str]:
-    """Ids of the runs that are surely alive: they hold an item by a lease that has not run out."""
+    """Return the ids of runs that are alive: they hold an item with an unexpired lease."""
     # a worker is named after its run, see `assets.materialize`
     runs = select(func.split_part(_COLUMNS.claimed_by, " ", 1)).where(~_is_free(), _COLUMNS.claimed_by != "")
     return frozenset(connection.execute(runs).scalars())

@@ -1,4 +1,4 @@
-"""Whether a stage failed too much of a month to go on, and what a person accepts all the same."""
+"""Failure budgets: whether a stage failed too much of a month, and acceptance by a person."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def failures_within_budget(
     earlier: Mapping[ItemKind, str],
     accepted: Acceptance | None = None,
 ) -> Judgement:
-    """Pass unless more than *budget* (a share) of one kind of item failed, or none is done where some were before.
+    """Pass unless more than *budget* (a share) of one kind of item failed, or none is done although some were before.
 
-    *endings* are those of one stage and month, *failed* names what failed; *earlier* is the newest month before it in
-    which some were done, by kind. What was screened out was never tried, and a month of which
-    parts were not asked for may have nothing. What is over budget passes when it was *accepted*, and is no worse since.
+    *endings* are those of one stage and month, *failed* names the failures; *earlier* is the newest month before it in
+    which some were done, by kind. Screened-out items were never tried, and a partly requested month may have nothing
+    done. A stage over budget passes if it was *accepted* and is no worse since.
     """
     faults = [fault for kind in _KINDS if (fault := _fault(endings, kind, budget, earlier.get(kind)))]
     done, lost, tried = _count(endings, ItemState.DONE), _count(endings, ItemState.FAILED), _tried(endings)
@@ -79,9 +79,9 @@ def judge_failures(connection: Connection, month: str, stage: Stage, budget: flo
 def accept_failures(
     database: Database, month: str, stage: Stage, budget: float, *, by: str, reason: str, run_id: str
 ) -> CheckVerdict:
-    """Accept what *stage* made of *month* as it is, and open its gate; the acceptance is kept with who did it, and why.
+    """Accept the result of *stage* for *month* and open its gate; the acceptance is stored with name and reason.
 
-    Raises ConfigurationError when a name or a reason is missing, or there is nothing to accept.
+    Raises ConfigurationError if a name or reason is missing, or there is nothing to accept.
     """
     by, reason = by.strip(), reason.strip()
     if not by or not reason:

@@ -1,4 +1,4 @@
-"""Fingerprints of inputs, and the version of each stage's code. Together they decide what is done already."""
+"""Fingerprints of inputs, and code versions of stages. Together they decide which items are done."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CODE_VERSIONS: dict[Stage, str] = dict.fromkeys(Stage, "1") | {
 }
 """Raise a stage's version when its results would differ for the same inputs: its items are then pending again.
 
-Of measurements, what runs in the sessions (`suites/harness`, `workloads/laid`) is among the inputs. Raise the version
-when `workloads/` or `suites/` look for workloads elsewhere or otherwise, or up to another limit: what was given up for
-want of one is then searched again.
+The code that runs in sessions of measurements (`suites/harness`, `workloads/laid`) is part of their inputs. Raise the
+version when `workloads/` or `suites/` search for workloads in other places, in other ways or up to other limits: items
+without a workload are then searched again.
 """
 
 

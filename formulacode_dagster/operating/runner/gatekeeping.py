@@ -1,4 +1,4 @@
-"""A gate holds across runs: a consumer asks here before it starts."""
+"""Gates across runs: a consumer checks them before it starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .failures import FAILURES_WITHIN_BUDGET
 def require_open(database: Database, month: str, gates: Sequence[tuple[Stage, str]]) -> None:
     """Raise GateClosedError unless each of *gates* (stage, check) was judged and passed for *month*, or only warns.
 
-    A gate that nobody judged is shut too.
+    A gate that was never judged is closed.
     """
     with database.transaction() as connection:
         judged = {(verdict.stage, verdict.check): verdict for verdict in verdicts(connection, month)}

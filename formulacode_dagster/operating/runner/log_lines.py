@@ -1,4 +1,4 @@
-"""What a log is told of a stage: a line for each item that a person waits for, and for waits and warnings."""
+"""Log lines of a stage: one for each slow item, and for waits and warnings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LINE_SECONDS = 60.0
 LONG_STAGES = frozenset({Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES})
 """Every item of these has a line: it took its time."""
 LINES_PER_REASON = 20
-"""Elsewhere a month has thousands of items that end at once, most of them for the same few reasons."""
+"""In other stages, thousands of items end within seconds, most of them for the same few reasons."""
 
 Say = Callable[[str], None]
 SayOfItem = Callable[[str, str], None]
-"""A line, and the item it is of."""
+"""A line, and its item."""
 
 
 class WaitLines:
@@ -32,7 +32,7 @@ class WaitLines:
         self._said: dict[str, float] = {}
 
     def waiting(self, reason: str, seconds: float) -> None:
-        """Say *reason* with what is left, unless the same was said within the minute."""
+        """Log *reason* with the remaining time, unless the same was logged within the last minute."""
         now = self._clock.time()
         if seconds >= WORTH_A_LINE_SECONDS and now - self._said.get(reason, 0.0) >= LINE_SECONDS * 0.9:
             self._said[reason] = now
@@ -54,7 +54,7 @@ class ItemLines:
             self._say(f"{item}: {_words(state, reason)} after {seconds:.1f} s", item)
 
     def end(self, stage: Stage) -> None:
-        """Say how many were left out; the next stage begins anew."""
+        """Log how many were left out, and reset the count for the next stage."""
         for (state, reason), count in self._ended.items():
             if stage not in LONG_STAGES and count > LINES_PER_REASON:
                 self._say(f"{count - LINES_PER_REASON:,} more: {_words(state, reason)}", "")
@@ -62,7 +62,7 @@ class ItemLines:
 
 
 class AlsoLogged(ProgressListener):
-    """Tells *listener* everything, and a log what a person who reads it would otherwise miss."""
+    """Forwards everything to *listener*, and logs what a reader of the log needs."""
 
     def __init__(self, listener: ProgressListener, say: Say, warn: Say, say_of_item: SayOfItem | None = None) -> None:
         self._listener = listener

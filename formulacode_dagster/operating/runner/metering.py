@@ -1,4 +1,4 @@
-"""What a stage asks of GitHub, stored for the stage."""
+"""Requests of a stage to GitHub, stored for the stage."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Source = TypeVar("Source", bound=Metered)
 
 @asynccontextmanager
 async def metered(run: StageRun, source: Source) -> AsyncIterator[Source]:
-    """*source*, opened for the length of a `with` block; what it asked for is stored after it, also when it failed."""
+    """Open *source* for the length of a `with` block; its requests are stored afterwards, also after a failure."""
     try:
         async with source:
             yield source
     except BaseException:
-        # the failure is what counts; nothing can be stored in a database that is gone
+        # the original failure matters more than the usage, which cannot be stored if the database is gone
         with suppress(FormulaCodeError):
             await asyncio.to_thread(_store_usage, run, source)
         raise

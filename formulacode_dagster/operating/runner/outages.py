@@ -1,4 +1,4 @@
-"""Tells an outside system that is down from items that fail: three unlike ones, lost in a row, are its failure."""
+"""Circuit breaker for outside systems: three unlike items lost in a row are an outage."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .results import Result
 from .work import Outcome, R, T, WorkItem
 
 UNLIKE_ITEMS = 3
-"""Items of so many repositories: what they have in common is the system."""
+"""Items of this many repositories have only the system in common."""
 
 
 class Outages(Generic[R]):
-    """Holds back how items ended that were lost to a system, until it is known whether it is down."""
+    """Holds back results of items lost to a system until it is known whether it is down."""
 
     def __init__(self) -> None:
         self._held: dict[str, list[tuple[str, Result[R]]]] = defaultdict(list)
         self._lost_at: dict[str, float] = {}
 
     def settle(self, item: WorkItem[T], end: Outcome[R] | Exception, result: Result[R]) -> list[Result[R]]:
-        """What may be kept now that *item* ended with *result*.
+        """Return the results that may be stored now that *item* has ended with *result*.
 
-        A system that has answered since it was lost last is cleared: what is done without asking it, from a cache, says
-        nothing of it. Raises OutsideSystemError when too many unlike items were lost to one without that; none of them
-        has failed then.
+        A system that has answered since its last loss is cleared; results from a cache do not count. Raises
+        OutsideSystemError if too many unlike items were lost without an answer in between; none of them has failed
+        then.
         """
         cleared = [
             cleared
@@ -51,7 +51,7 @@ class Outages(Generic[R]):
         return [*cleared, result]
 
     def held_back(self) -> list[Result[R]]:
-        """What was held back and is the items' own failure after all."""
+        """Return the held-back results, which are the items' own failures after all."""
         return [result for system in list(self._held) for result in self._give_up(system)]
 
     def _give_up(self, system: str) -> list[Result[R]]:

@@ -1,4 +1,4 @@
-"""Which items of a stage are to be done: those that a run is limited to, without those that are done for good."""
+"""Pending items: those a run is limited to, minus those that are done."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def within(options: RunOptions, items: Sequence[WorkItem[T]]) -> tuple[list[Work
     excluded: list[WorkItem[T]] = []
     per_repository: Counter[str] = Counter()
     for item in items:
-        # a pull request that is asked for needs its repository's intake
+        # a requested pull request needs its repository's intake
         wanted = (
             item.kind is ItemKind.STEP
             or not names
@@ -42,14 +42,14 @@ def within(options: RunOptions, items: Sequence[WorkItem[T]]) -> tuple[list[Work
 
 
 def is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
-    """Whether *item*, which last ended as *entry*, is to be done: it is new, changed, was left out, or may be cured."""
+    """Return True if *item*, which last ended as *entry*, is pending: new, changed, skipped, or retryable."""
     if entry is None or entry.inputs != item.inputs or entry.state is ItemState.SKIPPED:
         return True
     return entry.state is ItemState.FAILED and entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS
 
 
 def is_last_attempt(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
-    """Whether *item*, which last ended as *entry*, is not pending any more if it fails now."""
+    """Return True if *item*, which last ended as *entry*, will not be pending any more if it fails now."""
     failed_so = entry is not None and entry.inputs == item.inputs and entry.state is ItemState.FAILED
     return (entry.attempt if entry is not None and failed_so else 0) + 1 >= MAX_ATTEMPTS
 

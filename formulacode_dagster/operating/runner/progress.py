@@ -1,4 +1,4 @@
-"""Who watches: the runner tells a listener how far it is. The command line draws bars; elsewhere nobody listens."""
+"""Progress of stages. The runner reports to a listener: progress bars in the command line, none elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProgressListener:
         """Something worth a line, as of a build."""
 
     def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
-        """Nothing can go on for so many *seconds*; told again every minute with what is left."""
+        """Nothing can proceed for this many *seconds*; reported again every minute with the rest."""
 
     def warn(self, stage: Stage, text: str) -> None:
         """Something that works less well than it should, and that a person can mend."""
@@ -31,7 +31,7 @@ class ProgressListener:
 
 
 def duration(seconds: float) -> str:
-    """`45 s`, `2 min 5 s`, `1 h 10 min`: rounded up, so that nothing is over before it is said to be."""
+    """Return `45 s`, `2 min 5 s` or `1 h 10 min`, rounded up."""
     whole = -int(-seconds // 1)
     if whole < 60:
         return f"{whole} s"

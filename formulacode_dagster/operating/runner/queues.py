@@ -1,4 +1,4 @@
-"""What of a stage is still to be begun: a list of this run's own, or the claims of all runs that share the stage."""
+"""Queues of items: this run's own list, or the claims of all runs that share the stage."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ RENEWALS_A_LEASE = 3
 
 
 class Queue(Protocol[T]):
-    """Batches of items, each taken by one run alone."""
+    """Batches of items, each taken by one run."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come."""
+        """True if nothing more will come."""
         ...
 
     @property
     def look_again_in(self) -> float | None:
-        """Seconds after which `take` may give what it does not give now; None where that is up to this run."""
+        """Seconds until `take` may return items it does not return now; None if that depends on this run."""
         ...
 
     async def take(self) -> Sequence[WorkItem[T]]:
-        """The next batch; empty where there is none now."""
+        """Return the next batch; empty if there is none now."""
         ...
 
 
 class OwnQueue(Generic[T]):
-    """The items of a run that works alone, in batches."""
+    """The items of a run without helpers, in batches."""
 
     def __init__(self, items: Sequence[WorkItem[T]], size: int) -> None:
         self._batches = [items[at : at + size] for at in range(0, len(items), size)][::-1]
@@ -43,7 +43,7 @@ class OwnQueue(Generic[T]):
 
     @property
     def is_over(self) -> bool:
-        """Whether all are taken."""
+        """True if all are taken."""
         return not self._batches
 
     async def take(self) -> Sequence[WorkItem[T]]:
@@ -55,7 +55,7 @@ class SharedQueue(Generic[T]):
     """Items of a stage that several runs share, claimed one at a time."""
 
     def __init__(self, run: StageRun, sharing: Sharing, items: Sequence[WorkItem[T]]) -> None:
-        """*items* are those that this run could do; what it claims beyond them it leaves to others."""
+        """Create a queue of *items*, which this run could process; claimed items outside it are left to others."""
         self._run, self._sharing = run, sharing
         self._items = {item.name: item for item in items}
         self._elsewhere = {item.name for item in items if not item.is_here}
@@ -88,7 +88,7 @@ class SharedQueue(Generic[T]):
                 connection, worker, neighbours=self._neighbours, without=self._not_ours | self._elsewhere
             ):
                 item = self._items.get(turn.item)
-                # what an earlier leader has asked for with other inputs is done as the present one wants it
+                # the present leader's inputs win over those of an earlier leader
                 if item is not None and (item.inputs == turn.inputs or self._sharing.part is Part.LEADS):
                     return item
                 # of another version of the code, or of a month that has changed since
@@ -100,7 +100,7 @@ class SharedQueue(Generic[T]):
         return None
 
     def _take_what_nobody_comes_for(self, others: claims.Others) -> None:
-        """Whoever waits tries what is elsewhere itself in the end: it fails by name, and keeps nobody waiting."""
+        """Finally try items whose images are elsewhere: they fail by name, and no run waits for them."""
         now = time.monotonic()
         if others.attended:
             self._deserted_since = None
@@ -114,10 +114,10 @@ class SharedQueue(Generic[T]):
 async def queue_of(
     run: StageRun, items: Sequence[WorkItem[T]], pending: Sequence[WorkItem[T]], size: int
 ) -> AsyncIterator[Queue[T]]:
-    """What *run* takes its work from, in batches of *size* where it works alone.
+    """Yield the queue from which *run* takes its work, in batches of *size* if it has no helpers.
 
-    Whoever leads a shared stage opens it with what is *pending*; others take any of *items* that is still to be done.
-    At the end, however it comes, claims are given up, and the leader shares the stage no longer.
+    The leader of a shared stage opens it with the *pending* items; others take any of *items* that is still open. At
+    the end, in every case, claims are released, and the leader stops sharing the stage.
     """
     sharing = run.sharing
     if sharing is None:
@@ -137,7 +137,7 @@ async def queue_of(
             else:
                 claims.release(connection, sharing.worker)
         if renewal.done() and not renewal.cancelled():
-            # it ends by itself only where something unexpected went wrong
+            # it ends by itself only after an unexpected error
             renewal.result()
 
 
@@ -162,5 +162,5 @@ async def _renew(run: StageRun, sharing: Sharing) -> None:
         try:
             await asyncio.to_thread(renew)
         except FormulaCodeError as error:
-            # no reason to stop: whoever keeps a result is asked for its claim
+            # not a reason to stop: claims are checked again when results are stored
             run.note(f"claims could not be renewed, which is tried again: {error}")

@@ -1,4 +1,4 @@
-"""How one item ended: its entry in the ledger, and what is kept with it."""
+"""Results of items: the ledger entry, and what is stored with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TAIL = 4000
 
 @dataclass(frozen=True)
 class Result(Generic[R]):
-    """The entry of an item, its value where it has one, and its whole log."""
+    """The entry of an item, its value if there is one, and its whole log."""
 
     entry: LedgerEntry
     value: R | None
@@ -32,7 +32,7 @@ class Result(Generic[R]):
 def result_of(
     run: StageRun, item: WorkItem[T], end: Outcome[R] | Exception, *, previous: LedgerEntry | None, seconds: float
 ) -> Result[R]:
-    """What *end* means for *item*, which last ended as *previous* and took so many *seconds* now."""
+    """Return the result of *item*, which last ended as *previous*, took *seconds* now, and ended as *end*."""
     value: R | None = None
     state, reason, detail, log, log_tail, cost = ItemState.DONE, "", "", "", "", Cost()
     match end:
@@ -116,6 +116,6 @@ def keep(run: StageRun, results: Sequence[Result[R]], save: Save[R]) -> list[Res
 
 
 def _spent(entry: LedgerEntry) -> Spent:
-    """What is booked for an item; the client of GitHub and that of the model book what they are asked themselves."""
+    """Return the spending of an item; clients of GitHub and of the model record their own."""
     own = Cost(bytes=entry.cost.bytes, seconds=entry.cost.seconds)
     return Spent(entry.month, entry.stage, entry.run_id, own, entry.item)

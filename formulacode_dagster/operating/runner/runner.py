@@ -1,8 +1,7 @@
-"""Runs a stage's items: only what is pending, one bad item never stops the others, nothing is lost on the way.
+"""Runs a stage's items: only pending ones; one bad item never stops the others, and nothing is lost.
 
 Results and their ledger entries are written in one transaction as they come in, so a `kill -9` costs at most the items
-in flight and those of the last quarter of a second. A dead outside system stops the stage; what is finished by then is
-kept.
+in flight and those of the last quarter of a second. A dead outside system stops the stage; finished items are stored.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .results import Result, keep, result_of, skipped
 from .work import BatchWork, Finish, Outcome, Part, R, Save, StageRun, StageSummary, T, Work, WorkItem
 
 KEEP_SECONDS = 0.25
-"""Between two writes: an item that ends alone is written at once, quick ones are written together."""
+"""Time between two writes: a single result is written at once, quick ones are written together."""
 KEPT_AT_ONCE = 200
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -60,10 +59,10 @@ async def run_items(
 ) -> StageSummary:
     """Process the pending ones of *items*, all items of *kind* that the stage has this month, and summarize these.
 
-    At most *concurrency* items, or batches of them, are worked on at a time. Ledger entries of other items of the kind
+    At most *concurrency* items, or batches of them, are processed at a time. Ledger entries of other items of the kind
     are removed, as they are no longer part of the month. Items in *redo* are pending whatever the ledger says; with
-    `force`, so are all items except those that this run, or a run that it continues, has finished. Raises what stopped
-    the stage, after saving everything that was finished.
+    `force`, so are all items except those that this run, or a run that it continues, has finished. Raises the error
+    that stopped the stage, after storing everything that was finished.
     """
     with run.database.transaction() as connection:
         before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage, kind)}
@@ -103,7 +102,7 @@ async def run_items(
 
 
 def _is_done_by(run: StageRun, entry: LedgerEntry | None) -> bool:
-    """Whether *run*, or one that it goes on with, has brought the item to where *entry* tells."""
+    """Return True if *run*, or a run that it continues, brought the item to *entry*."""
     return entry is not None and entry.run_id in run.continues
 
 
@@ -191,9 +190,9 @@ async def _work_on(
     finish: Callable[[Result[R]], None],
     cut_short: list[Spent],
 ) -> None:
-    """Finish each item of *batch* once, whatever *work* does; raises what stops the stage.
+    """Finish each item of *batch* once, whatever *work* does; raises the error that stops the stage.
 
-    What was spent by then since one of them ended is added to those *cut_short*: it has no entry of its own.
+    Spending since the last finished item is added to *cut_short*, because it has no entry of its own.
     """
     started = last = time.monotonic()
     left = {item.name: item for item in batch}
@@ -234,7 +233,7 @@ def _raise_if_fatal(end: object, item: str) -> None:
 
 
 def _book(run: StageRun, cut_short: Sequence[Spent]) -> None:
-    """Add what was spent on items that were not finished, unless the store is what stopped the stage."""
+    """Record spending on unfinished items, unless the store is what stopped the stage."""
     if cut_short:
         with suppress(OutsideSystemError), run.database.transaction() as connection:
             add_spending(connection, cut_short)

@@ -1,4 +1,4 @@
-"""What goes into the runner and what comes out of it."""
+"""Inputs and outputs of the runner."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ R = TypeVar("R")
 
 
 class Part(StrEnum):
-    """What a run does for a stage that several share."""
+    """Role of a run in a stage that several runs share."""
 
     LEADS = "leads"
-    """Decides what is to be done, works on it, and ends when all of it is finished."""
+    """Decides what is to be done, processes items, and ends when all are finished."""
     JOINS = "joins"
     """Came while another leads: works with it, and ends when all is finished."""
     HELPS = "helps"
-    """Works as long as there is something nobody is at."""
+    """Processes items as long as some are unclaimed."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Sharing:
     part: Part
     worker: Worker
     look_again_seconds: float = 1.0
-    """Between two looks at whether what others are at has become free, or is finished."""
+    """Seconds between two checks whether items of others have become free or are finished."""
 
 
 @dataclass(frozen=True)
 class StageRun:
-    """One materialization: which stage of which month, by whom, limited to what."""
+    """One materialization: stage, month, run, options."""
 
     database: Database
     stage: Stage
@@ -54,21 +54,21 @@ class StageRun:
     run_id: str
     options: RunOptions = RunOptions()
     sharing: Sharing | None = None
-    """None for a run that works alone."""
+    """None for a run without helpers."""
     continues: frozenset[str] = frozenset()
-    """Runs whose work is this one's too: what is forced and one of them has done is not done once more."""
+    """Runs that this run continues: forced items that one of them has finished are not repeated."""
 
     def note(self, text: str) -> None:
         """Report a line about the stage as a whole."""
         listener().note(self.stage, text)
 
     def spent(self) -> Cost:
-        """Return what the month has cost so far, over all stages and runs."""
+        """Return the cost of the month so far, over all stages and runs."""
         with self.database.transaction() as connection:
             return Cost.total(spending_of(connection, self.month).values())
 
     def book(self, cost: Cost) -> Cost:
-        """Record what a call to a model cost; returns what the month has cost by then."""
+        """Record the cost of a call to a model; returns the cost of the month by then."""
         with self.database.transaction() as connection:
             return book_call(connection, Spent(self.month, self.stage, self.run_id, cost))
 
@@ -81,9 +81,9 @@ class WorkItem(Generic[T]):
     inputs: str
     value: T
     shared_with: str = ""
-    """What it has in common with items that are better done by the same worker; empty for its repository."""
+    """Common property of items that one worker should process; empty: the repository."""
     is_here: bool = True
-    """Whether what it takes is on this machine: runs that share a stage leave to others what is not."""
+    """True if its inputs are on this machine; runs that share a stage leave other items to others."""
 
     @property
     def neighbours(self) -> str:
@@ -97,13 +97,13 @@ class WorkItem(Generic[T]):
 
     @property
     def kind(self) -> ItemKind:
-        """What the item is: repository, pull request, or a step of the stage."""
+        """Kind of the item: repository, pull request, or a step of the stage."""
         return ItemKind.of(self.name)
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[R]):
-    """What a stage made of one item. A rejection may still carry a value worth keeping (samples, a verdict)."""
+    """Result of one item in a stage. A rejection may still have a value worth storing (samples, a verdict)."""
 
     value: R | None = None
     cost: Cost = Cost()
@@ -117,7 +117,7 @@ Work = Callable[[WorkItem[T]], Awaitable[Outcome[R]]]
 no other item would fare better, to stop the stage."""
 
 Finish = Callable[[WorkItem[T], Outcome[R] | Exception], None]
-"""Says how one item of a batch ended: with what `Work` would return or raise for it alone."""
+"""Reports how one item of a batch ended: with the value or error that `Work` would give for it."""
 
 Save = Callable[[Connection, Sequence[R]], None]
 """Writes values inside the transaction that also records them."""
@@ -125,17 +125,17 @@ Save = Callable[[Connection, Sequence[R]], None]
 
 @dataclass(frozen=True)
 class BatchWork(Generic[T, R]):
-    """Does many items at once, where that is cheaper than one by one."""
+    """Processes many items in one call, if that is cheaper than one by one."""
 
     work: Callable[[Sequence[WorkItem[T]], Finish[T, R]], Awaitable[None]]
-    """Finishes each item as soon as it is known how it ends. What it raises is raised for all that it left open."""
+    """Finishes each item as soon as its result is known. An error applies to all items it left open."""
     size: int | None = None
     """Items in a batch; None for all that are pending."""
 
 
 @dataclass(frozen=True)
 class StageSummary:
-    """What one materialization of a stage did, and where the month stands after it."""
+    """Result of one materialization of a stage, and the state of the month after it."""
 
     worked: tuple[LedgerEntry, ...] = ()
     unchanged: int = 0
@@ -160,11 +160,11 @@ class StageSummary:
 
     @property
     def cost(self) -> Cost:
-        """What this materialization consumed."""
+        """Cost of this materialization."""
         return Cost.total(entry.cost for entry in self.worked)
 
     def require_done(self) -> None:
-        """Raise the failure of a stage's only item, where the stage cannot do without it; a dry run tried nothing."""
+        """Raise the failure of a required item; a dry run has tried nothing."""
         for entry in () if self.dry_run else self.standing:
             if entry.state is ItemState.FAILED:
                 raise ItemFailure(FailureKind(entry.reason), entry.detail, log_tail=entry.log_tail)
@@ -181,7 +181,7 @@ class StageSummary:
 
 
 def require_reason(options: RunOptions) -> None:
-    """Raise ConfigurationError where what is kept for ever would be done again, and nobody says why."""
+    """Raise ConfigurationError if a measurement would be forced without a reason."""
     if options.force and not options.reason.strip() and not options.dry_run:
         raise ConfigurationError(
             "a measurement that is forced is kept with its reason, and none is given",

@@ -1,4 +1,4 @@
-"""What people decided of a month: failures accepted, tasks withdrawn. Lines are added and never changed."""
+"""Decisions of people about a month: accepted failures, withdrawn tasks. The tables are append-only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def acceptances(connection: Connection, month: str) -> list[Acceptance]:
 
 
 def add_withdrawal(connection: Connection, withdrawal: Withdrawal) -> None:
-    """Append *withdrawal*; of a task that is withdrawn already, the first stands."""
+    """Append *withdrawal*; the first withdrawal of a task stands."""
     connection.execute(postgresql.insert(WITHDRAWALS).on_conflict_do_nothing(), withdrawal.model_dump())
 
 

@@ -41,7 +41,7 @@ def _nothing(_: Frozen) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Artifact(Generic[M]):
-    """One artifact's table, the model of its rows, and what columns beside the model's are made of."""
+    """One artifact: its table, the model of its rows, and derived columns."""
 
     table: Table
     model: type[M]
@@ -50,17 +50,17 @@ class Artifact(Generic[M]):
     def save(
         self, connection: Connection, rows: Sequence[M], derived: Callable[[M], dict[str, Any]] | None = None
     ) -> None:
-        """Insert or replace *rows* by primary key, all of them in one batch; *derived* where it is known already."""
+        """Insert or replace *rows* by primary key in one batch; *derived* if the derived columns are known already."""
         upsert(connection, self.table, self._to_rows(rows, derived))
 
     def add(
         self, connection: Connection, rows: Sequence[M], derived: Callable[[M], dict[str, Any]] | None = None
     ) -> None:
-        """Insert *rows*, none of which is there yet; else as `save`, and cheaper. IntegrityError when one is there."""
+        """Insert new *rows*, otherwise like `save` and cheaper; IntegrityError if one exists."""
         insert_new(connection, self.table, self._to_rows(rows, derived))
 
     def replace_month(self, connection: Connection, month: str, rows: Sequence[M]) -> None:
-        """Make *rows* all there is of *month*; the caller's transaction keeps the old rows until it commits."""
+        """Replace all rows of *month* by *rows*; the old rows stay until the caller's transaction commits."""
         connection.execute(delete(self.table).where(self.table.c.month == month))
         self.save(connection, rows)
 
@@ -69,14 +69,14 @@ class Artifact(Generic[M]):
         return list(self.iterate(connection, month))
 
     def iterate(self, connection: Connection, month: str) -> Iterator[M]:
-        """All rows of *month*, ordered by key, few of them in memory at once; within the caller's transaction."""
+        """Iterate over the rows of *month* by key, with few of them in memory; within the caller's transaction."""
         statement = self.select().where(self.table.c.month == month).order_by(*self.table.primary_key)
         with connection.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
             for row in rows.mappings():
                 yield self.from_row(dict(row))
 
     def read_all(self, connection: Connection) -> list[M]:
-        """Rows of every month; only for artifacts that hold a few small rows a month."""
+        """Return the rows of all months; only for artifacts with a few small rows a month."""
         statement = self.select().order_by(*self.table.primary_key)
         return [self.from_row(dict(row)) for row in connection.execute(statement).mappings()]
 

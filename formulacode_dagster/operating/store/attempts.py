@@ -1,4 +1,4 @@
-"""Tries at images and at locks, what they say of fixes, and the contexts that images leave: how commits are built."""
+"""Attempts at images and locks, the effect of fixes, and the contexts of images."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_ASKED = (FailureKind.AGENT_LIMITED, FailureKind.AGENT_OVERLOADED)
 
 
 class AttemptEnd(NamedTuple):
-    """A way for an attempt to end: where, of what kind, and the rule that made the next attempt, `` when none did."""
+    """How attempts end: stage, kind, and the rule that made the next attempt, or `` without one."""
 
     stage: str
     kind: str
@@ -44,7 +44,7 @@ class AttemptSummary:
     seconds: float
     losses: tuple[tuple[AttemptEnd, int], ...]
     rules: tuple[tuple[str, int], ...]
-    """Rules whose fixes are in what was built in the end."""
+    """Rules whose fixes are in the final image."""
 
 
 def save_attempt(connection: Connection, attempt: BuildAttempt) -> None:
@@ -55,7 +55,7 @@ def save_attempt(connection: Connection, attempt: BuildAttempt) -> None:
 
 
 def book_attempt(connection: Connection, attempt: BuildAttempt, item: str) -> None:
-    """Keep *attempt* at *item*, and what an agent cost for it. Raises as `save_attempt`."""
+    """Store *attempt* at *item*, and record what an agent cost. Raises as `save_attempt`."""
     save_attempt(connection, attempt)
     spent = Spent(attempt.month, attempt.made_in, attempt.run_id, agent_cost(attempt), item)
     add_spending(connection, [spent])
@@ -69,7 +69,7 @@ def engines_of(connection: Connection, month: str) -> set[EngineName]:
 
 
 def last_attempt(connection: Connection, month: str, key: tuple[int, int]) -> int:
-    """Number of the newest attempt at the task with this (repository id, number); 0 when there is none."""
+    """Return the number of the newest attempt at the task with this (repository id, number); 0 if there is none."""
     statement = select(func.coalesce(func.max(_COLUMNS.attempt), 0)).where(_of_task(month, key))
     return int(connection.execute(statement).scalar_one())
 
@@ -81,14 +81,14 @@ def attempts_of(connection: Connection, month: str, key: tuple[int, int]) -> lis
 
 
 def log_of_attempt(connection: Connection, month: str, key: tuple[int, int], attempt: int) -> str | None:
-    """The whole log of one attempt; None when there is no such attempt."""
+    """Return the whole log of one attempt; None if there is no such attempt."""
     statement = select(_COLUMNS.log_sha256).where(_of_task(month, key), _COLUMNS.attempt == attempt)
     sha256 = connection.execute(statement).scalar_one_or_none()
     return None if sha256 is None else get_blob(connection, sha256).decode(errors="replace")
 
 
 def summary_of(connection: Connection, month: str, run_id: str) -> AttemptSummary:
-    """What the attempts of *run_id* at images of *month* come to."""
+    """Summarize the attempts of *run_id* at images of *month*."""
     names = ("repository_id", "number", "attempt", "stage", "kind", "rule", "seconds")
     statement = (
         select(*(_COLUMNS[name] for name in names), _COLUMNS.spec["fixes"].label("fixes"))
@@ -120,7 +120,7 @@ def agent_cost(attempt: BuildAttempt) -> Cost:
 
 
 def agents_used(connection: Connection, month: str) -> list[AgentUse]:
-    """What each agent has cost *month* for each pull request, over all runs, the dearest first."""
+    """Return the cost of each agent for each pull request of *month*, over all runs, most expensive first."""
     sums = [func.sum(_COLUMNS[name]) for name in ("tokens_in", "tokens_out", "dollars", "agent_seconds")]
     keys = (_COLUMNS.repository_id, _COLUMNS.number, _COLUMNS.rule)
     statement = (
@@ -145,7 +145,7 @@ def agents_used(connection: Connection, month: str) -> list[AgentUse]:
 
 
 def agent_costs(connection: Connection, month: str) -> dict[tuple[int, int], Cost]:
-    """What agents have cost *month* by (repository id, number)."""
+    """Return the cost of agents in *month* by (repository id, number)."""
     costs: dict[tuple[int, int], Cost] = {}
     for use in agents_used(connection, month):
         key = (use.repository_id, use.number)

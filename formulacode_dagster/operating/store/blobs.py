@@ -43,7 +43,7 @@ def put_blobs(connection: Connection, kind: str, contents: Sequence[bytes]) -> l
 
 
 def get_blob(connection: Connection, sha256: str) -> bytes:
-    """The content behind *sha256*; raises FormulaCodeError when it is not there or not what it says."""
+    """Return the content with this *sha256*; raises FormulaCodeError if it is missing or corrupt."""
     import zstandard
 
     stored = connection.execute(select(BLOBS.c.content).where(BLOBS.c.sha256 == sha256)).scalar_one_or_none()
@@ -59,7 +59,7 @@ def get_blob(connection: Connection, sha256: str) -> bytes:
 
 
 def has_blob(connection: Connection, sha256: str) -> bool:
-    """Whether something is kept under *sha256*."""
+    """Return True if content with this *sha256* is stored."""
     return connection.execute(select(BLOBS.c.sha256).where(BLOBS.c.sha256 == sha256)).first() is not None
 
 
@@ -94,7 +94,7 @@ def put_log(
 
 
 def get_log(connection: Connection, *, stage: Stage, month: str, item: str) -> str:
-    """The log of the newest attempt, empty when there is none."""
+    """Return the log of the newest attempt, empty if there is none."""
     sha256 = connection.execute(
         select(LOGS.c.sha256)
         .where(LOGS.c.month == month, LOGS.c.stage == stage.value, LOGS.c.item == item)

@@ -1,6 +1,6 @@
 """Writing rows: a few by a plain statement; many through COPY into a stage table and one merge.
 
-Rows that are known to be new need no stage: they are copied to where they belong, at half the cost of the server.
+Rows known to be new need no stage table: they are copied directly, at half the cost for the server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert *rows*, or replace what has their primary key; of rows with the same key the last one stays."""
+    """Insert *rows*, or replace those with their primary key; the last of several rows with one key wins."""
     if not rows:
         return
     keys = [column.name for column in table.primary_key]
@@ -38,7 +38,7 @@ def insert_missing(connection: Connection, table: Table, rows: Sequence[Row]) ->
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert *rows*, none of which is there yet; IntegrityError when one is."""
+    """Insert new *rows*; IntegrityError if one exists."""
     if len(rows) >= COPY_FROM_ROWS:
         _copy(connection, table, [table.columns[name] for name in rows[0]], rows)
     elif rows:
@@ -61,8 +61,8 @@ def _write(connection: Connection, table: Table, rows: Sequence[Row], statement:
         postgresql_on_commit="DROP",
     )
     stage.create(connection, checkfirst=False)
-    # in the order of the key, so that two writers of the same rows wait for each other and never lock crosswise;
-    # sorted here, since the server would sort whole rows on its disk
+    # in key order, so that two writers of the same rows wait for each other and never deadlock; sorted here, since the
+    # server would sort whole rows on disk
     _copy(connection, stage, columns, (distinct[key] for key in sorted(distinct)))
     connection.execute(statement.from_select([column.name for column in columns], select(stage)))
     stage.drop(connection, checkfirst=False)
@@ -79,7 +79,7 @@ def _copy(connection: Connection, table: Table, columns: Sequence[Column[Any]], 
 
 @contextmanager
 def copying(connection: Connection, command: sql.Composed) -> Iterator[psycopg.Copy]:
-    """What is written into the block goes to *command*, a COPY from here; errors are those of every other statement."""
+    """Yield a writer to the COPY *command*; errors are those of other statements."""
     raw = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
     try:
         with raw.cursor() as cursor, cursor.copy(command) as copy:

@@ -1,4 +1,4 @@
-"""SHA-256 of rows and of what is made of rows: the same for the same content, whatever run or time stored it."""
+"""SHA-256 of rows and of values derived from rows: equal content has equal hashes, in any run and at any time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CAME_LATER = frozenset({"source"})
 def digest_of(row: Frozen) -> str:
     """SHA-256 of *row* as it is stored: its fields in the order of their names, text cleaned, instants in UTC.
 
-    Each field is its name, the number of its bytes, and its text; what is neither text nor an instant is JSON.
+    Each field is hashed as name, number of bytes, and text; values that are neither text nor datetime are JSON.
     """
     whole = hashlib.sha256()
     for name, field in sorted(type(row).model_fields.items()):

@@ -23,7 +23,7 @@ def positives_by_month(connection: Connection, months: Collection[str]) -> dict[
 
 
 def judges_of(connection: Connection, month: str) -> list[tuple[str, str]]:
-    """The (model, prompt version) pairs whose verdicts *month* holds."""
+    """Return the (model, prompt version) pairs of the verdicts of *month*."""
     columns = CLASSIFICATIONS.c
     statement = (
         select(columns.model, columns.prompt_version)

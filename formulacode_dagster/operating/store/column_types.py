@@ -1,4 +1,4 @@
-"""Column types. What is written is made storable here and nowhere else; what is read does not depend on the server.
+"""Column types. They make values storable, and reading independent of the server.
 
 Postgres refuses NUL and lone surrogates in text, and NaN in JSON; GitHub, a model and a build log know no such rule.
 """
@@ -21,7 +21,7 @@ _DIALECT = make_url("postgresql+psycopg://").get_dialect()()
 
 
 def type_name(column: Column[Any]) -> str:
-    """The type of *column* as `information_schema` tells it."""
+    """Return the type of *column* as in `information_schema`."""
     return column.type.compile(_DIALECT).lower()
 
 
@@ -53,7 +53,7 @@ class StorableText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's signature
-        """Clean what goes in, whether it is written or compared with."""
+        """Clean a value that is written or compared with."""
         return None if value is None else storable(value)
 
 
@@ -69,7 +69,7 @@ class StorableJson(TypeDecorator[Any]):
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """`timestamptz` read in UTC, whatever time zone the server is set to: fingerprints and checksums depend on it."""
+    """`timestamptz` read in UTC, whatever the server's time zone: fingerprints and checksums depend on it."""
 
     impl = DateTime(timezone=True)
     cache_ok = True

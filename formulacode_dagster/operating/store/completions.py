@@ -14,10 +14,10 @@ from .tables import COMPLETIONS
 
 
 class StoredCompletions:
-    """Implements `CompletionCache`; each call is a short transaction of its own, so that a crash loses no answer."""
+    """Implements `CompletionCache`; each call is a short transaction, so that a crash loses no answer."""
 
     def __init__(self, database: Database, *, reask: bool = False) -> None:
-        """With *reask* it finds nothing, and keeps each answer beside those that are there."""
+        """With *reask*, nothing is found, and each new answer is stored next to the old ones."""
         self._database = database
         self._reask = reask
 
@@ -37,11 +37,11 @@ class StoredCompletions:
         return None if row is None else Completion.model_validate(dict(row))
 
     def put(self, completion: Completion) -> None:
-        """Keep an answer; unless it is asked for again by request, the first one for a key stays."""
+        """Store an answer; the first one for a key stays unless it is asked again on request."""
         row = {**completion.model_dump(), "attempt": 1, "created_at": datetime.now(tz=UTC)}
         with self._database.transaction() as connection:
             if self._reask:
-                # of two who ask the same at once, the second counts the first one's answer
+                # of two concurrent requests, the second uses the first one's answer
                 connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(completion.key, 0))))
                 kept = select(func.count()).where(COMPLETIONS.c.key == completion.key)
                 row["attempt"] = connection.execute(kept).scalar_one() + 1

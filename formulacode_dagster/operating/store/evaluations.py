@@ -11,12 +11,12 @@ from .tables import CLASSIFIER_EVALUATIONS
 
 
 def add_evaluation(connection: Connection, evaluation: ClassifierEvaluation) -> None:
-    """Keep *evaluation* beside the earlier ones."""
+    """Store *evaluation* in addition to earlier ones."""
     insert_new(connection, CLASSIFIER_EVALUATIONS, [evaluation.model_dump()])
 
 
 def last_evaluation(connection: Connection, model: str, prompt_version: str) -> ClassifierEvaluation | None:
-    """The newest evaluation of *model* asked by *prompt_version*, None when there is none."""
+    """Return the newest evaluation of *model* with *prompt_version*, None if there is none."""
     columns = CLASSIFIER_EVALUATIONS.c
     statement = (
         select(*(columns[name] for name in ClassifierEvaluation.model_fields))

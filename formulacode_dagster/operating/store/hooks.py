@@ -27,7 +27,7 @@ class HookResult:
 
 
 def get(connection: Connection, entity: str, hook: str, arguments: str) -> HookResult | None:
-    """What *hook* returned for *entity* with *arguments*, or None when it was not asked yet."""
+    """Return the stored result of *hook* for *entity* with *arguments*, or None."""
     columns = HOOK_RESULTS.c
     statement = select(HOOK_RESULTS).where(
         columns.entity == entity, columns.hook == hook, columns.arguments == arguments
@@ -37,7 +37,7 @@ def get(connection: Connection, entity: str, hook: str, arguments: str) -> HookR
 
 
 def put(connection: Connection, entity: str, hook: str, arguments: str, result: JsonValue) -> HookResult:
-    """Keep *result* unless there is one; returns the one that stays, so that two callers at once get the same answer.
+    """Store *result* unless there is one; returns the one that stays, so that concurrent callers get the same answer.
 
     Raises FormulaCodeError for a result that would not come back from JSON as it was given.
     """
@@ -50,7 +50,7 @@ def put(connection: Connection, entity: str, hook: str, arguments: str, result: 
         "created_at": datetime.now(tz=UTC),
     }
     insert_missing(connection, HOOK_RESULTS, [row])
-    # a statement of its own: it also sees the row that another transaction committed a moment ago
+    # a separate statement also sees the row that another transaction has just committed
     kept = get(connection, entity, hook, arguments)
     if kept is None:
         raise FormulaCodeError(

@@ -17,7 +17,7 @@ from .tables import LEDGER
 
 
 def record(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
-    """Write *entries*, replacing what their items said before."""
+    """Write *entries*, replacing earlier ones of their items."""
     upsert(connection, LEDGER, [_to_row(entry) for entry in entries])
 
 
@@ -46,7 +46,7 @@ def items_in_state(connection: Connection, month: str, stage: Stage, state: Item
 
 @dataclass(frozen=True)
 class Ending:
-    """How many items of one kind ended a stage in one way."""
+    """Number of items of one kind that ended a stage in one way."""
 
     stage: Stage
     kind: ItemKind
@@ -92,13 +92,13 @@ def months_with_done(connection: Connection, stage: Stage, kind: ItemKind, *, be
 
 
 def finished_since(connection: Connection, moment: datetime) -> int:
-    """How many items, of whatever stage and month, were worked on since *moment*; skips are no work."""
+    """Return how many items of any stage and month were processed since *moment*; skips do not count."""
     statement = select(func.count()).where(LEDGER.c.finished_at >= moment, LEDGER.c.state != ItemState.SKIPPED.value)
     return int(connection.execute(statement).scalar_one())
 
 
 def story(connection: Connection, item: str) -> list[LedgerEntry]:
-    """Every entry of one item, whatever the month, in the order of the stages."""
+    """Return every entry of one item, over all months, in the order of the stages."""
     rows = connection.execute(select(LEDGER).where(LEDGER.c.item == item)).mappings()
     order = list(Stage)
     return sorted((_from_row(dict(row)) for row in rows), key=lambda entry: (entry.month, order.index(entry.stage)))
@@ -113,7 +113,7 @@ def forget(connection: Connection, month: str, stage: Stage, items: Collection[s
 
 
 def rename_item(connection: Connection, month: str, stage: Stage, old: str, new: str) -> None:
-    """Give the entry of *old* to *new*, in place of what it had; nothing happens when *old* has none."""
+    """Rename the entry of *old* to *new*, replacing that of *new*; without an entry of *old* nothing happens."""
     of_stage = (LEDGER.c.month == month) & (LEDGER.c.stage == stage.value)
     if connection.execute(select(LEDGER.c.item).where(of_stage, LEDGER.c.item == old)).first() is not None:
         connection.execute(delete(LEDGER).where(of_stage, LEDGER.c.item == new))

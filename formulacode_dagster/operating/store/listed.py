@@ -1,4 +1,4 @@
-"""The maintained allow and deny list of repositories. GitHub does not tell names apart by case, nor does the list."""
+"""The allow and deny list of repositories. Like GitHub, it ignores the case of names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tables import LISTED_REPOSITORIES
 
 
 def put_listed(connection: Connection, listed: ListedRepository) -> None:
-    """List a repository, replacing what was decided about it before; ConfigurationError unless it is `owner/repo`."""
+    """List a repository, replacing earlier decisions; raises ConfigurationError unless it is `owner/repo`."""
     name = _repository(listed.full_name)
     row = {**listed.model_dump(), "full_name": name, "verdict": listed.verdict.value}
     statement = insert(LISTED_REPOSITORIES).values(row)

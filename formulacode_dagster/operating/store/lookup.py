@@ -1,4 +1,4 @@
-"""A pull request by the name a person uses, whatever month it is stored in."""
+"""Find a pull request by the name that people use, in any month."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .tables import REPOSITORIES
 
 @dataclass(frozen=True)
 class StoredPullRequest:
-    """What the database knows: the facts always, change and patch once they were read from the mirror."""
+    """Stored data of a pull request: the facts always, change and patch once they were read from the mirror."""
 
     facts: MergedPullRequest
     change: Change | None = None
@@ -24,7 +24,7 @@ class StoredPullRequest:
 
 
 def find_pull_request(connection: Connection, repository: str, number: int) -> StoredPullRequest | None:
-    """`repository#number` by any name the repository was tracked under, case aside; None when it was never taken in."""
+    """Return `repository#number` by any name of the repository, ignoring case; None if it was never taken in."""
     columns, name = MERGED_PULL_REQUESTS.table.c, repository.lower()
     ids = _ids(repository)
     statement = (

@@ -1,4 +1,4 @@
-"""Measurements, and what tests said: each is kept for good, the newest of a task read; replays, unfinished surveys."""
+"""Measurements and test results, all stored forever, the newest per task shown; replays, unfinished surveys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVER, _TESTED, _REPLAYS = MEASUREMENTS_EVER.c, CORRECTNESS_EVER.c, REPLAYS.tabl
 
 
 def add_measurement(connection: Connection, row: Measurement) -> Measurement:
-    """Add *row* to all there ever were; returns it, numbered on. What people read of its task stays as it is."""
+    """Append *row* to the history and return it with its number. The visible row of its task does not change."""
     attempt = last_attempt(connection, row.month, (row.repository_id, row.number)) + 1
     numbered = row.model_copy(update={"attempt": attempt})
     key = {"month": row.month, "repository_id": row.repository_id, "number": row.number, "attempt": attempt}
@@ -25,7 +25,7 @@ def add_measurement(connection: Connection, row: Measurement) -> Measurement:
 
 
 def last_attempt(connection: Connection, month: str, key: PullRequestKey) -> int:
-    """Number of the newest measurement of the task with this (repository id, number); 0 when there is none."""
+    """Return the number of the newest measurement of the task with this (repository id, number); 0 if there is none."""
     statement = select(func.coalesce(func.max(_EVER.attempt), 0)).where(_of_task(MEASUREMENTS_EVER, month, key))
     return int(connection.execute(statement).scalar_one())
 
@@ -55,7 +55,7 @@ def read_surveys(connection: Connection, month: str, key: PullRequestKey, inputs
 def save_survey(
     connection: Connection, month: str, key: PullRequestKey, inputs: str, *, suite: str, ruled_out: frozenset[str]
 ) -> None:
-    """Keep what is *ruled_out* of *suite*, in place of what was, with other *inputs* too."""
+    """Store the *ruled_out* benchmarks of *suite*, replacing earlier ones, also those with other *inputs*."""
     row = {"month": month, "repository_id": key[0], "number": key[1], "suite": suite}
     upsert(connection, SURVEYS, [{**row, "inputs": inputs, "ruled_out": sorted(ruled_out)}])
 

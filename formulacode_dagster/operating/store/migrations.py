@@ -1,4 +1,4 @@
-"""Applies what is missing of `sql/migrations/*.sql`, in order and in one transaction, and remembers what."""
+"""Applies missing `sql/migrations/*.sql`, in order and in one transaction, and records them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from formulacode_dagster.operating.files.shipped import shipped
 FOLDER = "sql/migrations"
 _LOCK = 0x666F726D756C61  # one migration at a time, whichever process starts it
 LOCK_SECONDS = 10
-"""How long a migration waits for a table; whoever asks for the table meanwhile waits behind it."""
+"""Time a migration waits for a table; later requests for the table wait behind it."""
 _VIEWS = "views"
-"""Under which name the checksum of the views is kept beside those of the migrations."""
+"""Name under which the checksum of the views is stored with those of the migrations."""
 _TABLE = re.compile(r"\b(?:CREATE TABLE(?: IF NOT EXISTS)?|RENAME TO) (\w+)", re.IGNORECASE)
-"""What migrations make, under every name that it ever had."""
+"""Every name that objects made by migrations have ever had."""
 _BOOKKEEPING = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     name       text        PRIMARY KEY,
@@ -47,7 +47,7 @@ class Migration:
 
 
 def read_migrations(folder: Path | None = None) -> tuple[Migration, ...]:
-    """All migrations of *folder*, in order; raises ConfigurationError when there is none."""
+    """Return all migrations of *folder*, in order; raises ConfigurationError if there is none."""
     folder = folder or shipped(FOLDER)
     migrations = tuple(Migration(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql")))
     if not migrations:
@@ -57,7 +57,7 @@ def read_migrations(folder: Path | None = None) -> tuple[Migration, ...]:
 
 @dataclass(frozen=True)
 class Views:
-    """What is made of the tables, and made again whenever they or its text changed."""
+    """Views, recreated whenever the tables or their own text change."""
 
     names: tuple[str, ...]
     sql: str
@@ -73,10 +73,10 @@ def migrate(
 ) -> tuple[str, ...]:
     """Bring the database up to date, *views* included; returns the names of the migrations applied now.
 
-    All of it or nothing: where a migration fails, the earlier ones of the call are not applied, and no view is gone.
-    Raises ConfigurationError when an applied file has changed since, the database is ahead of this checkout, or
-    something of a user's own lies on a view that must be remade; BusyError when a month at work holds a table for
-    longer than `LOCK_SECONDS`, which would make all others wait behind the migration.
+    All or nothing: if a migration fails, the earlier ones of the call are not applied, and no view is dropped. Raises
+    ConfigurationError if an applied file has changed since, the database is ahead of this checkout, or a user's object
+    depends on a view that must be recreated; BusyError if a running month holds a table for longer than `LOCK_SECONDS`,
+    since all others would wait behind the migration.
     """
     wanted = migrations if migrations is not None else read_migrations()
     with _locked(engine), engine.connect() as connection:
@@ -105,7 +105,9 @@ def migrate(
 
 @contextmanager
 def _locked(engine: Engine) -> Iterator[None]:
-    """Nobody else migrates meanwhile, nor ends the wait for that; the lock is that of a transaction, poolers or not."""
+    """Hold the migration lock: no other process migrates meanwhile; it is a transaction lock, so it works through
+    poolers.
+    """
     with engine.connect() as holder:
         for timeout in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
             holder.exec_driver_sql(f"SET LOCAL {timeout} = 0")
@@ -114,9 +116,9 @@ def _locked(engine: Engine) -> Iterator[None]:
 
 
 def rewind(engine: Engine, wanted: tuple[Migration, ...], views: Views) -> bool:
-    """Take tables and *views* away where the database, which has no rows, has more than *wanted*; tells whether it had.
+    """Drop tables and *views* beyond *wanted* from a database without rows; returns True if there were any.
 
-    What later migrations do to rows, they then do to those that come in first. Raises ConfigurationError as `migrate`.
+    Later migrations then apply to the rows restored first. Raises ConfigurationError as `migrate`.
     """
     known = read_migrations()
     with _locked(engine), engine.begin() as connection:
@@ -160,7 +162,7 @@ def _verify(applied: dict[str, str], wanted: tuple[Migration, ...]) -> None:
 
 
 def pending_migrations(engine: Engine) -> tuple[str, ...]:
-    """Names of what `migrate` would apply; nothing is written. Raises ConfigurationError as `migrate`."""
+    """Return the names of what `migrate` would apply, without writing. Raises ConfigurationError as `migrate`."""
     wanted = read_migrations()
     with engine.connect() as connection:
         applied = _applied_if_any(connection)
@@ -170,7 +172,7 @@ def pending_migrations(engine: Engine) -> tuple[str, ...]:
 
 @contextmanager
 def _changing(what: str) -> Iterator[None]:
-    """What gives up, as *what*, where another transaction holds a table that is to be changed."""
+    """Raise BusyError naming *what* if another transaction holds a table that is to be changed."""
     try:
         yield
     except OperationalError as error:

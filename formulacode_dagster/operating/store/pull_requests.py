@@ -24,7 +24,7 @@ _CHANGES = CHANGES.table
 
 @dataclass(frozen=True, slots=True)
 class MergedName:
-    """A merged pull request without its texts: who it is, where it landed, and the digest of all that is stored."""
+    """A merged pull request without its texts: identity, merge commit, and the digest of the stored row."""
 
     repository_id: int
     repository: str
@@ -79,7 +79,7 @@ def items_by_key(
 
 
 def known_among(connection: Connection, keys: Collection[PullRequestKey]) -> set[PullRequestKey]:
-    """Those of *keys* that are merged pull requests of any month."""
+    """Return those of *keys* that are merged pull requests of any month."""
     if not keys:
         return set()
     ids, numbers = ({key[part] for key in keys} for part in (0, 1))
@@ -117,14 +117,14 @@ def pull_request_of(connection: Connection, month: str, key: PullRequestKey) -> 
 
 
 def done_items(connection: Connection, month: str, stage: Stage) -> dict[PullRequestKey, str]:
-    """`owner/repo#number` of what *stage* ended as done, by key, ordered by repository and number."""
+    """Return `owner/repo#number` of the items that *stage* ended as done, by key, ordered by repository and number."""
     statement = select(_FACTS.c.repository_id, _FACTS.c.number, _FACTS.c.repository)
     rows = connection.execute(_done(statement, month, stage))
     return {(row[0], row[1]): item_key(row[2], row[1]) for row in rows}
 
 
 def iterate_done(connection: Connection, month: str, stage: Stage) -> Iterator[PullRequest]:
-    """The pull requests of *month* that *stage* ended as done, ordered by repository and number, few in memory at once.
+    """Iterate over the pull requests of *month* that *stage* ended as done, by repository and number, few in memory.
 
     Other statements may run on *connection* meanwhile. FormulaCodeError when one has lost its change.
     """
@@ -141,7 +141,7 @@ def iterate_done(connection: Connection, month: str, stage: Stage) -> Iterator[P
 
 
 def done_in(connection: Connection, month: str, stage: Stage) -> list[PullRequest]:
-    """All of `iterate_done` at once: for stages after the classification, which keeps one in a hundred."""
+    """Return all of `iterate_done`: for stages after the classification, which keeps one in a hundred."""
     return list(iterate_done(connection, month, stage))
 
 
@@ -152,14 +152,13 @@ def _done(statement: Select[Any], month: str, stage: Stage) -> Select[Any]:
         LEDGER.c.item == _item(),
         LEDGER.c.state == ItemState.DONE.value,
     )
-    # a look-up for each row: of a month that was just written there are no statistics, and a join of the two tables
-    # was planned as if each had one row
+    # one look-up per row: a month that was just written has no statistics, and the planner assumed one row for a join
     done = entry.limit(1).lateral("done")
     return statement.join(done, true()).where(_FACTS.c.month == month).order_by(_FACTS.c.repository_id, _FACTS.c.number)
 
 
 def _item() -> ColumnElement[str]:
-    """What `item_key` makes of a row, for the server to compare."""
+    """Return the SQL expression of `item_key`."""
     return _FACTS.c.repository.concat("#").concat(cast(_FACTS.c.number, Text))
 
 

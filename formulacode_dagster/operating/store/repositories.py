@@ -18,8 +18,8 @@ from .tables import LEDGER
 def add_alias(connection: Connection, month: str, repository_id: int, old_name: str, new_name: str) -> bool:
     """Call a repository of *month* by its *new_name*, and keep *old_name* as an alias; whether anything changed.
 
-    The ledger entry of `repositories` is renamed with it, so that the repository stays tracked. A difference in case
-    only is a new name, and no alias.
+    The ledger entry of `repositories` is renamed with it, so the repository stays tracked. A difference in case only is
+    a new name, not an alias.
     """
     table = REPOSITORIES.table
     this = (table.c.month == month) & (table.c.id == repository_id)
@@ -40,9 +40,9 @@ def add_alias(connection: Connection, month: str, repository_id: int, old_name: 
 def withdraw(connection: Connection, month: str, repositories: Sequence[Repository]) -> int:
     """Drop the pull requests that *month* took in from *repositories*; returns how many these were.
 
-    Facts, changes, counts and the ledger entries of intake go together, so that no later stage uses any of them, and a
-    repository that is tracked again is asked for its window again. Rows of later stages stay: they are read through the
-    facts only, and are found done if these come back.
+    Facts, changes, counts and the ledger entries of intake are removed together, so no later stage uses them, and a
+    repository that is tracked again has its window requested again. Rows of later stages stay: they are read only
+    through the facts, and count as done if these come back.
     """
     among = any_(cast([repository.id for repository in repositories], ARRAY(BigInteger)))
     names = {repository.full_name for repository in repositories}

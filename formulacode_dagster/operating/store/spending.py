@@ -1,4 +1,4 @@
-"""What months have cost: lines are added and never changed. What GitHub was asked is in `usage`."""
+"""Costs of months, append-only. Requests to GitHub are in `usage`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .tables import SPENDING
 
 @dataclass(frozen=True)
 class Spent:
-    """What an item, or a call, of one run has cost."""
+    """Cost of an item, or a call, of one run."""
 
     month: str
     stage: Stage
@@ -43,13 +43,13 @@ def add_spending(connection: Connection, lines: Sequence[Spent]) -> None:
 
 
 def book_call(connection: Connection, call: Spent) -> Cost:
-    """Append *call*; returns what its month has cost with it, by this run and by all others that work for the month."""
+    """Append *call*; returns the cost of its month including it, over all runs."""
     add_spending(connection, [call])
     return Cost.total(spending_of(connection, call.month).values())
 
 
 def spending_of(connection: Connection, month: str) -> dict[Stage, Cost]:
-    """What each stage of *month* has cost, over all its runs and attempts."""
+    """Return the cost of each stage of *month*, over all its runs and attempts."""
     columns = SPENDING.c
     sums = [
         func.coalesce(func.sum(cast(func.jsonb_extract_path_text(columns.cost, name), Numeric)), 0)

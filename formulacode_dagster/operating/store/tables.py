@@ -1,4 +1,4 @@
-"""The tables as SQLAlchemy sees them. `sql/migrations/` creates them; a test holds the two together."""
+"""The tables for SQLAlchemy. `sql/migrations/` creates them; a test compares the two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked of GitHub: lines are added and never changed."""
+"""Requests to GitHub, append-only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tables import API_USAGE
 
 
 class UsageTotal(ApiFigures):
-    """What all runs of one stage of one month asked of one of GitHub's resources."""
+    """Requests of all runs of one stage of one month to one of GitHub's resources."""
 
     stage: Stage
     resource: str

@@ -1,7 +1,7 @@
-"""What people query: one relation per artifact, every column documented, all of it made of the models of the rows.
+"""Relations for queries: one per artifact, every column documented, derived from the models of the rows.
 
-A row that is kept as one document gets a view of the artifact's name with a column for each field; a table with columns
-of its own gets their meanings. A new field, or better words for one, need no migration: `migrate` remakes the views.
+A row stored as a document gets a view with the artifact's name and a column for each field; the columns of other tables
+get comments. A new field or description needs no migration: `migrate` recreates the views.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .series.views import BENCHMARK_RESULTS, SERIES_RELATIONS
 
 @dataclass(frozen=True)
 class Relation:
-    """A table or view as people see it: the artifacts whose rows it shows, side by side where there are several."""
+    """A table or view for queries: the artifacts whose rows it shows, joined if there are several."""
 
     name: str
     artifacts: tuple[Artifact[Any], ...]
@@ -51,12 +51,12 @@ class Relation:
 
     @property
     def is_view(self) -> bool:
-        """Whether it is made of something else; else it is the artifact's table itself."""
+        """True if it is a view; otherwise it is the artifact's table."""
         return self.name != self.artifacts[0].table.name
 
     @property
     def columns(self) -> tuple[TableColumn, ...]:
-        """What it shows: names, types as `information_schema` tells them, meanings."""
+        """Columns with names, types as in `information_schema`, and meanings."""
         known = {column.name: column for artifact in reversed(self.artifacts) for column in artifact.table.columns}
 
         def type_of(name: str, plain: object) -> str:
@@ -67,7 +67,7 @@ class Relation:
         return columns_of(*(artifact.model for artifact in self.artifacts), type_of=type_of)
 
     def sql(self) -> str:
-        """The statements that make it, where it is a view, and that document it."""
+        """Return the statements that create it, if it is a view, and document it."""
         kind = "VIEW" if self.is_view else "TABLE"
         lines = [f"CREATE VIEW {self.name} AS {self._select()};"] if self.is_view else []
         return "\n".join([*lines, comments(kind, self.name, self.meaning, self.columns)])
@@ -126,4 +126,4 @@ VIEWS = Views(
         [*(relation.sql() for relation in RELATIONS.values()), *(one.sql() for one in SERIES_RELATIONS.values())]
     ),
 )
-"""What `migrate` makes, once the tables are there."""
+"""Views that `migrate` creates once the tables exist."""

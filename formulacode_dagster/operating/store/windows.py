@@ -1,9 +1,8 @@
 """Windows: one repository's month of merged pull requests, replaced whole and compared with the intake before.
 
-Facts, change and the ledger entry of intake go together: when a pull request leaves a month, or its commits are others
-now, none of the three stays, so that no later stage reads new facts beside an old patch. Rows and entries of later
-stages stay as what these stages did; each is read through the facts of its month, and made anew or dropped when its
-stage is materialized again.
+Facts, change and the ledger entry of intake go together: when a pull request leaves a month, or its commits change, all
+three are removed, so no later stage reads new facts with an old patch. Rows and entries of later stages stay; each is
+read through the facts of its month, and updated or dropped when its stage is materialized again.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from .checksums import checksum_of, digest_of
 from .ledger import forget
 
 _LANDING = ("base_ref", "head_sha", "merge_commit_sha", "commit_count", "changed_files")
-"""What the change behind a pull request is read from."""
+"""Fields from which the change of a pull request is read."""
 _LOCK = 0x77696E64
 """Space of the advisory locks on repositories, apart from those on months."""
 _FACTS = MERGED_PULL_REQUESTS.table.c
 _IS_MERGE = _FACTS.source == CandidateSource.PULL_REQUEST.value
-"""Windows hold no other candidates."""
+"""Windows contain no other candidates."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class _Stored:
 
 
 def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> list[IntakeCount]:
-    """`replace_window` for several repositories, in the order of their ids; what has to be written goes in one batch.
+    """Call `replace_window` for several repositories, in the order of their ids, and write in one batch.
 
     Of two windows of the same repository the last one stays.
     """
@@ -63,11 +62,11 @@ def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> lis
 def replace_window(
     connection: Connection, count: IntakeCount, pull_requests: Sequence[MergedPullRequest]
 ) -> IntakeCount:
-    """Make *pull_requests* all there is of one repository's month, in the caller's transaction.
+    """Replace one repository's month by *pull_requests*, in the caller's transaction.
 
-    Returns *count* with `stored`, `checksum`, and what was added, changed and removed since the intake before. A row
-    that did not change is not written. One that another month held moves here, which counts as changed here and as
-    removed there. Raises ValueError for a pull request of another repository or month.
+    Returns *count* with `stored`, `checksum`, and the rows added, changed and removed since the previous intake.
+    Unchanged rows are not written. A row of another month moves here, which counts as changed here and as removed
+    there. Raises ValueError for a pull request of another repository or month.
     """
     return save_windows(connection, [MergedWindow(tuple(pull_requests), count)])[0]
 
@@ -82,7 +81,7 @@ def checksum_of_month(connection: Connection, month: str) -> str:
 def _compare(
     connection: Connection, count: IntakeCount, pull_requests: Sequence[MergedPullRequest]
 ) -> tuple[IntakeCount, list[tuple[MergedPullRequest, str]]]:
-    """Drop what is not part of the window any more; returns what came of it, and the rows to copy in, with digests."""
+    """Remove rows that left the window; returns the effects, and the rows to copy in, with digests."""
     month, repository = count.month, count.repository_id
     given = {pull_request.number: pull_request for pull_request in pull_requests}
     strangers = [
@@ -100,7 +99,7 @@ def _compare(
     added = given.keys() - before.keys() - moved
     changed = {number for number in given.keys() & before.keys() if digests[number] != before[number].digest}
     removed = before.keys() - given.keys()
-    # those that changed are copied in anew with those that were added: half the cost of a merge
+    # changed rows are copied with the added ones: half the cost of a merge
     _drop_facts(connection, month, repository, removed | changed)
     outdated = {number for number in changed if before[number].landing != _landing(given[number])}
     _drop_changes(connection, month, repository, [before[number] for number in removed | outdated])
@@ -121,7 +120,7 @@ def _landing(row: MergedPullRequest) -> tuple[object, ...]:
 
 
 def _stored(connection: Connection, month: str, repository: int) -> dict[int, _Stored]:
-    """What is stored of a window, by number and without its texts."""
+    """Return the stored rows of a window by number, without their texts."""
     _digest_old_rows(connection, month, repository)
     statement = select(_FACTS.number, _FACTS.repository, _FACTS.digest, *(_FACTS[name] for name in _LANDING)).where(
         _FACTS.month == month, _FACTS.repository_id == repository, _IS_MERGE
@@ -144,7 +143,7 @@ def _digest_old_rows(connection: Connection, month: str, repository: int) -> Non
 def _take_from_other_months(
     connection: Connection, month: str, repository: int, given: Mapping[int, MergedPullRequest]
 ) -> set[int]:
-    """Drop what other months hold of *given*, and correct their counts; returns the numbers that moved."""
+    """Remove rows of *given* from other months, and correct their counts; returns the numbers that moved."""
     statement = select(_FACTS.month, _FACTS.number).where(
         _FACTS.repository_id == repository, _FACTS.month != month, _FACTS.number == _among(given), _IS_MERGE
     )
@@ -171,9 +170,9 @@ def _take_from_other_months(
 
 
 def enter_candidates(connection: Connection, month: str) -> list[str]:
-    """Make the dashboards' candidates of *month* rows beside those of the windows; returns the items they are.
+    """Add the dashboards' candidates of *month* as rows besides those of the windows; returns their items.
 
-    What a window took in, under its number or by its commit, is not entered twice; what is no candidate any more goes.
+    A candidate that a window contains, by number or commit, is not entered; former candidates are removed.
     """
     candidates = {(row.repository_id, row.number): row.facts for row in DASHBOARD_CANDIDATES.read(connection, month)}
     repositories = any_(cast(sorted({key[0] for key in candidates}), ARRAY(BigInteger)))

@@ -1,1 +1,1 @@
-"""Published asv sites, from a folder or over HTTP, as tables. What is missing or broken is named, never dropped."""
+"""Published asv sites as tables, from a folder or over HTTP. Missing and corrupt files are reported, never dropped."""

@@ -1,4 +1,4 @@
-"""What is judged of a dashboard: verdict functions over its tables."""
+"""Verdicts on a dashboard: pure functions of its tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tables import Site
 ODD = frozenset(
     {FaultKind.DUPLICATE_REVISION, FaultKind.UNORDERED, FaultKind.UNKNOWN_REVISION, FaultKind.BACKWARDS_IN_TIME}
 )
-"""What was read all the same; the other kinds are of what was not, `absent` aside."""
+"""Faults of files that were read anyway; the other kinds, except `absent`, mark files that were not."""
 
 
 NOT_HERE = Judgement(passed=True, summary="this dashboard has none")
@@ -52,7 +52,7 @@ def in_order(site: Site | None) -> Judgement:
 
 
 def every_file_read(site: Site | None) -> Judgement:
-    """Every file of raw results was read, is of a commit of the history, and of benchmarks as they are now."""
+    """Every file of raw results was read, and belongs to a commit of the history and to benchmarks as they are now."""
     if site is None:
         return NOT_HERE
     return Judgement.by_offenders(

@@ -1,4 +1,4 @@
-"""Raw results as the tables of a site: what `asv publish` makes graphs of."""
+"""Raw results as the tables of a site: the data behind the graphs of `asv publish`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class History:
 def collate(raw: RawResults, history: History | None = None, project: str = "", commit_url: str = "") -> tables.Site:
     """The tables of *raw*, with a series for each benchmark, environment and combination of parameters.
 
-    Several results of one series at one commit are their mean, as asv has it. Without *history*, commits are numbered
-    by the dates that the results tell. What *history* does not know has no place in the order, and is named.
+    Several results of one series at one commit are averaged, as in asv. Without *history*, commits are numbered by the
+    dates of the results. Commits that *history* lacks have no place in the order, and are reported.
     """
     faults = list(raw.faults)
     files = list(raw.files)
@@ -99,7 +99,7 @@ def _by_dates(files: Iterable[ResultFile]) -> History:
 def _graphs(
     benchmarks: Mapping[str, Benchmark], files: Sequence[ResultFile], history: History, faults: list[Fault]
 ) -> dict[tuple[str, Environment], dict[int, list[list[Cell]]]]:
-    """By benchmark and environment, what was measured at each commit: a cell for each combination of parameters."""
+    """Results by benchmark, environment and commit: a cell for each combination of parameters."""
     keys = sorted({key for file in files for key in file.environment})
     graphs: dict[tuple[str, Environment], dict[int, list[list[Cell]]]] = defaultdict(lambda: defaultdict(list))
     for file in files:

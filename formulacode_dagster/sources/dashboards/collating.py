@@ -19,18 +19,18 @@ COMMIT_URL = "https://github.com/{repository}/commit/"
 
 
 class Order(StrEnum):
-    """What numbers the commits."""
+    """Source of the commit numbers."""
 
     MIRROR = "mirror"
     PUBLISHED = "published"
     """The site that was published of the same repository."""
     DATES = "dates"
-    """What the results themselves tell."""
+    """The results themselves."""
 
 
 @dataclass(frozen=True)
 class Collated:
-    """Raw results as the tables of a site, and what their commits were numbered by."""
+    """Raw results as the tables of a site, and the source of their commit numbers."""
 
     site: Site
     order: Order
@@ -39,9 +39,9 @@ class Collated:
 def collate_folder(dashboard: Dashboard, folder: Path, *, mirror: Mirror | None, published: Site | None) -> Collated:
     """The raw results of *dashboard*, and the site that they make in *folder*.
 
-    The order is that of *published* where it knows every commit, so that revisions mean the same in both; else that of
-    *mirror*, else that of the dates. Raises DashboardError where there are no results, GitError, OutsideSystemError
-    when the disk is full.
+    The order is that of *published* if it has every commit, so that revisions mean the same in both; otherwise that of
+    *mirror*, otherwise that of the dates. Raises DashboardError if there are no results, GitError, OutsideSystemError
+    if the disk is full.
     """
     raw = read_results(Path(dashboard.results))
     if published is not None and _knows_all(published, raw):

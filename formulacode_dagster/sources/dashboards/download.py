@@ -1,4 +1,4 @@
-"""Lay a published site down as a folder: politely, and so that the next run goes on where one stopped."""
+"""Download a published site into a folder: politely, and resumable after an interruption."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .index import INDEX, INFO, REGRESSIONS, Index, parse_index
 from .server import Answer, Server
 
 RECORD = ".fetched.jsonl"
-"""Which file was fetched for which index, a line each; the last one of a path counts."""
+"""Record of fetched files by index, one line each; the last line of a path counts."""
 AT_ONCE = 8
 MOST_FAILURES_IN_A_ROW = 5
-"""So many files after each other that could not be had, and the site is taken to be down."""
+"""After this many consecutive failures the site counts as down."""
 REMEDY = "Run it again later: it goes on where it stopped"
 
 
@@ -37,7 +37,7 @@ class Fetched:
 
 @dataclass
 class Download:
-    """What a download came to; the faults are of files that are not in the folder, or are older ones of it."""
+    """Result of a download; faults concern files that are missing from the folder, or outdated in it."""
 
     requests: int
     fetched: int = 0
@@ -51,10 +51,10 @@ class Download:
 async def download(
     server: Server, folder: Path, at_once: int = AT_ONCE, on_progress: Callable[[int, int], None] | None = None
 ) -> Download:
-    """Bring what the index of *server* lists into *folder*, whose own index is replaced last.
+    """Download the files that the index of *server* lists into *folder*, and replace its index last.
 
-    Raises DashboardError when the site cannot be had, forbids it, or was published anew meanwhile; what was fetched by
-    then stays and is not asked for again. Raises OutsideSystemError when the disk is full.
+    Raises DashboardError if the site is unavailable, forbids it, or was republished meanwhile; files fetched by then
+    stay and are not requested again. Raises OutsideSystemError if the disk is full.
     """
     await server.read_robots()
     content = await _content(server, INDEX)
@@ -72,7 +72,7 @@ async def download(
 
 
 def _paths(index: Index) -> list[tuple[str, ...]]:
-    """Every file of a site but its index, with the places where it may be; what tells of the whole first."""
+    """Iterate over the files of a site except its index, with their possible places; site-wide files first."""
     files = [(INFO,), (REGRESSIONS,), *((path,) for _, path in index.summaries())]
     return [*files, *(paths for *_, paths in index.graphs())]
 
@@ -180,7 +180,7 @@ class _Work:
 
 
 def _read_record(path: Path) -> dict[str, Fetched]:
-    """What is noted in *path*; a line that a crash broke off is of a file that is fetched again."""
+    """Read the records in *path*; a line torn by a crash means that its file is fetched again."""
     fetched = {}
     for line in path.read_text().splitlines() if path.is_file() else ():
         try:

@@ -1,4 +1,4 @@
-"""What can be wrong with a site, or with one file of it."""
+"""Faults of a site, or of a single file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 
 
 class FaultKind(StrEnum):
-    """What is wrong with a file."""
+    """Kind of a file's fault."""
 
     ABSENT = "absent"
     """A graph that the index allows for and the site does not have: not every benchmark ran in every environment."""
@@ -27,7 +27,7 @@ class FaultKind(StrEnum):
     FORBIDDEN = "forbidden"
     """The site's `robots.txt` asks not to."""
     CHANGED = "changed"
-    """The site was published anew while it was read."""
+    """The site was republished while it was read."""
     DUPLICATE_REVISION = "duplicate_revision"
     UNORDERED = "unordered"
     """Revisions go backwards in a graph."""
@@ -41,7 +41,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with one file of a site."""
+    """Fault of one file of a site."""
 
     path: str
     kind: FaultKind
@@ -49,7 +49,7 @@ class Fault:
 
 
 class DashboardError(OutsideSystemError):
-    """A site cannot be read at all; *fault* says what is wrong with which of its files."""
+    """A site cannot be read at all; *fault* names the file and the problem."""
 
     def __init__(self, site: str, fault: Fault, remedy: str) -> None:
         self.fault = fault
@@ -58,7 +58,7 @@ class DashboardError(OutsideSystemError):
 
 
 def parse_json(path: str, content: bytes) -> Any | Fault:
-    """What *content* holds, or what is wrong with it."""
+    """Return the JSON in *content*, or its fault."""
     try:
         read = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -75,6 +75,6 @@ def _not_json(path: str, content: bytes, error: Exception) -> Fault:
     if content.lstrip()[:1] == b"<":
         return Fault(path, FaultKind.HTML, content.lstrip()[:60].decode(errors="replace"))
     at_end = isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip()) - 1
-    # a string or a literal that breaks off is complained about where it begins
+    # a truncated string or literal is reported at its beginning
     broken_off = isinstance(error, json.JSONDecodeError) and error.doc.rstrip()[-1:] not in ("]", "}")
     return Fault(path, FaultKind.TRUNCATED if at_end or broken_off else FaultKind.NOT_JSON, str(error))

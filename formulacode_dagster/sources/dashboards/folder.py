@@ -22,7 +22,7 @@ class Folder:
         self._safe: dict[str, bool] = {}
 
     def content(self, path: str) -> bytes | Fault:
-        """What the file at *path* holds, or why it cannot be read."""
+        """Return the content of the file at *path*, or why it cannot be read."""
         folder = path.rpartition("/")[0]
         if not self._is_inside(folder):
             return Fault(path, FaultKind.UNREADABLE, "leads out of the site")

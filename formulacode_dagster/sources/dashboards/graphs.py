@@ -13,14 +13,14 @@ from .faults import Fault, FaultKind, parse_json
 
 @dataclass(frozen=True)
 class Graph:
-    """The points of a graph, a column a combination of parameters; NaN is what was not measured, or failed."""
+    """Points of a graph, one column per combination of parameters; NaN means not measured, or failed."""
 
     revisions: NDArray[np.int64]
     values: NDArray[np.float64]
 
 
 def parse_graph(path: str, content: bytes, combinations: int | None) -> tuple[Graph | None, list[Fault]]:
-    """The graph that *content* holds, if it holds one, and what is wrong with it.
+    """Return the graph in *content*, if there is one, and its fault.
 
     *combinations* is how many values a point has; None for a benchmark without parameters.
     """

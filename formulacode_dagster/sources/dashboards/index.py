@@ -1,4 +1,4 @@
-"""A site's `index.json`: its commits, environments and benchmarks, and where the graphs of these are."""
+"""A site's `index.json`: its commits, environments and benchmarks, and the paths of their graphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INFO = "info.json"
 
 
 class _Read(BaseModel):
-    """What a site tells; other versions of asv tell more."""
+    """Data of a site's index; other versions of asv have more."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -36,7 +36,7 @@ class Benchmark(_Read):
 
     @property
     def combinations(self) -> int:
-        """How many values a point has: 1 without parameters."""
+        """Return the number of values of a point: 1 without parameters."""
         return math.prod(len(values) for values in self.params)
 
 
@@ -45,7 +45,7 @@ Environment = Mapping[str, str | None]
 
 
 class Index(_Read):
-    """What a site says it holds."""
+    """Contents of a site according to its index."""
 
     project: str = ""
     show_commit_url: str = ""
@@ -56,7 +56,7 @@ class Index(_Read):
     tags: dict[str, int] = Field(default_factory=dict)
 
     def graphs(self) -> Iterator[tuple[Environment, Benchmark, tuple[str, ...]]]:
-        """Every graph that the site may hold, with the paths at which versions of asv put it."""
+        """Iterate over every graph that the site may have, with the paths that versions of asv use for it."""
         for environment in self.graph_param_list:
             folders = _folders(environment)
             for name, benchmark in self.benchmarks.items():
@@ -70,17 +70,17 @@ class Index(_Read):
 
 
 def graph_path(environment: Environment, benchmark: str) -> str:
-    """Where asv puts the graph of *benchmark* in *environment*."""
+    """Return the path of the graph of *benchmark* in *environment*."""
     return f"{_folders(environment)[0]}/{_sanitized(benchmark)}.json"
 
 
 def summary_path(benchmark: str) -> str:
-    """Where asv puts the summary of *benchmark*."""
+    """Return the path of the summary of *benchmark*."""
     return f"graphs/summary/{_sanitized(benchmark)}.json"
 
 
 def parse_index(content: bytes) -> Index | Fault:
-    """The index that *content* holds, or what is wrong with it."""
+    """Return the index in *content*, or its fault."""
     read = parse_json(INDEX, content)
     if isinstance(read, Fault):
         return read
@@ -98,7 +98,7 @@ def _sanitized(name: str) -> str:
 
 
 def _folders(environment: Environment) -> tuple[str, ...]:
-    """Where the graphs of *environment* are: as asv writes them now, and as it did before it replaced slashes."""
+    """Return the folders of graphs of *environment*: the current form, and the one before asv replaced slashes."""
     parts = sorted(_part(key, value) for key, value in environment.items())
     now = "/".join(("graphs", *(_sanitized(part) for part in parts if part not in _NO_FOLDERS)))
     pieces = (piece for part in parts for piece in part.split("/"))

@@ -1,4 +1,4 @@
-"""What a dashboard holds, as a picture."""
+"""Picture of a dashboard's data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DPI = 110
 
 
 def draw_points(site: Site) -> bytes:
-    """How many points were measured and how many are missing, by the month of their commits, as PNG."""
+    """Plot the number of measured and missing points by month of their commits, as PNG."""
     from matplotlib.figure import Figure
 
     counts = (

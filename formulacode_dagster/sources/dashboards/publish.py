@@ -28,10 +28,10 @@ _PAGES = [
 
 
 def publish(site: Site, folder: Path, descriptions: Mapping[str, Any], machines: Mapping[str, Any]) -> None:
-    """Make *folder* the published form of *site*, in place of what was there, whole or not at all.
+    """Write *site* in published form to *folder*, replacing its content, completely or not at all.
 
-    *descriptions* are the benchmarks, *machines* the machines as `benchmarks.json` and `machine.json` tell them.
-    Raises OutsideSystemError when the disk is full.
+    *descriptions* are the benchmarks, *machines* the machines, in the form of `benchmarks.json` and `machine.json`.
+    Raises OutsideSystemError if the disk is full.
     """
     fresh, old = (folder.with_name(f".{folder.name}.{suffix}") for suffix in ("fresh", "old"))
     with disk_errors(str(folder)):
@@ -53,7 +53,7 @@ def publish(site: Site, folder: Path, descriptions: Mapping[str, Any], machines:
 
 
 def require_front_end() -> None:
-    """Raise ConfigurationError where asv is not installed, whose pages show a site."""
+    """Raise ConfigurationError if asv, whose pages show a site, is not installed."""
     if _front_end() is None:
         raise ConfigurationError(
             "asv's front end is not here", why="asv is not installed", remedy="Install asv beside this package"
@@ -61,7 +61,7 @@ def require_front_end() -> None:
 
 
 def _front_end() -> Path | None:
-    """The pages of asv, where it is installed; found without importing it."""
+    """Return the folder of asv's pages, if it is installed, without importing it."""
     spec = find_spec("asv")
     pages = Path(spec.origin).parent / FRONT_END if spec and spec.origin else None
     return pages if pages and pages.is_dir() else None
@@ -102,7 +102,9 @@ def _files(site: Site, descriptions: Mapping[str, Any], machines: Mapping[str, A
 
 
 def _graph(points: pl.DataFrame, series: pl.DataFrame) -> list[list[Any]]:
-    """The graph of *series*, a combination of parameters each; as in asv, it begins and ends with what was measured."""
+    """Return the graph of *series*, one per combination of parameters; as in asv, it starts and ends with measured
+    values.
+    """
     numbers = series["series"].to_list()
     of_graph = points.filter(pl.col("series").is_in(numbers))
     wide = of_graph.pivot("series", index="revision", values="value", aggregate_function="mean").sort("revision")

@@ -26,7 +26,7 @@ _ALL_PARAMETERS = ("result", "stats_ci_99_a", "stats_ci_99_b")
 
 @dataclass(frozen=True)
 class Values:
-    """What a benchmark gave, by its combination of parameters: value, and both ends of the 99 % interval."""
+    """Result of a benchmark by combination of parameters: value, and both ends of the 99 % interval."""
 
     by_parameters: Mapping[tuple[str, ...], tuple[float | None, float | None, float | None]]
     version: str | None
@@ -39,7 +39,7 @@ class ResultFile:
     path: str
     commit: str
     date: int
-    """Of the commit, in milliseconds since 1970."""
+    """Date of the commit, in milliseconds since 1970."""
     environment: Mapping[str, str]
     values: Mapping[str, Values]
 
@@ -57,9 +57,9 @@ class RawResults:
 
 
 def read_results(folder: Path) -> RawResults:
-    """What is in *folder*: asv's folder of results, or one with such a `results`. What cannot be read is named.
+    """Read *folder*: asv's folder of results, or one with such a `results`. Unreadable files are reported.
 
-    Raises DashboardError where no `benchmarks.json` tells what was measured.
+    Raises DashboardError without a `benchmarks.json`.
     """
     if not (folder / BENCHMARKS).is_file() and (folder / RESULTS / BENCHMARKS).is_file():
         folder = folder / RESULTS
@@ -84,7 +84,7 @@ def read_results(folder: Path) -> RawResults:
 def _benchmarks(root: Folder) -> tuple[dict[str, Any], dict[str, Benchmark]]:
     read = _json(root, BENCHMARKS)
     if not isinstance(read, Fault):
-        # beside the benchmarks it has the number of its format
+        # besides the benchmarks it has the number of its format
         descriptions = {name: value for name, value in read.items() if isinstance(value, dict)}
         try:
             return descriptions, _BENCHMARKS.validate_python(descriptions)

@@ -1,4 +1,4 @@
-"""A site by its address: a folder is read as it is, any other is laid down first."""
+"""Open a site by its address: a folder is read directly, anything else is downloaded first."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .sites import folder_of
 from .tables import Site
 
 SITE_FOLDER = "site"
-"""Where a site is laid down, beside its tables."""
+"""Folder of the downloaded site, next to its tables."""
 
 
 @dataclass(frozen=True)
 class Scraped:
-    """A site, and what it took to have it; None where it was a folder."""
+    """A site and its download; None for a folder."""
 
     site: Site
     download: Download | None
 
 
 def scrape(address: str, folder: Path) -> Scraped:
-    """The site at *address*, laid down below *folder* where it is not on this disk.
+    """Read the site at *address*, downloaded below *folder* unless it is on this disk.
 
     Raises DashboardError when it cannot be had, OutsideSystemError when the disk is full.
     """

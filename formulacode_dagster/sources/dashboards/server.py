@@ -23,7 +23,7 @@ TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 ATTEMPTS = 5
 BACKOFF = Backoff(first_seconds=1.0, longest_seconds=60.0, jitter=(0.5, 1.0))
 LONGEST_WAIT = 600.0
-"""Seconds that a server may ask to wait; what asks for more is named and left for another run."""
+"""Longest accepted wait in seconds; files with longer waits are reported and left for another run."""
 PACE = 0.02
 """Seconds between two requests, unless `robots.txt` asks for more."""
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -31,7 +31,7 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server said: 200 with content, 304, or that there is nothing (404 and 410)."""
+    """Answer of the server: 200 with content, 304, or not found (404 and 410)."""
 
     status: int
     content: bytes
@@ -40,7 +40,7 @@ class Answer:
 
 
 class Server:
-    """The files beside *url*, used as an async context manager."""
+    """The files at *url*, as an async context manager."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Server:
     async def read_robots(self) -> None:
         """Keep to the server's `robots.txt` from now on; one without asks for nothing.
 
-        Raises DashboardError when it cannot be had: then nobody knows what it asks for (RFC 9309, 2.3.1.4).
+        Raises DashboardError if it cannot be read: then its rules are unknown (RFC 9309, 2.3.1.4).
         """
         address = str(httpx.URL(self.url).join("/robots.txt"))
         answer = await self._ask("robots.txt", address, {})
@@ -92,7 +92,7 @@ class Server:
         self, path: str, etag: str = "", modified: str = "", query: Mapping[str, str] | None = None
     ) -> Answer | Fault:
         """The file at *path*, unless it is still the one with this *etag*, or of this date; or why it cannot be had."""
-        # what asv's own page leaves alone of a path, with the slashes between its parts
+        # the characters that asv's own page leaves unescaped in a path, and slashes
         address = f"{self.url}/" + quote(path, safe="/!~*'()-_.") + (f"?{urlencode(query)}" if query else "")
         if self._robots is not None and not self._robots.can_fetch(AGENT, address):
             return Fault(path, FaultKind.FORBIDDEN, "robots.txt")
@@ -124,7 +124,7 @@ class Server:
             wait = BACKOFF.seconds(attempt) if wait is None else wait
             if wait > LONGEST_WAIT:
                 return Fault(path, FaultKind.NOT_FETCHED, f"{detail}, and to wait for {wait:.0f} s")
-            # who is asked to wait, waits with all requests
+            # a requested wait applies to all requests
             self._next = max(self._next, self._clock.time() + wait)
         return Fault(path, FaultKind.NOT_FETCHED, f"{detail}, {ATTEMPTS} times")
 

@@ -1,4 +1,4 @@
-"""Read a site from a folder: a clone of a `gh-pages` branch, or what `download` laid down."""
+"""Read a site from a folder: a clone of a `gh-pages` branch, or the result of `download`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .index import INDEX, REGRESSIONS, Benchmark, Environment, Index, parse_inde
 
 
 def read_site(folder: Path, not_fetched: Sequence[Fault] = ()) -> tables.Site:
-    """The tables of the site in *folder*. What is wrong with single files is in its `faults`.
+    """Read the tables of the site in *folder*. Faults of single files are in its `faults`.
 
-    What a download could not bring (*not_fetched*) is told instead of being absent.
+    Files that a download could not fetch (*not_fetched*) are reported as such instead of absent.
 
-    Raises DashboardError when there is no index to go by.
+    Raises DashboardError without an index.
     """
     reader = _Reader(folder)
     index = reader.index()
@@ -57,7 +57,7 @@ def read_site(folder: Path, not_fetched: Sequence[Fault] = ()) -> tables.Site:
 
 
 class _Reader:
-    """The files of a folder, and what came of them so far."""
+    """Files of a folder, and the faults found so far."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Folder(folder)
@@ -65,7 +65,7 @@ class _Reader:
         self.graphs_read = 0
         self._rows: list[tuple[Any, ...]] = []
         self._graphs: list[Graph] = []
-        # of the environment that the last graph is of
+        # of the environment of the last graph
         self._environment: Environment = {}
         self._told = "{}"
 
@@ -77,7 +77,7 @@ class _Reader:
         return index
 
     def graph(self, path: str, combinations: int | None) -> Graph | None:
-        """The graph at *path*; what is wrong is noted."""
+        """Read the graph at *path*; faults are recorded."""
         content = self.folder.content(path)
         if isinstance(content, Fault):
             self.faults.append(content)

@@ -24,7 +24,7 @@ _SCHEMES = ("http", "https", "file")
 
 
 class Dashboard(Frozen):
-    """Where the series of a repository come from: a published site, raw results, or both."""
+    """Sources of a repository's series: a published site, raw results, or both."""
 
     name: str
     site: str = ""
@@ -33,10 +33,10 @@ class Dashboard(Frozen):
 
 
 def dashboards_by_name(home: Path) -> dict[str, Dashboard]:
-    """Every dashboard that comes along or was added under *home*, which counts where both name one.
+    """Return the built-in dashboards and those added under *home*, which override built-in ones of the same name.
 
-    Where none is named, `results` is the folder under *home* that is called like the dashboard.
-    Raises ConfigurationError when what is there is no such list.
+    Without `results`, the folder `results/<name>` under *home* is used. Raises ConfigurationError if the list is
+    malformed.
     """
     listed = sorted((_read(_SHIPPED) | _own(home)).items())
     return {
@@ -46,7 +46,7 @@ def dashboards_by_name(home: Path) -> dict[str, Dashboard]:
 
 
 def dashboard_named(home: Path, name: str) -> Dashboard:
-    """The dashboard called *name*; raises ConfigurationError where there is none."""
+    """Return the dashboard *name*; raises ConfigurationError if there is none."""
     boards = dashboards_by_name(home)
     if name not in boards:
         raise ConfigurationError(
@@ -82,14 +82,14 @@ def add_dashboard(home: Path, dashboard: Dashboard) -> None:
 
 
 def name_for(address: str) -> str:
-    """What the dashboard at *address* is called where nobody says it: the last part of its path, else its host's."""
+    """Return the default name of the dashboard at *address*: the last part of its path, else its host."""
     parts = urlsplit(address)
     last = [part for part in unquote(parts.path).split("/") if part] or [parts.netloc.partition(".")[0]]
     return re.sub(r"[^a-z0-9_-]+", "-", last[-1].lower()).strip("-_")
 
 
 def folder_of(address: str) -> Path | None:
-    """The folder that *address* names, by its path or as `file://`; None where it is to be fetched."""
+    """Return the folder of *address*, given as path or `file://` URL; None if it must be fetched."""
     parts = urlsplit(address)
     if parts.scheme in ("http", "https"):
         return None

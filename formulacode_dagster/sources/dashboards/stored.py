@@ -1,4 +1,4 @@
-"""Dashboards in Postgres: what is read anew replaces what was read before, all of it or nothing."""
+"""Dashboards in Postgres; each reading replaces the previous one, completely or not at all."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def keep_site(database: Database, dashboard: Dashboard, source: Source, site: Si
 
 
 def kept_site(database: Database, dashboard: str, source: Source) -> Site | None:
-    """What is kept of *dashboard* by *source*; None where there is nothing."""
+    """Return the stored site of *dashboard* from *source*; None if there is none."""
     with database.transaction() as connection:
         return load_site(connection, dashboard, source) if source in sources_of(connection, dashboard) else None
 
 
 def kept_sites(database: Database, dashboard: str) -> dict[Source, Site]:
-    """All that is kept of *dashboard*, by source. Raises ConfigurationError where nothing is."""
+    """Return the stored sites of *dashboard* by source. Raises ConfigurationError if there is none."""
     with database.transaction() as connection:
         sites = {source: load_site(connection, dashboard, source) for source in sources_of(connection, dashboard)}
     if not sites:
@@ -69,7 +69,7 @@ def kept_sites(database: Database, dashboard: str) -> dict[Source, Site]:
 
 
 def load_site(connection: Connection, dashboard: str, source: Source) -> Site:
-    """What `save_site` kept. Raises ConfigurationError where nothing was."""
+    """Load the site that `save_site` stored. Raises ConfigurationError if there is none."""
     columns = DASHBOARDS.columns
     of = (columns.dashboard == dashboard) & (columns.source == source.value)
     row = connection.execute(select(DASHBOARDS).where(of)).mappings().first()
@@ -85,7 +85,7 @@ def load_site(connection: Connection, dashboard: str, source: Source) -> Site:
 
 
 def sources_of(connection: Connection, dashboard: str) -> list[Source]:
-    """By which sources something is kept of *dashboard*."""
+    """Return the sources with stored data of *dashboard*."""
     columns = DASHBOARDS.columns
     found = connection.execute(
         select(columns.source).where(columns.dashboard == dashboard).order_by(columns.source)

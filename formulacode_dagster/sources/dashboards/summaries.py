@@ -14,20 +14,20 @@ from .tables import SUMMARIES
 MOST_POINTS = 384
 """asv's own: more points than that are averaged over stretches of revisions."""
 MOST_FILLED = 0.1
-"""The longest gap that is filled, as a share of what was measured of the series."""
+"""Longest gap that is filled, as a share of the measured points of the series."""
 
 
 def summary_of(benchmark: str, points: pl.DataFrame) -> pl.DataFrame:
     """SUMMARIES of *benchmark*: the geometric mean of all its series (`series`, `revision`, `value`) at each revision.
 
-    Short gaps of a series are filled between their neighbours, lest the mean jump where one series was not measured.
+    Short gaps of a series are interpolated, so that the mean does not jump if one series was not measured.
     """
     if points.is_empty():
         return pl.DataFrame(schema=SUMMARIES)
     wide = points.pivot("series", index="revision", values="value", aggregate_function="mean").sort("revision")
     values = wide.drop("revision").to_numpy().astype(np.float64)
     filled = np.column_stack([_filled(column) for column in values.T])
-    # what no series measured stays missing
+    # points that no series measured stay missing
     filled[np.isnan(values).all(axis=1)] = np.nan
     means = np.array([_geometric_mean(row[~np.isnan(row)]) for row in filled])
     revisions, kept = _fewer(wide["revision"].to_numpy(), means)
@@ -51,7 +51,7 @@ def _geometric_mean(values: NDArray[np.float64]) -> float:
     if (values == 0).any():
         return 0.0
     if len(values) == 1:
-        # a logarithm and back is not quite what it was
+        # a logarithm and its inverse are not exact
         return float(values[0])
     return float(np.exp(np.log(np.abs(values)).mean())) * (1.0 if values.sum() >= 0 else -1.0)
 
@@ -60,7 +60,7 @@ def _fewer(revisions: NDArray[np.int64], values: NDArray[np.float64]) -> tuple[N
     if len(revisions) < MOST_POINTS:
         return revisions, values
     width = int((revisions[-1] - revisions[0]) / MOST_POINTS) or int(revisions[-1] - revisions[0]) + 1
-    # a stretch is told by the revision that it ends before
+    # a segment is identified by the revision before which it ends
     stretch = (revisions - revisions[0]) // width
     ends = revisions[0] + (np.unique(stretch) + 1) * width
     means = [values[stretch == number] for number in np.unique(stretch)]

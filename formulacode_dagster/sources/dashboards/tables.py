@@ -36,9 +36,10 @@ POINTS = pl.Schema(
         "high": pl.Float64(),
     }
 )
-"""One row a point, in the unit of its series; null is what was not measured, or failed.
+"""One row per point, in the unit of its series; null means not measured, or failed.
 
-`low` and `high` are the 99 % interval of asv, which published graphs do not tell."""
+`low` and `high` are asv's 99 % interval, which published graphs lack.
+"""
 SUMMARIES = pl.Schema({"benchmark": pl.String(), "revision": pl.Int64(), "value": pl.Float64()})
 """One row a point of a benchmark's summary, over all environments and parameters."""
 REGRESSIONS = pl.Schema(
@@ -54,7 +55,7 @@ REGRESSIONS = pl.Schema(
         "after": pl.Float64(),
     }
 )
-"""One row a step up that the site itself tells; `parameter` counts combinations, null without any."""
+"""One row per regression that the site reports; `parameter` counts combinations, null without any."""
 FAULTS = pl.Schema({"path": pl.String(), "kind": pl.String(), "detail": pl.String()})
 
 
@@ -64,7 +65,7 @@ class Site:
 
     project: str
     commit_url: str
-    """What a commit's hash is put behind to see it in a browser; empty where the site has none."""
+    """URL prefix of a commit's page; empty if the site has none."""
     revisions: pl.DataFrame
     series: pl.DataFrame
     points: pl.DataFrame
@@ -77,11 +78,11 @@ class Site:
     summaries_expected: int
     summaries_read: int
     benchmarks: tuple[str, ...]
-    """What the index lists."""
+    """Contents of the index."""
 
     @property
     def measured(self) -> pl.DataFrame:
-        """Every point with all that is told of it: commit, date, and the columns of its series."""
+        """Return every point with its commit, date, and the columns of its series."""
         return self.points.join(self.series, on="series").join(
             self.revisions.select("revision", "hash", "date"), on="revision", how="left", maintain_order="left"
         )

@@ -9,6 +9,6 @@ FILE_NAMES = ("asv.conf.json", "asv.conf.jsonc")
 
 
 def nearest_config(paths: Iterable[str]) -> str | None:
-    """Of the files *paths* of a commit the asv configuration that is nearest to the top; None when there is none."""
+    """Return the asv configuration among *paths* that is nearest to the top; None if there is none."""
     configs = [path for path in paths if path.rpartition("/")[2] in FILE_NAMES]
     return min(configs, key=lambda path: (path.count("/"), path), default=None)

@@ -1,4 +1,4 @@
-"""File contents that a blob-filtered mirror does not hold yet, fetched in one go."""
+"""Contents that a blob-filtered mirror lacks, fetched in one request."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .scratch import scratch_repository
 FETCH_SECONDS = 1800.0
 REMOTE = "origin"
 NO_OBJECT = "0" * 40
-"""What git writes for the side on which a file does not exist."""
+"""git's placeholder for the side on which a file does not exist."""
 
 
 def is_filtered(repository: Path) -> bool:
-    """Whether objects are left out of *repository*, to be fetched when needed."""
+    """Return True if *repository* leaves out objects, to be fetched when needed."""
     configuration = repository / "config"
     return configuration.exists() and "promisor = true" in configuration.read_text()
 
@@ -29,7 +29,7 @@ def fetch_missing(repository: Path, wanted: Collection[str]) -> None:
         return
     git(
         repository,
-        # There is nothing to negotiate about single objects; without this, git tells the server all its commits.
+        # single objects need no negotiation; otherwise git sends all its commits to the server
         "-c",
         "fetch.negotiationAlgorithm=noop",
         "fetch",
@@ -45,7 +45,7 @@ def fetch_missing(repository: Path, wanted: Collection[str]) -> None:
 
 
 def missing_objects(repository: Path, wanted: Collection[str]) -> set[str]:
-    """Those of the objects *wanted* that are not in *repository*. Raises GitError.
+    """Return those of the objects *wanted* that are not in *repository*. Raises GitError.
 
     Asked through a scratch repository that knows of no server: a filtered mirror would fetch each of them.
     """

@@ -1,4 +1,4 @@
-"""The commits that a pull request brought: those of its own branch, and those by which it landed."""
+"""Commits of a pull request: those of its branch, and those created by the merge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_COMMITS = 250
 
 
 def branch_commits(mirror: Mirror, base_sha: str, tips: Iterable[str]) -> list[Commit]:
-    """The commits of *tips* that *base_sha* does not have, newest first, of those tips that the mirror holds.
+    """Return the commits of *tips* that *base_sha* lacks, newest first; tips missing from the mirror are ignored.
 
     A squash or rebase leaves the branch's own commits only behind its head, which the host may have lost.
     """

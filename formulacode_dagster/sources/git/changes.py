@@ -1,4 +1,4 @@
-"""What a pull request did to the code, as bytes: *base + patch = the tree after the merge*, verified by applying it."""
+"""Changes of pull requests as bytes: *base + patch = the tree after the merge*, verified by applying it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .landing import EMPTY_TREE, Merged, compared_trees, landing_of
 from .scratch import scratch_repository
 
 MOST_BYTES = 100 << 20
-"""Of one patch: it is held in memory, and nobody reviews as much."""
+"""Maximum size of a patch, which is held in memory; no one reviews as much."""
 
 _EXACT = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--submodule=short")
 _PATCH = (
@@ -39,10 +39,10 @@ _FILES = (*_EXACT, "--raw", "--numstat", "--abbrev=40", "-z")
 def change_of(mirror: Mirror, facts: MergedPullRequest, *, most_bytes: int = MOST_BYTES) -> tuple[Change, bytes]:
     """The change behind *facts* and its patch.
 
-    Raises Rejection (`no_patch`) when nothing changed, (`patch_too_large`) beyond *most_bytes*; ItemFailure
-    `commit_missing` when the merge commit is not in the mirror, `no_base` when it is the first of its history,
-    `unsafe_path` when git refuses to write what it changes, `patch_mismatch` when the patch on its base does not give
-    the tree after the merge; OutsideSystemError when contents cannot be fetched.
+    Raises Rejection (`no_patch`) if nothing changed, (`patch_too_large`) beyond *most_bytes*; ItemFailure
+    `commit_missing` if the merge commit is not in the mirror, `no_base` if it is the first of its history,
+    `unsafe_path` if git refuses to write a changed path, `patch_mismatch` if the patch applied to its base does not
+    give the tree after the merge; OutsideSystemError if contents cannot be fetched.
     """
     if not facts.merge_commit_sha:
         raise ItemFailure(FailureKind.COMMIT_MISSING, f"GitHub names no merge commit for {facts.item}")
@@ -79,7 +79,7 @@ def change_of(mirror: Mirror, facts: MergedPullRequest, *, most_bytes: int = MOS
 
 
 def prepare(mirror: Mirror, pull_requests: Sequence[Merged]) -> None:
-    """Fetch in one go what the changes of *pull_requests* need; nothing to do in a mirror that is whole.
+    """Fetch in one request what the changes of *pull_requests* need; nothing to do in a complete mirror.
 
     Without it every change works too, at the price of a round trip each.
     """
@@ -94,7 +94,7 @@ def _apply(repository: Path, base_tree: str, patch: bytes) -> str:
     with scratch_repository(repository) as scratch:
         git(scratch, "read-tree", base_tree)
         git(scratch, "apply", "--cached", "--whitespace=nowarn", "-", stdin=patch)
-        # Blobs beside the patch may not be here at all in a filtered mirror.
+        # a filtered mirror may lack blobs outside the patch
         return git(scratch, "write-tree", "--missing-ok").decode().strip()
 
 
@@ -134,7 +134,7 @@ def _read_files(raw: bytes) -> tuple[ChangedFile, ...]:
 def _file(path: bytes, status: str, counts: tuple[bytes, bytes]) -> ChangedFile:
     binary = counts == (b"-", b"-")
     return ChangedFile(
-        # Neither JSON nor Postgres takes what is not UTF-8; the patch keeps the very bytes.
+        # neither JSON nor Postgres takes invalid UTF-8; the patch keeps the exact bytes
         path=path.decode("utf-8", "backslashreplace"),
         status=status,
         additions=0 if binary else int(counts[0]),

@@ -48,7 +48,7 @@ class GitError(Exception):
 
 
 def environment() -> dict[str, str]:
-    """What git may know of this machine: where programs and proxies are, and our own configuration."""
+    """Environment variables that git may see: paths of programs, proxies, and our own configuration."""
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return kept | {
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -81,7 +81,7 @@ def git(
     most: int | None = None,
     into: IO[bytes] | None = None,
 ) -> bytes:
-    """Run git on the repository *directory*; its standard output, which goes to the file *into* where there is one.
+    """Run git on the repository *directory*; returns its standard output, or writes it to the file *into*.
 
     Raises GitError, also after *seconds*, and as soon as the output is longer than *most* bytes; *most* is for commands
     that read nothing from *stdin*. Raises Stopped when the run is to stop.

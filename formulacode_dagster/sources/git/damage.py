@@ -1,4 +1,4 @@
-"""Whether a mirror can be trusted: what kill -9, a full disk or a stranger's hand leaves of one."""
+"""Integrity of a mirror after `kill -9`, a full disk or foreign changes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ BROKEN_MARK = "broken"
 SHALLOW = "shallow"
 CHECKSUM = 20
 INDEXED_SECONDS = 10.0
-"""git puts the index of a pack beside it within moments; other processes fetch contents while we look."""
+"""git adds the index of a pack within moments; other processes fetch contents during the check."""
 
 
 def damage_of(mirror: Path, clock: Clock = SYSTEM_CLOCK) -> str:
-    """Why *mirror* cannot be used, empty when it can. Costs two short calls of git, whatever its size."""
+    """Return why *mirror* is unusable, empty if it is fine. Costs two short git calls, whatever its size."""
     return visible_damage(mirror, clock) or _read_damage(mirror)
 
 
 def is_shallow(mirror: Path) -> bool:
-    """Whether the history of *mirror* is cut short: the source itself has no more of it."""
+    """Return True if the history of *mirror* is shallow: the source itself has no more of it."""
     return (mirror / SHALLOW).exists()
 
 
 def visible_damage(mirror: Path, clock: Clock = SYSTEM_CLOCK) -> str:
-    """What the files alone show of it, without a call of git."""
+    """Return the damage visible in the files, without a git call."""
     if not mirror.exists():
         return "absent"
     if (mirror / BROKEN_MARK).exists():
@@ -70,7 +70,7 @@ def _is_new(pack: Path, clock: Clock) -> bool:
 
 
 def _agree(pack: Path, index: Path) -> bool:
-    """Whether pack and index end with the same checksum of the pack; true of no pack that was cut short."""
+    """Return True if pack and index end with the same checksum; a truncated pack fails this."""
     try:
         with pack.open("rb") as content, index.open("rb") as listing:
             content.seek(-CHECKSUM, 2)

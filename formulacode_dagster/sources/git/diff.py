@@ -1,4 +1,4 @@
-"""A patch, read file by file. Its bytes need not be UTF-8: what is not, is read with replacement characters."""
+"""A patch, parsed file by file. Bytes that are not UTF-8 are read as replacement characters."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Hunk:
     new_start: int
     lines: tuple[str, ...]
     is_whole: bool
-    """Whether it has as many lines as its first line says."""
+    """Return True if it has as many lines as its header says."""
 
 
 @dataclass(frozen=True)
 class FileDiff:
-    """The section of a patch about one file; a path is None where the file is not there on that side."""
+    """The section of a patch about one file; a path is None if the file does not exist on that side."""
 
     old_path: str | None
     new_path: str | None
@@ -51,11 +51,11 @@ class FileDiff:
 
     @property
     def binary(self) -> bool:
-        """Whether git wrote the content as binary, unreadable to people and models."""
+        """Return True if git wrote the content as binary, unreadable to people and models."""
         return bool(re.search(r"^(?:GIT binary patch|Binary files .* differ)$", self.text, re.MULTILINE))
 
     def hunks(self) -> Iterator[Hunk]:
-        """The hunks in order; headers are told from content by the hunks' line counts."""
+        """Iterate over the hunks; the line counts of hunks distinguish headers from content."""
         lines = iter(self.text.split("\n"))
         for header in lines:
             match = _HUNK.match(header)
@@ -87,7 +87,7 @@ class FileDiff:
 
 
 def split_patch(patch: bytes) -> tuple[FileDiff, ...]:
-    """The sections of *patch*, which is what `git diff` writes, or `diff -u`; empty for an empty patch."""
+    """Iterate over the sections of *patch*, the output of `git diff` or `diff -u`; none for an empty patch."""
     text = patch.decode("utf-8", errors="replace")
     # only `\n` ends a line of a patch: a form feed or a lone `\r` is content
     starts = [match.start() for match in _SECTION.finditer(text)]
@@ -111,7 +111,7 @@ def _paths_of(section: str) -> tuple[str | None, str | None]:
 
 
 def _named(head: str, side: str, *moved: str) -> str | None:
-    """The name that a header line gives; None where there is no such line."""
+    """Return the name in a header line; None without such a line."""
     for prefix in (side, *moved):
         match = re.search(rf"^{re.escape(prefix)}(.+?)[\t\r]*$", head, re.MULTILINE)
         if match is not None:
@@ -121,7 +121,7 @@ def _named(head: str, side: str, *moved: str) -> str | None:
 
 
 def _unquoted(name: str) -> str:
-    """A name as git writes it, quoted and escaped where it is not plain ASCII."""
+    """Return a name from git's form, which is quoted and escaped unless it is plain ASCII."""
     if not name.endswith('"'):
         return name
     raw = _ESCAPE.sub(_unescape, name.removeprefix('"')[:-1].encode())

@@ -1,4 +1,4 @@
-"""Which mirrors there are, and which go when they take too much of the disk: the one unused for longest first."""
+"""Mirrors on disk, and their eviction: least recently used first."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .damage import visible_damage
 from .use import Use
 
 PARTIAL = ".partial"
-"""Folder of what is being made or removed; a name in it is the repository's, its slash a comma, then `@`."""
+"""Folder for mirrors being made or removed; a name in it is the repository's, with a comma for the slash, then `@`."""
 
 
 class MirrorState(StrEnum):
-    """What may be done with a mirror."""
+    """Whether a mirror may be removed."""
 
     READY = "ready"
     IN_USE = "in use"
@@ -34,7 +34,7 @@ class MirrorState(StrEnum):
 
 @dataclass(frozen=True)
 class KeptMirror:
-    """One mirror on this machine, or one that was removed; `bytes` is what that frees, `why` tells what is broken."""
+    """A mirror on this machine, or a removed one; `bytes` is the freed space, `why` its damage."""
 
     repository: str
     bytes: int
@@ -47,13 +47,13 @@ class KeptMirror:
 
 
 def mirror_path(root: Path, repository: str) -> Path:
-    """Where the mirror of *repository* is, or would be."""
+    """Return the path of the mirror of *repository*, whether it exists or not."""
     return root / f"{repository}.git"
 
 
 @contextmanager
 def locked(root: Path, repository: str, seconds: float) -> Iterator[None]:
-    """Nobody else makes, fetches or removes the mirror of *repository* meanwhile. Raises Timeout, OSError."""
+    """Hold the exclusive lock for making, fetching or removing the mirror of *repository*. Raises Timeout, OSError."""
     lock = root / f"{repository}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock, timeout=seconds):
@@ -71,7 +71,7 @@ def kept_mirrors(root: Path) -> list[KeptMirror]:
 def evict(root: Path, repository: str) -> KeptMirror:
     """Remove the mirror of *repository*.
 
-    Raises ConfigurationError when there is none, ItemFailure `busy` while anybody uses it, OSError.
+    Raises ConfigurationError if there is none, ItemFailure `busy` while it is in use, OSError.
     """
     if not mirror_path(root, repository).is_dir():
         raise ConfigurationError(f"there is no mirror of {repository}", remedy="`fc-data mirrors` lists them")
@@ -104,14 +104,14 @@ def make_room(root: Path, budget: int) -> tuple[list[KeptMirror], int]:
 
 
 def partial_path(root: Path, repository: str, purpose: str) -> Path:
-    """A place of its own for what is not, or no more, the mirror of *repository*."""
+    """Return a temporary path for a mirror of *repository* being made or removed."""
     folder = root / PARTIAL
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{_stem(repository)}{purpose}-{uuid.uuid4().hex}"
 
 
 def clear_partial(root: Path, repository: str) -> None:
-    """Remove what processes that died have left; whoever asks holds the lock of *repository*."""
+    """Remove leftovers of dead processes; the caller holds the lock of *repository*."""
     for left in (root / PARTIAL).glob(f"{_stem(repository)}*"):
         shutil.rmtree(left, ignore_errors=True)
 
@@ -153,7 +153,7 @@ def _remove(root: Path, repository: str) -> KeptMirror | None:
 
 
 def _sweep(root: Path) -> None:
-    """Remove what processes that died have left, of whichever repository."""
+    """Remove leftovers of dead processes, for all repositories."""
     for repository in {path.name.partition("@")[0].replace(",", "/") for path in (root / PARTIAL).glob("*@*")}:
         try:
             with locked(root, repository, 0):

@@ -1,4 +1,4 @@
-"""What a failure of git means: one table from its words to our errors."""
+"""Failures of git: one table from its messages to our errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from .command import GitError
 
 SYSTEM = "git"
-"""What errors call the host that repositories are cloned from."""
+"""Name of the clone host in errors."""
 
 
 class Fault(StrEnum):
@@ -43,7 +43,7 @@ _TABLE: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
             r"|at offset \d+ (in|from) .*\.pack|object file .* is empty|unterminated line in|unexpected line in"
             r"|is not a valid object|missing (blob|tree|commit) object|header for [0-9a-f]+ too long|unable to stream ",
         ),
-        # GitHub asks strangers for a password where there is nothing, so that private names do not show.
+        # GitHub asks strangers for a password for missing repositories, to hide private names
         (
             Fault.VANISHED,
             r"repository ['\"].*['\"] (not found|does not exist)|repository not found|returned error: (404|410|451)"
@@ -65,7 +65,7 @@ _TABLE: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
 
 
 def fault_of(error: GitError) -> Fault:
-    """Which kind of failure *error* is."""
+    """Return the kind of failure of *error*."""
     if error.timed_out:
         return Fault.TIMEOUT
     return next((fault for fault, pattern in _TABLE if pattern.search(error.stderr)), Fault.OTHER)
@@ -80,7 +80,7 @@ def refused_object(error: GitError) -> str:
 def unlock(error: GitError, mirror: Path) -> None:
     """Remove the lock file of git's in *mirror* over which *error* stumbled, left by a git that was killed.
 
-    Only for whoever holds the mirror's own lock: then no other git writes there what it would lock.
+    Only for holders of the mirror's lock: no other git then writes there.
     """
     match = re.search(r"unable to create '(.*\.lock)': file exists", error.stderr, re.IGNORECASE)
     if match and mirror.resolve() in Path(match[1]).resolve().parents:
@@ -88,7 +88,7 @@ def unlock(error: GitError, mirror: Path) -> None:
 
 
 def translate(error: GitError, what: str, repository: str) -> FormulaCodeError:
-    """The domain's error for *error*, met while doing *what* with *repository*."""
+    """Return the domain error for *error*, which occurred while doing *what* with *repository*."""
     fault = fault_of(error)
     why = error.stderr.splitlines()[-1] if error.stderr else f"git ended with {error.code}"
     subject = f"{what} {repository}"

@@ -23,10 +23,10 @@ _NOTHING_MATCHED = 1
 class Mirror:
     """A bare repository; safe to share between threads. Close it, or use it as a context manager.
 
-    With *hold* it is not evicted before it is closed, or nobody refers to it any more.
+    With *hold* it is not evicted before it is closed or garbage collected.
 
-    Whatever finds it damaged raises ItemFailure `mirror_broken`, and the next `MirrorCache.ensure` rebuilds it.
-    Paths are text; bytes that are not UTF-8 are kept as surrogates, as `os.fsdecode` does.
+    Any sign of damage raises ItemFailure `mirror_broken`, and the next `MirrorCache.ensure` rebuilds the mirror. Paths
+    are text; bytes that are not UTF-8 become surrogates, as with `os.fsdecode`.
     """
 
     def __init__(self, repository: str, path: Path, hold: Hold | None = None) -> None:
@@ -66,7 +66,7 @@ class Mirror:
         return self._commits.setdefault(sha, Commit.read(sha, commit[1]))
 
     def has(self, sha: str) -> bool:
-        """Whether the commit *sha* is here."""
+        """Return True if the mirror has the commit *sha*."""
         try:
             self.commit(sha)
         except ItemFailure as failure:
@@ -76,7 +76,7 @@ class Mirror:
         return True
 
     def read(self, commit: str, path: str) -> bytes | None:
-        """Content of the file *path* at *commit* (of a link, its target); None when there is no such file."""
+        """Return the content of the file *path* at *commit* (of a link, its target); None if there is no such file."""
         tree = self.commit(commit).tree
         raw = _bytes(path)
         if b"\n" in raw:
@@ -96,7 +96,7 @@ class Mirror:
         return sorted(os.fsdecode(path) for facts, _, path in entries if b" commit " not in facts)
 
     def words_at(self, commit: str, words: Collection[str]) -> frozenset[str]:
-        """Those of *words* that stand as whole words in a text file at *commit*."""
+        """Return those of *words* that occur as whole words in a text file at *commit*."""
         self.complete(commit)
         wanted = [part for word in sorted(words) for part in ("-e", word)]
         if not wanted:
@@ -134,7 +134,7 @@ class Mirror:
     def resolve(self, revision: str) -> str:
         """The commit that *revision* names: a hash, a part of one, a branch, a tag.
 
-        Raises ItemFailure `commit_missing` where it names none.
+        Raises ItemFailure `commit_missing` if it names none.
         """
         try:
             named = git(self.path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
@@ -146,11 +146,11 @@ class Mirror:
                     remedy="Name a hash, a branch or a tag that its host has",
                 ) from error
             raise self._failure(error) from error
-        # git older than 2.43 repeats what ends the options
+        # git older than 2.43 repeats the end-of-options marker
         return named.decode().split()[-1]
 
     def between(self, first: str, last: str) -> tuple[str, ...]:
-        """Commits of *last*'s first-parent history that *first* does not hold, oldest first; as asv's `first..last`."""
+        """Return the commits of *last*'s first-parent history that *first* lacks, oldest first; asv's `first..last`."""
         for sha in (first, last):
             self.commit(sha)
         return tuple(self._git("rev-list", "--first-parent", "--reverse", f"{first}..{last}").decode().split())
@@ -168,16 +168,16 @@ class Mirror:
         return self._git("rev-list", "--first-parent", "--max-parents=0", base_sha).split()[-1].decode()
 
     def own_commits(self, head: str, landed: str) -> tuple[Commit, ...]:
-        """Commits of *head* that *landed* does not hold, merges left out: what was written on the branch."""
+        """Return the commits of *head* that *landed* lacks, without merges: the commits of the branch."""
         out = self._git("rev-list", "--no-merges", head, f"^{landed}")
         return tuple(self.commit(sha.decode()) for sha in out.split())
 
     def distance(self, base: str, tip: str) -> int:
-        """How many commits *tip* has that *base* has not."""
+        """Return the number of commits that *tip* has and *base* lacks."""
         return int(self._git("rev-list", "--count", tip, f"^{base}"))
 
     def files_between(self, base: str, tip: str) -> int:
-        """How many files differ, a rename counted once, as GitHub does."""
+        """Return the number of files that differ, counting a rename once, as GitHub does."""
         return len(self._git("diff-tree", "-r", "-M", "--name-only", "-z", base, tip).split(b"\0")) - 1
 
     def fetch_between(self, trees: Iterable[tuple[str, str]]) -> None:
@@ -201,7 +201,7 @@ class Mirror:
         self._fetch_blobs({entry[2].decode() for entry in entries if entry[1] == b"blob"})
 
     def _lists(self, tree: str, path: bytes) -> bool:
-        """Whether *tree* has a file *path*: a file without its content is damage, and no absent file."""
+        """Return True if *tree* has a file *path*: a file without its content is damage, not an absent file."""
         folder, _, name = path.rpartition(b"/")
         listing = self._get(tree.encode() + b":" + folder)
         if listing is None or listing[0] != "tree":

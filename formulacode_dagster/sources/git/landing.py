@@ -1,7 +1,7 @@
-"""How a pull request landed, and on what: read from commits, never from a title.
+"""How a pull request was merged, and onto which commit: read from commits, never from a title.
 
-Two parents or more are a merge. One parent is a squash, or the last commit of a rebase; which of them, the pull
-request's own commits tell (a rebase keeps author, date and message of each), or else dates and sizes.
+Two or more parents are a merge. One parent is a squash, or the last commit of a rebase; the pull request's own commits
+tell them apart (a rebase keeps author, date and message of each), otherwise dates and sizes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Merged(Protocol):
 
     @property
     def commit_count(self) -> int:
-        """How many of its own it has."""
+        """Number of the pull request's own commits."""
 
 
 def wanted_commits(pull_requests: Iterable[Merged]) -> tuple[str, ...]:
-    """What a mirror must hold to tell how *pull_requests* landed: for `MirrorCache.ensure`.
+    """Return the commits that a mirror needs to determine how *pull_requests* were merged: for `MirrorCache.ensure`.
 
     Merge commits, and the heads of those with several commits: only they can be either a squash or a rebase.
     """
@@ -60,7 +60,7 @@ def wanted_commits(pull_requests: Iterable[Merged]) -> tuple[str, ...]:
 def compared_trees(mirror: Mirror, facts: Merged) -> list[tuple[str, str]]:
     """The pairs of trees that the change of *facts* may turn out to lie between; their commits are in *mirror*.
 
-    Guessed from commits alone: all parents of the merge, and what lies below it where it ends as the branch does.
+    Guessed from commits only: all parents of the merge, and their history if it ends as the branch does.
     """
     merge = mirror.commit(facts.merge_commit_sha)
     bases = [mirror.commit(sha) for sha in merge.parents]
@@ -78,7 +78,7 @@ def _ends_alike(mirror: Mirror, facts: Merged, merge: Commit) -> bool:
 
 
 def landing_of(mirror: Mirror, facts: MergedPullRequest, merge: Commit) -> Landing:
-    """How *facts* landed as *merge*. Raises ItemFailure (kind `commit_missing`) when history is not there."""
+    """Return how *facts* was merged as *merge*. Raises ItemFailure (`commit_missing`) if history is missing."""
     if facts.head_sha == merge.sha and facts.commit_count > 0:
         return _pushed(mirror, merge, facts.commit_count)
     if len(merge.parents) > 1:
@@ -123,14 +123,14 @@ def _pushed(mirror: Mirror, merge: Commit, count: int) -> Landing:
 
 
 def _rebased(mirror: Mirror, facts: MergedPullRequest, chain: list[Commit]) -> int:
-    """How many commits of *chain* (newest first, two or more) are the pull request's; 1 for a squash."""
+    """Return how many commits of *chain* (newest first, two or more) belong to the pull request; 1 for a squash."""
     whole = len(chain)
     if not mirror.has(facts.head_sha):
         return whole if _looks_rebased(mirror, facts, chain) else 1
     own = {commit.identity for commit in mirror.own_commits(facts.head_sha, chain[0].sha)}
     depth = next((index for index, commit in enumerate(chain) if commit.identity not in own), whole)
     if 1 < depth < min(len(own), whole) and _size(mirror, chain, whole) == facts.changed_files:
-        # Some messages were edited on the way, the number of files tells that all commits are there.
+        # some messages were edited; the number of files shows that all commits are there
         return whole if _size(mirror, chain, depth) != facts.changed_files else depth
     return max(depth, 1)
 

@@ -1,4 +1,4 @@
-"""What `git log` tells: commits with their messages, and the refs that pull requests leave behind."""
+"""Output of `git log`: commits with their messages, and the refs of pull requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from .command import GitError, git
 
 GHOST = "ghost"
-"""Whom GitHub shows in place of a deleted account."""
+"""GitHub's name for a deleted account."""
 _FORMAT = "%H%x1f%P%x1f%at%x1f%ct%x1f%an%x1f%ae%x1f%cn%x1f%ce%x1f%B"
 _FIELDS = 9
 _NOREPLY = re.compile(r"(?:\d+\+)?([A-Za-z0-9\[\]-]+)@users\.noreply\.github\.com", re.IGNORECASE)
@@ -87,7 +87,7 @@ def read_commits(repository: Path, *arguments: str, revisions: Sequence[str] = (
 
 
 def find_commit(repository: Path, revision: str) -> Commit | None:
-    """The commit that *revision* names, None when there is none."""
+    """Return the commit that *revision* names, None if there is none."""
     try:
         sha = git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     except GitError:
@@ -96,7 +96,7 @@ def find_commit(repository: Path, revision: str) -> Commit | None:
 
 
 def login(name: str | None) -> str | None:
-    """A deleted account, `ghost`, is nobody."""
+    """Return None for a deleted account, `ghost`."""
     return None if name in (None, "", GHOST) else name
 
 

@@ -1,7 +1,7 @@
 """The mirrors on this machine: one bare repository each, made once, fetched when something is missing.
 
-A mirror appears whole or not at all: it is cloned beside its place and renamed into it. A file lock per repository lets
-several processes use one cache, another one keeps what anybody reads from being evicted.
+A mirror appears complete or not at all: it is cloned next to its place and renamed. A file lock per repository lets
+several processes share a cache; another one protects mirrors in use from eviction.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ LOCK_SECONDS = 3600.0
 class MirrorCache:
     """Mirrors under *root*, as `owner/name.git`, of the repositories below *clone_url*.
 
-    When they take more than *budget* bytes (None: no limit) after one has grown, those used least recently are removed,
-    and *say* is told; a mirror that any process has open stays. A renamed repository is cloned anew under its new name:
-    commits are the same under both, and the old mirror ends as the least recently used.
+    If they exceed *budget* bytes (None: no limit) after one has grown, the least recently used are removed, and *say*
+    reports it; a mirror that any process has open stays. A renamed repository is cloned again under its new name:
+    commits are the same under both, and the old mirror becomes the least recently used.
     """
 
     def __init__(
@@ -60,14 +60,13 @@ class MirrorCache:
         self.evicted: list[KeptMirror] = []
 
     def ensure(self, repository: str, *, commits: Sequence[str] = (), since: datetime | None = None) -> Mirror:
-        """The mirror of *repository*, holding *commits* where the host has them.
+        """Return the mirror of *repository*, with *commits* if the host has them.
 
-        It stays on this machine until it is closed, or nobody refers to it any more. The network is used only when the
-        mirror or one of *commits* is missing, or all of its branches are older than *since*. What the host does not
-        have stays missing, is not asked for again by this object, and raises ItemFailure `commit_missing` when it is
-        read.
-        Raises ItemFailure `vanished`, `shallow`, `timeout`, `name`, `busy`, `mirror_broken`; OutsideSystemError when
-        the host or the disk is dead.
+        It stays on this machine until it is closed or garbage collected. The network is used only if the mirror or one
+        of *commits* is missing, or all of its branches are older than *since*. Commits that the host lacks stay
+        missing, are not requested again by this object, and raise ItemFailure `commit_missing` when read. Raises
+        ItemFailure `vanished`, `shallow`, `timeout`, `name`, `busy`, `mirror_broken`; OutsideSystemError if the host or
+        the disk is dead.
         """
         path = mirror_path(self._root, checked_name(repository))
         wanted = [commit for commit in commits if (repository, commit) not in self._refused]
@@ -112,7 +111,7 @@ class MirrorCache:
                 kind = FailureKind.SHALLOW if is_shallow(fresh) else FailureKind.MIRROR_BROKEN
                 raise ItemFailure(kind, f"a fresh clone of {repository} cannot be used", why=damage)
             if path.exists():
-                # Somebody may be reading the damaged one, and need what it was fetched for.
+                # another process may be reading the damaged one, and need what it was fetched for
                 self._remote.fetch(repository, fresh, _fetched_by_hash(path))
                 path.rename(old)
             fresh.rename(path)
@@ -150,7 +149,7 @@ def _newest(path: Path) -> float:
 
 
 def _missing(path: Path, wanted: Sequence[str]) -> list[str]:
-    """Those of the commits *wanted* that *path* lacks, without asking the host for them."""
+    """Return those of the commits *wanted* that *path* lacks, without asking the host for them."""
     hashes = [name for name in wanted if re.fullmatch(r"[0-9a-f]{40}", name)]
     lacking = missing_objects(path, hashes) if hashes else set()
     return [sha for sha in hashes if sha in lacking]

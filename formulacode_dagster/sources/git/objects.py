@@ -20,7 +20,7 @@ HASH_BYTES = 20
 
 @dataclass(frozen=True)
 class Commit:
-    """What a commit object says; people and message as bytes, since encodings vary."""
+    """A parsed commit object; people and message are bytes, since encodings vary."""
 
     sha: str
     tree: str
@@ -31,12 +31,12 @@ class Commit:
 
     @property
     def identity(self) -> tuple[bytes, bytes]:
-        """What a rebase keeps: author with date, and message."""
+        """Fields that a rebase keeps: author with date, and message."""
         return self.author, self.message.strip()
 
     @classmethod
     def read(cls, sha: str, raw: bytes) -> Commit:
-        """From the content of the object."""
+        """Parse the content of the object."""
         head, _, message = raw.partition(b"\n\n")
         tree, author, committed = "", b"", 0
         parents = []
@@ -66,7 +66,7 @@ def tree_entries(raw: bytes) -> Iterator[tuple[bytes, bytes, str]]:
 class ObjectReader:
     """`git cat-file --batch` on one repository; started at first use, shared by threads.
 
-    With *here_only* it asks no server for what a filtered repository lacks.
+    With *here_only*, objects that a filtered repository lacks are not fetched.
     """
 
     def __init__(self, directory: Path, *, here_only: bool = False) -> None:
@@ -80,7 +80,7 @@ class ObjectReader:
         self._end()
 
     def get(self, name: bytes) -> tuple[str, bytes] | None:
-        """Type and content of the object called *name* (no newline in it); None when there is none.
+        """Return type and content of the object *name* (without a newline); None if there is none.
 
         Raises GitError when the object is there and cannot be read.
         """
@@ -125,7 +125,7 @@ class ObjectReader:
         return self._process
 
     def _raise_when_damaged(self) -> None:
-        # git calls a damaged object missing, and complains beside it.
+        # git reports a damaged object as missing, with a complaint on stderr
         complaints = self._complaints()
         if any(line.startswith(("error:", "fatal:")) for line in complaints.splitlines()):
             self._end()

@@ -36,7 +36,7 @@ def checked_name(repository: str) -> str:
 
 
 class Remote:
-    """Clones and fetches; passing faults are tried again; what stays is the item's, of a dead host everybody's."""
+    """Clones and fetches; transient faults are retried; a lasting fault is the item's, a dead host stops the stage."""
 
     def __init__(self, clone_url: str, *, filtered: bool | None = None, backoff: Backoff = BACKOFF) -> None:
         self._url = clone_url.rstrip("/")

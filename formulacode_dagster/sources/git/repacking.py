@@ -1,4 +1,4 @@
-"""Mirrors whose objects lie in many packs or files are packed anew, each while nobody uses it.
+"""Repacks mirrors with many packs or loose objects, each while it is unused.
 
 Every fetch leaves a pack, and git looks through all of them for each object. Nothing is dropped: commits that no branch
 reaches any more stay, since a pull request may need them. Packs shared with another repository by hard links stay too.
@@ -23,7 +23,7 @@ MOST_PACKS = 50
 MOST_LOOSE = 6700
 """Files of single objects; both bounds are those of git's own `gc`."""
 REPACK_SECONDS = 1800.0
-"""Less than who needs the mirror waits for it."""
+"""Shorter than a process that needs the mirror waits for it."""
 _MEMORY = "64m"
 _BOUNDED = {
     "core.deltaBaseCacheLimit": _MEMORY,
@@ -38,7 +38,7 @@ _LEFT_BY_KILLED = (".tmp-*", "tmp_*")
 
 @dataclass(frozen=True)
 class Repacked:
-    """One mirror that was packed anew, or that is to be: then `bytes_after` is what it takes now."""
+    """A mirror that was repacked or should be; in a dry run `bytes_after` is its current size."""
 
     repository: str
     packs: int
@@ -49,7 +49,7 @@ class Repacked:
 
 @dataclass(frozen=True)
 class RepackReport:
-    """What was done to the mirrors below one folder; with `dry_run`, what would be."""
+    """Result for the mirrors below one folder; with `dry_run`, the plan."""
 
     where: str
     dry_run: bool
@@ -86,7 +86,7 @@ class RepackReport:
 
 
 def repack_mirrors(root: Path, *, dry_run: bool) -> RepackReport:
-    """Pack each mirror below *root* anew that is over the bounds, and that nobody uses meanwhile. Raises OSError."""
+    """Repack each unused mirror below *root* that exceeds the bounds. Raises OSError."""
     done: list[Repacked] = []
     in_use: list[str] = []
     failed: list[tuple[str, str]] = []
@@ -113,7 +113,7 @@ def repack_mirrors(root: Path, *, dry_run: bool) -> RepackReport:
 
 
 def _repack(repository: str, mirror: Path, *, dry_run: bool) -> Repacked:
-    """Whoever asks sees to it that nobody uses the mirror. Raises GitError."""
+    """The caller ensures that the mirror is unused. Raises GitError."""
     packs, loose = _counts(mirror)
     before = Use(mirror).size()
     if dry_run:
@@ -152,7 +152,7 @@ def _packs(mirror: Path) -> list[Path]:
 
 
 def _clear(mirror: Path) -> None:
-    """Remove what a git that was killed has left; nobody writes to the mirror meanwhile."""
+    """Remove leftovers of a killed git; no process writes to the mirror meanwhile."""
     for pattern in _LEFT_BY_KILLED:
         for left in (mirror / "objects" / "pack").glob(pattern):
             left.unlink(missing_ok=True)

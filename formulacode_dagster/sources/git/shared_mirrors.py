@@ -17,12 +17,12 @@ from .landing import Merged, wanted_commits
 from .mirror import MirrorCache
 
 IDLE = 2
-"""So many mirrors stay open without a reader: items come by repository, a few threads at a time."""
+"""Number of mirrors that stay open without a reader: items come by repository, with few threads."""
 
 
 @dataclass
 class _Shared:
-    """One repository; `opening` is held while its mirror is fetched, so that others wait for it."""
+    """One repository; `opening` is held while its mirror is fetched, so that others wait."""
 
     opening: threading.Lock = field(default_factory=threading.Lock)
     mirror: Mirror | None = None
@@ -31,10 +31,10 @@ class _Shared:
 
 
 class SharedMirrors:
-    """Mirrors of *cache* that hold what reading the changes of *pull_requests*, by repository, takes.
+    """Mirrors of *cache* with everything needed to read the changes of *pull_requests*, by repository.
 
-    A repository costs one fetch of commits and one or two of contents, however many pull requests it has. What
-    fails for good when it is opened, fails for each of them, without another try.
+    A repository costs one fetch of commits and one or two of contents, however many pull requests it has. A permanent
+    failure on opening fails each of them without another try.
     """
 
     def __init__(self, cache: MirrorCache, pull_requests: Mapping[str, Sequence[Merged]]) -> None:
@@ -64,7 +64,7 @@ class SharedMirrors:
         except ItemFailure as failure:
             if failure.kind == FailureKind.MIRROR_BROKEN and mirror is not None:
                 with shared.opening:
-                    # The next reader has it rebuilt; those who read it now keep theirs.
+                    # the next reader has it rebuilt; current readers keep theirs
                     shared.mirror = None if shared.mirror is mirror else shared.mirror
             raise
         finally:

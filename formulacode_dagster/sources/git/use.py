@@ -1,7 +1,7 @@
-"""Who uses a mirror, and since when nobody does: a small file beside each mirror, locked by those who read it.
+"""Usage of mirrors: a small file next to each mirror, locked by its readers.
 
-The file outlives its mirror, so that a lock on it never speaks of another file. Its time is that of the last use, its
-content the size that was measured last.
+The file outlives its mirror, so a lock on it never refers to another file. Its modification time is the last use, its
+content the last measured size.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Use:
         return self.mirror.with_suffix(".use")
 
     def hold(self) -> Hold:
-        """Use the mirror. Whoever asks holds the mirror's lock, without which nobody evicts. Raises OSError."""
+        """Mark the mirror as used. The caller holds the mirror's lock, which eviction needs. Raises OSError."""
         return Hold(self._path)
 
     @contextmanager
     def nobody(self) -> Iterator[bool]:
-        """Whether nobody uses the mirror; if so, nobody can begin to, for the length of the block. Raises OSError."""
+        """Yield True if the mirror is unused; then no one can begin to use it during the block. Raises OSError."""
         file = _open(self._path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,7 +73,7 @@ class Use:
     def size(self) -> int:
         """Bytes that the mirror's removal frees: files shared with another repository by hard links are not counted.
 
-        Measured anew only when packs came or went since, which is how mirrors grow. Raises OSError.
+        Measured again only if packs came or went since, which is how mirrors grow. Raises OSError.
         """
         packs = str((self.mirror / "objects" / "pack").stat().st_mtime_ns)
         with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Verdicts on what intake left behind. Pure: rows in, verdict out."""
+"""Verdicts on the results of intake. Pure: rows in, verdict out."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
 from formulacode_dagster.models.repository import Repository, RepositoryState
 
 MOST_MISSING = 0.01
-"""Share of what a code search counts that it need not show."""
+"""Share of a code search's count that may be missing from its results."""
 _SHA = re.compile(r"[0-9a-f]{40}")
 
 
 def not_empty(rows: Sequence[Repository], tracked: Collection[str]) -> Judgement:
-    """At least one repository is *tracked*, by name."""
+    """Pass if at least one repository is *tracked*, by name."""
     count = sum(row.full_name in tracked for row in rows)
     return Judgement(
         passed=count > 0,
@@ -39,9 +39,9 @@ def every_repository_resolves(rows: Sequence[Repository]) -> Judgement:
 
 
 def searches_complete(gaps: Sequence[SearchGap]) -> Judgement:
-    """Every code search showed what it counted, up to `MOST_MISSING`; GitHub says that its counts are approximate.
+    """Pass if every code search returned its count, up to `MOST_MISSING`; GitHub documents its counts as approximate.
 
-    None was one over which GitHub ran out of time: what it counts is not all there is.
+    A search over which GitHub timed out fails: its count is incomplete.
     """
     short = [gap for gap in gaps if gap.ran_out or gap.counted - gap.found > MOST_MISSING * gap.counted]
     missing = sum(max(0, gap.counted - gap.found) for gap in gaps)
@@ -60,11 +60,10 @@ def counts_match(
     rows: Mapping[int, int],
     windows: Sequence[LedgerEntry],
 ) -> Judgement:
-    """For every tracked repository, as many pull requests are stored as GitHub reports, or it is named.
+    """Pass if as many pull requests are stored as GitHub reports, for every tracked repository.
 
-    *rows* are how many pull requests the table holds, by repository id; *windows* the ledger's entries of repositories.
-    A window that failed, was rejected or not asked for ended in a state of its own; the failure budget says how many
-    may fail.
+    *rows* are the numbers of stored pull requests by repository id; *windows* the ledger's entries of repositories. A
+    window that failed, was rejected or was not asked for has its own state; the failure budget limits failures.
     """
     names = {row.id: row.full_name for row in tracked}
     judged = [row for row in counts if row.repository_id in names]
@@ -131,7 +130,7 @@ def _faults(row: PullRequest, window: Month, times: int) -> list[str]:
     if (facts.repository_id, facts.number) != (change.repository_id, change.number):
         faults.append(f"holds the change of #{change.number}")
     shas = {
-        # GitHub always tells it; a source without an API may not know it, and says so by an empty one
+        # GitHub always has it; a source without an API may not, and leaves it empty
         **({"head_sha": facts.head_sha} if facts.head_sha else {}),
         "merge_commit_sha": facts.merge_commit_sha,
         "base_sha": change.base_sha,

@@ -1,7 +1,7 @@
 """Every file of a name on GitHub, by REST code search: counted, and split past the 1,000 that it shows.
 
-Searched are default branches, files below 384 KB, and repositories with fewer than 500,000 files that were active or
-found within the last year; of forks those with more stars than their parent, and only where `fork:` asks for them.
+The index covers default branches, files below 384 KB, and repositories with fewer than 500,000 files that were active
+or found within the last year; forks only with more stars than their parent, and only with `fork:`.
 https://docs.github.com/en/search-github/searching-on-github/searching-code
 """
 
@@ -21,7 +21,7 @@ ATTEMPTS = 3
 LARGEST_FILE = 384 * 1024
 """Larger files are not searched; the last slice is open to them all the same."""
 FULL = 0.85
-"""How full a slice is meant to be: aimed at the brim, every other one would overflow."""
+"""Target fill of a slice: filled to the brim, every other one would overflow."""
 
 Tell = Callable[[str], None]
 
@@ -77,7 +77,9 @@ class _Slice:
         return replace(self, size=f"size:{low}..{high}")
 
     def halves(self) -> tuple[_Slice, _Slice] | None:
-        """Two that are this one together, for files of one size; None when no qualifier is left to tell them apart."""
+        """Return two slices that together are this one, for files of one size; None if no qualifier is left to split
+        by.
+        """
         if not self.where:
             return replace(self, where="path:/"), replace(self, where="-path:/")
         if self.forks == "fork:true":
@@ -87,7 +89,7 @@ class _Slice:
 
 @dataclass(frozen=True)
 class Gap:
-    """A search that stayed short of its own count, or over which GitHub ran out of time, however often it was asked."""
+    """A search with fewer results than its own count, or over which GitHub timed out, after all retries."""
 
     query: str
     counted: int
@@ -98,9 +100,9 @@ class Gap:
 async def find_files(
     client: GitHubClient, name: str, tell: Tell, limits: SearchLimits = PUBLIC
 ) -> tuple[tuple[CodeHit, ...], tuple[Gap, ...]]:
-    """All files named exactly *name*, by repository and path, and where GitHub showed fewer than it counts.
+    """Return all files named exactly *name*, by repository and path, and the gaps of the search.
 
-    *tell* hears how far it is.
+    *tell* receives progress.
     """
     finder = _Finder(client, name, tell, limits)
     exact = {hit for hit in await finder.find() if hit.path.rpartition("/")[2] == name}
@@ -109,7 +111,7 @@ async def find_files(
 
 
 class _Finder:
-    """One name: what was found so far, of how many."""
+    """Progress of one name: found so far, of how many."""
 
     def __init__(self, client: GitHubClient, name: str, tell: Tell, limits: SearchLimits) -> None:
         self._client = client
@@ -141,11 +143,11 @@ class _Finder:
             self.gaps.append(Gap(piece.query, counted, found, ran_out))
 
     async def _sweep(self) -> None:
-        """From small files to large ones, a slice at a time, as large as the counts so far let hope."""
+        """Search from small to large files, in slices as large as the counts so far suggest."""
         low = below = 0
         overflows = [(LARGEST_FILE, self._total)]
         while True:
-            # a count may promise files that no size has: above the largest there is nothing to wait for
+            # a count may include files of no size: above the largest, stop waiting
             if self._total - below <= self._limits.shown or low > LARGEST_FILE:
                 tail = replace(self._whole, size=f"size:>={low}")
                 first = await self._open(tail)
@@ -170,7 +172,7 @@ class _Finder:
             return
         halves = piece.halves()
         if halves is None:
-            # no qualifier is left to tell them apart: what search shows of them is all there is to have
+            # no qualifier is left to split by: the search shows all there is to have
             await self._take(piece, first)
             return
         counted = 0
@@ -183,7 +185,7 @@ class _Finder:
     async def _open(self, piece: _Slice) -> _Page:
         """The first page of *piece*, with its count; asked again when GitHub ran out of time over it.
 
-        What it runs out of time over every time is still marked so: whoever takes it notes the gap.
+        A search that always times out keeps its mark: the caller records the gap.
         """
         pages = [page := await self._page(piece, 1)]
         while page.incomplete_results and len(pages) < ATTEMPTS:
@@ -191,7 +193,7 @@ class _Finder:
         return max(pages, key=lambda page: (not page.incomplete_results, page.total_count))
 
     async def _take(self, piece: _Slice, first: _Page) -> None:
-        """All hits of *piece*; what a repeated question finds in addition counts, and what none finds is a gap."""
+        """Return all hits of *piece*; additional hits of a repeated query count, and hits that none returns are a gap."""
         hits: set[CodeHit] = set()
         opened, ran_out = first, False
         for attempt in range(ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Whether what searches showed of a repository is all that it merged. Pure."""
+"""Whether searches have shown everything a repository merged. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .paging import SearchResult
 def fault_of(counted: Counted, results: Sequence[SearchResult]) -> str:
     """Why *results*, of one repository's window, are not all that was *counted* in it; empty when they are.
 
-    Every search shows as many as it counts, then and now, each once and none that was not asked for; and together they
-    show what the whole window was counted to hold.
+    Every search shows as many as it counts, then and now, each once and none unrequested; and together they show the
+    count of the whole window.
     """
     faults = [fault for result in results for fault in _faults(result)]
     numbers = {node.number for result in results for node in result.nodes}

@@ -27,10 +27,10 @@ async def read_nodes(
     ended: Callable[[Node], bool] = lambda _: False,
     insist: bool = False,
 ) -> tuple[list[Node], int]:
-    """The nodes from page *first* on, until one has *ended* what is wanted; and how many are missing.
+    """Return the nodes from page *first* on, until one has *ended* the wanted ones; and how many are missing.
 
-    What GitHub failed to load is asked for again. Fewer than it counts may be all that it shows, since it hides some
-    authors; that is asked again only when the caller has to *insist*.
+    Nodes that GitHub failed to load are requested again. Fewer than counted may be all it shows, since it hides some
+    authors; a shortfall is retried only if the caller has to *insist*.
     """
     page, missing = first, 0
     nodes: list[Node] = []

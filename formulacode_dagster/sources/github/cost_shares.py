@@ -1,4 +1,4 @@
-"""What was asked for several repositories at once, divided among them so that the shares add up to the whole."""
+"""Divide the cost of a request for several repositories, so that the shares add up to the whole."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How many pull requests each repository merged in a window, and how it is called today: asked before any search.
+"""Counts of the pull requests merged by each repository in a window, and its current name: before any search.
 
-Search finds nothing under a former name and says so with a zero; so each count comes with the name that GitHub gives
-the repository's id, and a count under another name is asked again.
+Search finds nothing under a former name and reports zero; so each count comes with GitHub's name for the repository's
+id, and a count under another name is repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Question:
-    """How many pull requests of *repository*, called *name*, were merged in *window*?"""
+    """Count of the pull requests of *repository*, called *name*, merged in *window*."""
 
     repository: Repository
     name: str
@@ -37,27 +37,27 @@ class Question:
 
 @dataclass(frozen=True)
 class Counted(Question):
-    """A question with its answer; `name` is what GitHub calls the repository."""
+    """A question with its answer; `name` is GitHub's name for the repository."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class _Unanswered:
-    """Not answered: to be asked again, as GitHub's answer has it."""
+    """Not answered: ask again."""
 
     question: Question
     why: str
 
 
 NoWindow = ItemFailure | Rejection
-"""Why a repository has no window: an error, or a state in which none is taken in."""
+"""Why a repository has no window: an error, or a state that excludes it."""
 
 
 async def count_merged(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | NoWindow]:
-    """The answer to each of *questions*, in their order; an error in place of an answer concerns that one alone.
+    """Return the answers to *questions* in order; an error in place of an answer concerns that one only.
 
-    Errors: ItemFailure `vanished` for a repository that is gone, `incomplete` for one that GitHub does not tell about;
+    Errors: ItemFailure `vanished` for a repository that is gone, `incomplete` for one that GitHub does not report;
     Rejection for one that is private, empty, or archived since before its month, and was not at discovery.
     """
     batches = [questions[at : at + COUNTS_PER_REQUEST] for at in range(0, len(questions), COUNTS_PER_REQUEST)]

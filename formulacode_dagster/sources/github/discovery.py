@@ -1,4 +1,4 @@
-"""Which repositories keep an asv suite, as of now, by GitHub id. Whether they are tracked is `tracking`'s to say."""
+"""Repositories that have an asv suite now, by GitHub id. `tracking` decides whether they are tracked."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ async def discover_repositories(
     limits: SearchLimits = PUBLIC,
     on_gap: OnGap | None = None,
 ) -> tuple[Repository, ...]:
-    """Repositories with an asv configuration at any depth, and those *wanted* by name whatever they hold; by name.
+    """Return repositories with an asv configuration at any depth, and those *wanted* by name regardless; sorted by
+    name.
 
-    Renames are followed. What is on the list or in the index and not on GitHub any more is told as vanished; *on_gap*
-    hears of searches that do not show all that they count, or over which GitHub ran out of time.
+    Renames are followed. A listed or indexed repository that is no longer on GitHub is returned as vanished; *on_gap*
+    receives searches that show fewer than they count, or over which GitHub timed out.
     """
     hits: list[CodeHit] = []
     for name in FILE_NAMES:
@@ -123,7 +124,7 @@ def _state(node: RepositoryNode) -> RepositoryState:
 
 
 def _unseen(month: Month, candidate: _Candidate, why: Unseen) -> Repository:
-    """What is known of a repository that GitHub tells nothing about."""
+    """Return the row of a repository about which GitHub reports nothing."""
     names = tuple(dict.fromkeys(candidate.names))
     return Repository(
         month=month.key,
@@ -137,12 +138,12 @@ def _unseen(month: Month, candidate: _Candidate, why: Unseen) -> Repository:
 
 
 def _id_of_name(name: str) -> int:
-    """An id for a name that leads nowhere: negative, so that it is never taken for GitHub's."""
+    """Return an id for a dead name: negative, so it is never mistaken for GitHub's."""
     return -int.from_bytes(hashlib.sha256(name.lower().encode()).digest()[:7], "big") - 1
 
 
 def _without_doubles(living: Iterable[Repository], others: Iterable[Repository]) -> list[Repository]:
-    """Those of *others* whose name nobody else has: the index may remember a repository that another one replaced."""
+    """Return those of *others* whose name is unique: the index may contain a repository that another one replaced."""
     taken = {name.lower() for row in living for name in (row.full_name, *row.aliases)}
     kept: list[Repository] = []
     for row in others:

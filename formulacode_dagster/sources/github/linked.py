@@ -1,6 +1,6 @@
 """A merged pull request whole: the labels and closing issues that a page cuts short are completed by paging.
 
-Nothing of an issue that was written after the pull request was opened is taken: it may tell the solution.
+Nothing written about an issue after the pull request was opened is read, as it may reveal the solution.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def _labels(client: GitHubClient, pull_request: PullRequestNode) -> tuple[
 
 
 async def _closing_issues(client: GitHubClient, pull_request: PullRequestNode) -> tuple[LinkedIssue, ...]:
-    """Those opened before it was, by repository and number."""
+    """Return those opened before it, by repository and number."""
     opened_at = pull_request.created_at
     nodes = await _whole(
         client,
@@ -84,7 +84,7 @@ async def _whole(
     node_id: str,
     field: str,
 ) -> list[Node]:
-    """All nodes of a connection that starts with *page*; asked for anew when that does not lead to all it counts."""
+    """Return all nodes of a connection starting with *page*; restarted if that does not lead to the count."""
     nodes, missing = await read_nodes(client, node_id, page, model, query, field, insist=True)
     if missing:
         shown = f"GitHub shows {len(nodes)} of {len(nodes) + missing} {field} of {node_id}"

@@ -1,6 +1,6 @@
 """The issues behind a pull request: its references, and theirs, followed breadth-first.
 
-Nothing that was written after a moment is taken, the merge or earlier: it may tell the solution.
+Nothing written after a moment, the merge or earlier, is read, as it may reveal the solution.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ async def walk_links(
     limit: int = LIMIT,
     only_issues: bool = True,
 ) -> LinkWalk:
-    """At most *limit* issues that `repository#number` leads to in *depth* steps, each as it stood at the merge.
+    """Return at most *limit* issues to which `repository#number` leads in *depth* steps, as they stood at the merge.
 
-    With *only_issues*, pull requests are walked through and not returned. *before* takes the place of the merge; a pull
-    request that is not merged is read as it stands. What it leads to is read as it stood *issues_before*, the same
-    moment by default. References are those of `closingIssuesReferences`, the body, the comments and the timeline,
-    nearest first and then in that order; 50 a level are followed.
+    With *only_issues*, pull requests are traversed and not returned. *before* replaces the merge; an unmerged pull
+    request is read in its current state. Linked threads are read as they stood *issues_before*, by default the same
+    moment. References come from `closingIssuesReferences`, the body, the comments and the timeline, nearest first and
+    then in that order; 50 per level are followed.
 
     Costs 1 request and 1 point for the pull request, 1 request and at most 3 points for each level that is needed to
     fill *limit*; 1 of both more for each 50 bodies that were edited after the merge, and for each page of more than
     100 comments or events.
 
-    A reference that cannot be read is recorded and passed over: vanished, converted, or private (unless it is in the
-    pull request's own repository, for what is not public must not come into a statement that is). Raises ItemFailure
-    (`vanished`, `incomplete`) when that is so of the pull request itself, and OutsideSystemError when GitHub is dead.
+    An unreadable reference is recorded and skipped: vanished, converted, or private (unless it is in the pull request's
+    own repository, because nothing private may enter a public statement). Raises ItemFailure (`vanished`, `incomplete`)
+    if that is the pull request itself, and OutsideSystemError if GitHub is dead.
     """
     name = Reference(repository, number)
     root = (await read_threads(client, [name]))[name]
@@ -66,7 +66,7 @@ class LinkSource(MeteredClient):
     """Walks over a client."""
 
     async def walk(self, facts: MergedPullRequest) -> tuple[LinkWalk, Cost]:
-        """What `walk_links` finds behind a merged pull request, and what that cost; raises as it does.
+        """Return the result of `walk_links` for a merged pull request, and its cost; raises as it does.
 
         Issues are read as they stood before it was opened: from then on, people may speak of its solution.
         """
@@ -102,7 +102,7 @@ class _Walk:
         self._ids.add(self.root.id)
         self._names.add(root.name.key)
         self._note(root)
-        # whatever was said on the pull request was said after it was opened
+        # everything on the pull request was written after it was opened
         self.later += root.link.comments
         level: Sequence[Thread] = [root]
         for distance in range(1, depth + 1):
@@ -126,7 +126,7 @@ class _Walk:
         )
 
     async def _next(self, level: Sequence[Thread]) -> list[Thread]:
-        """What *level* refers to and was not met yet, as far as it was there before the moment."""
+        """Return the new references of *level*, as they were before the moment."""
         named: dict[tuple[str, int], Reference] = {}
         for reference in (reference for thread in level for reference in thread.references):
             if reference.key not in self._names:
@@ -150,7 +150,7 @@ class _Walk:
         return list(threads)
 
     def _is_new(self, node: ThreadNode) -> bool:
-        """Whether *node* is met for the first time, under whatever name, and may be shown."""
+        """Return True if *node* is new, under any name, and may be shown."""
         if node.id in self._ids or (self.issues_before is not None and node.created_at >= self.issues_before):
             return False
         self._ids.add(node.id)

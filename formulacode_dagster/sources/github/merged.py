@@ -1,8 +1,8 @@
-"""Every pull request that many repositories merged in a month: counted by GitHub, and taken in to the last one.
+"""Every pull request that repositories merged in a month: counted by GitHub, and taken in completely.
 
-First every repository is counted, many in one request. Searches of those that merged little share requests, windows of
-more than search shows are cut by time. What searches show must add up to the counts; a repository for which it does not
-is counted and searched again by itself, and then fails by name. None is ever short, and none spoils another.
+First every repository is counted, many in one request. Small repositories share search requests; windows larger than
+search shows are split by time. Results must add up to the counts; a repository that does not is counted and searched
+again separately, and then fails by name. None is ever short, and none affects another.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ async def take_in(
     finish: FinishWindow,
     limits: SearchLimits = PUBLIC,
 ) -> None:
-    """Take in what *repositories* merged in *month*, and *finish* each of them.
+    """Take in the pull requests that *repositories* merged in *month*, and *finish* each of them.
 
-    An ItemFailure is `vanished` when the repository is gone, `incomplete` when GitHub's count cannot be reached, or as
-    GitHubClient has it; a Rejection says that it is archived, private or empty. Raises OutsideSystemError and
-    ConfigurationError; those not finished by then are not taken in.
+    An ItemFailure is `vanished` if the repository is gone, `incomplete` if GitHub's count cannot be reached, or as in
+    GitHubClient; a Rejection says that it is archived, private or empty. Raises OutsideSystemError and
+    ConfigurationError; repositories not finished by then are not taken in.
     """
     await _Intake(client, month, finish, limits).round(repositories, attempt=1)
 
@@ -99,7 +99,9 @@ class _Intake:
         return counted, ended
 
     async def _cut(self, large: Iterable[Counted], ended: dict[int, NoWindow]) -> dict[int, list[Counted]]:
-        """The windows of *large* in parts that search can show, counted together; what cannot be cut has *ended*."""
+        """Split the windows of *large* into parts that search can show, counted together; unsplittable ones have
+        *ended*.
+        """
         parts: dict[int, list[Counted]] = defaultdict(list)
         pending = list(large)
         while pending:

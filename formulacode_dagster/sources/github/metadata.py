@@ -1,4 +1,4 @@
-"""Metadata of repositories, a hundred in one request; each of them is told about, or it is told why not."""
+"""Metadata of repositories, a hundred per request; each is returned, or the reason for its absence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ATTEMPTS = 3
 
 
 class Unseen(StrEnum):
-    """Why GitHub tells nothing about a repository."""
+    """Why GitHub reports nothing about a repository."""
 
     NOT_FOUND = "not_found"
     FORBIDDEN = "forbidden"
@@ -33,7 +33,7 @@ _Ask = Callable[[Sequence[str]], Awaitable[tuple[GraphQLAnswer, list[tuple[Any, 
 
 
 async def repositories_by_id(client: GitHubClient, ids: Sequence[str]) -> dict[str, Found]:
-    """What each of the node *ids* leads to; raises ItemFailure (`incomplete`) when GitHub cannot say."""
+    """Return the repository of each of the node *ids*; raises ItemFailure (`incomplete`) if GitHub cannot say."""
 
     async def ask(batch: Sequence[str]) -> tuple[GraphQLAnswer, list[tuple[Any, _Path]]]:
         answer = await client.graphql(REPOSITORIES_BY_ID, {"ids": list(batch)})
@@ -44,9 +44,9 @@ async def repositories_by_id(client: GitHubClient, ids: Sequence[str]) -> dict[s
 
 
 async def repositories_named(client: GitHubClient, names: Sequence[str]) -> dict[str, Found]:
-    """What each of the *names* leads to, renames followed, a name once whatever its case; raises as the other does.
+    """Return the repository of each of *names*, following renames, ignoring case; raises as the other function.
 
-    Raises ConfigurationError for what is no name.
+    Raises ConfigurationError for an invalid name.
     """
 
     async def ask(batch: Sequence[str]) -> tuple[GraphQLAnswer, list[tuple[Any, _Path]]]:

@@ -27,5 +27,5 @@ class MeteredClient:
         await self.client.__aexit__()
 
     def usage(self) -> tuple[ApiUsage, ...]:
-        """What was asked so far, by GitHub's resource."""
+        """Return the requests so far, by GitHub's resource."""
         return self.client.usage(run_id=self.run_id, stage=self.stage, month=self.month)

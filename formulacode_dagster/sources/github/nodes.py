@@ -22,7 +22,7 @@ class Answered(BaseModel):
 
 
 class PageInfo(Answered):
-    """Where a connection goes on."""
+    """Cursor of a connection."""
 
     has_next_page: bool
     end_cursor: str | None = None
@@ -43,7 +43,7 @@ class Actor(Answered):
 
 
 class Authored(Answered):
-    """What somebody wrote."""
+    """A text with its author."""
 
     id: str
     body: str
@@ -52,7 +52,7 @@ class Authored(Answered):
 
 
 class Written(Authored):
-    """What somebody wrote, in its newest version."""
+    """A text with its author, in its newest version."""
 
     last_edited_at: datetime | None = None
     """When that version was written; None when it is the first one."""
@@ -84,7 +84,7 @@ class RepositoryNode(Answered):
 
 
 class RepositoryStatus(Answered):
-    """What can change about a repository between discovery and intake."""
+    """Properties of a repository that can change between discovery and intake."""
 
     database_id: int
     name_with_owner: str
@@ -160,7 +160,7 @@ AnsweredT = TypeVar("AnsweredT", bound=Answered)
 
 
 def read(model: type[AnsweredT], raw: Any, what: str) -> AnsweredT:
-    """*raw* as *model*; raises ItemFailure (kind `incomplete`) when GitHub left out what the schema promises."""
+    """Return *raw* as *model*; raises ItemFailure (`incomplete`) if GitHub left out required fields."""
     try:
         return model.model_validate(raw)
     except ValidationError as error:

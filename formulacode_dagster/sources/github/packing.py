@@ -1,4 +1,4 @@
-"""Which searches go into one request, and how a window too large for one search is cut by time."""
+"""Packing of searches into requests, and splitting of windows that are too large for one search."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pack(searches: Sequence[Counted], limits: SearchLimits = PUBLIC) -> tuple[tu
 def cut(counted: Counted, limits: SearchLimits = PUBLIC) -> tuple[Window, ...]:
     """The window of *counted* in two parts at least, so many that they could be shown if merges were spread evenly.
 
-    Empty when it is a second, the shortest that search can tell apart.
+    Empty if it is a second, the shortest window that search can distinguish.
     """
     if counted.window.seconds <= 1:
         return ()

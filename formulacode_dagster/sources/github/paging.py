@@ -1,4 +1,4 @@
-"""All that searches show: full pages, and a last one of what is left, since points count what is asked for."""
+"""All results of searches: full pages, and a last one with the rest, since requested items cost points."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SMALLEST_PAGE = 10
 
 @dataclass
 class SearchResult:
-    """What one search has shown so far, and the size of the whole as each page told it."""
+    """Results of one search so far, and the total that each page reported."""
 
     searched: Counted
     nodes: list[PullRequestNode] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
-    """What GitHub said of nodes that it failed to load, or why it showed no more."""
+    """GitHub's messages about nodes that it failed to load, or why it returned no more."""
     after: str | None = None
     left: int = 0
-    """How many of those that were counted are still to be asked for; 0 where there are no more."""
+    """Return how many of the counted results are still to be requested; 0 if there are no more."""
 
     def __post_init__(self) -> None:
-        """Nothing is shown yet."""
+        """Nothing has been shown yet."""
         self.left = self.searched.count
 
     def take(self, answer: GraphQLAnswer, alias: str) -> None:
@@ -61,7 +61,7 @@ async def read_request(
 ) -> list[SearchResult]:
     """Page through *searches* together, as far as they were counted, in the order given.
 
-    What GitHub refuses is not found, and its complaints say why.
+    A refused search counts as not found, with GitHub's messages as the reason.
     """
     results = [SearchResult(search) for search in searches]
     size = limits.page

@@ -123,8 +123,8 @@ fragment mergedPage on SearchResultItemConnection {{
 def merged_pull_requests(searches: int) -> str:
     """A page of each of *searches* (`$q0`, `$first0`, `$after0` …) with the size of the whole, as `s0` ….
 
-    Costs a hundredth of a point for each search and two for each pull request that is asked for: 2 points for 100,
-    however many searches they are spread over. A search shows never more than 1,000.
+    Costs a hundredth of a point per search and two per requested pull request: 2 points for 100, over any number of
+    searches. A search never shows more than 1,000.
     """
     variables = ", ".join(f"$q{n}: String!, $first{n}: Int!, $after{n}: String" for n in range(searches))
     pages = "".join(
@@ -230,7 +230,7 @@ _THREAD = f"""
 def threads_query(count: int) -> str:
     """The query for *count* issues or pull requests by name, as variables `owner0`, `name0`, `number0`, `owner1`, ….
 
-    Each counts as an issue's two connections of 100 and a pull request's three: 50 cost 3 points. What is not there is
+    Each counts as an issue's two connections of 100 and a pull request's three: 50 cost 3 points. A missing thread is
     null, with a NOT_FOUND error at its path.
     """
     places = range(count)
@@ -262,7 +262,7 @@ fragment thread on IssueOrPullRequest {{
 THREAD_COMMENTS = _following(
     "ThreadComments", "comments(first: 100, after: $after) { ...comments }", "Issue", "PullRequest", fragments=_COMMENTS
 )
-"""The comments that did not fit beside their thread, 1 point a page."""
+"""Comments beyond the thread's first page, 1 point per page."""
 
 THREAD_EVENTS = _following(
     "ThreadEvents",
@@ -271,7 +271,7 @@ THREAD_EVENTS = _following(
     "PullRequest",
     fragments=_NAMED_THREAD,
 )
-"""The events that did not fit beside their thread, 1 point a page."""
+"""Events beyond the thread's first page, 1 point per page."""
 
 PROBE = "query Probe { viewer { login } rateLimit { cost remaining } }"
-"""Whether GitHub lives, and who asks; 1 point."""
+"""Whether GitHub is up, and whose token it is; 1 point."""

@@ -72,7 +72,7 @@ async def read_pull_request(client: GitHubClient, repository: str, number: int) 
 
 
 async def read_diff(client: GitHubClient, repository: str, number: int) -> bytes:
-    """The pull request's diff, 1 REST call; what is not UTF-8 in it comes with replacement characters.
+    """Return the pull request's diff, 1 REST call; bytes that are not UTF-8 become replacement characters.
 
     Raises ItemFailure `too_large` beyond 300 files or 20,000 lines: GitHub has no such diff, a mirror has.
     """
@@ -144,7 +144,7 @@ async def _pages(client: GitHubClient, path: str) -> AsyncIterator[Mapping[str, 
 
 def _file(raw: Mapping[str, Any]) -> ChangedFile:
     counted = raw["additions"] + raw["deletions"]
-    # what has neither lines nor a patch is binary, or was only given another name or mode
+    # an entry without lines and patch is binary, or a rename or mode change
     shown = counted or "patch" in raw or raw["sha"] == EMPTY_BLOB
     binary = not shown and raw["status"] in ("added", "removed", "modified")
     return ChangedFile(

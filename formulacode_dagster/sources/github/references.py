@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from formulacode_dagster.sources.markdown import prose
 
 LONGEST_TEXT = 262_144
-"""GitHub takes no longer body; what lies beyond is not read."""
+"""GitHub's maximum length of a body; anything longer is not read."""
 LARGEST_NUMBER = 2**31 - 1
 """GraphQL's `Int` ends there, and one argument beyond it refuses the whole query."""
 COLOUR_DIGITS = 6
@@ -45,7 +45,7 @@ _PHRASE = re.compile(r"and/or|n/a|w/o|i/o|ci/cd|tcp/ip|yes/no|on/off|he/she|true
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reference:
-    """An issue or pull request by name: which of the two, and whether it is there, only GitHub can tell."""
+    """An issue or pull request by name; only GitHub knows which of the two, and whether it exists."""
 
     repository: str
     number: int
@@ -60,12 +60,12 @@ class Reference:
 
 
 def references_in(text: str, repository: str, *, reached: int = 0) -> tuple[Reference, ...]:
-    """What *text*, written in *repository* (`owner/repo`), refers to: each once, in order of appearance.
+    """Return the references of *text*, written in *repository* (`owner/repo`): each once, in order of appearance.
 
-    `#12`, `GH-12`, `owner/repo#12` and pages of issues and pull requests, with any anchor. Not what stands in code,
-    HTML comments, tags or e-mail addresses, what is escaped, what is the text of a link to elsewhere, paths and phrases
-    that only look like a repository (`docs/index.md#3`, `and/or#2`), and colours: six digits are one, unless the
-    repository's numbers came that far, as *reached*, the number of the thread that holds the text, tells.
+    `#12`, `GH-12`, `owner/repo#12` and pages of issues and pull requests, with any anchor. Excluded are references in
+    code, HTML comments, tags or e-mail addresses, escaped ones, texts of links to other places, paths and phrases that
+    only look like a repository (`docs/index.md#3`, `and/or#2`), and colours: six digits are a colour unless the
+    repository's numbers reach that far, which *reached*, the number of the thread with the text, shows.
     """
     references: dict[tuple[str, int], Reference] = {}
     for reference in _scan(_bare(text[:LONGEST_TEXT]), repository, reached):

@@ -1,4 +1,4 @@
-"""What one search shows, which is less than it counts."""
+"""Number of results that one search shows, fewer than it counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How many results a search shows, and on pages of what size."""
+    """Maximum results of a search, and page sizes."""
 
     shown: int = 1_000
     """https://docs.github.com/en/rest/search/search#about-search: more results than these are never shown."""
@@ -21,4 +21,4 @@ class SearchLimits:
 
 
 PUBLIC = SearchLimits()
-"""Those of the public GitHub."""
+"""Limits of the public GitHub."""

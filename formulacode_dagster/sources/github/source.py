@@ -29,5 +29,5 @@ class GitHubSource(MeteredClient):
         return await discover_repositories(self.client, month, wanted, self.code_searches, on_gap)
 
     async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
-        """As `merged.take_in`: all *repositories* at once, for searches of several share a request."""
+        """Call `merged.take_in` for all *repositories* together, since searches of several share a request."""
         await take_in(self.client, month, repositories, finish, self.searches)

@@ -26,7 +26,7 @@ ATTEMPTS = 3
 
 
 class NamedThread(Answered):
-    """The other side of an event; empty where GitHub does not show it."""
+    """The other side of an event; empty if GitHub does not show it."""
 
     number: int | None = None
     created_at: datetime | None = None
@@ -51,7 +51,7 @@ class _Home(Answered):
 
 
 class ThreadNode(Written):
-    """An issue or pull request as it stands today."""
+    """An issue or pull request in its current state."""
 
     kind: Literal["Issue", "PullRequest"] = Field(alias="__typename")
     number: int
@@ -64,19 +64,19 @@ class ThreadNode(Written):
 
     @property
     def name(self) -> Reference:
-        """By its present name, which need not be the one it was asked for."""
+        """Its current name, which may differ from the requested one."""
         return Reference(self.repository.name_with_owner, self.number)
 
 
 @dataclass(frozen=True)
 class Thread:
-    """An issue or pull request as it stood, and what its texts and its timeline referred to, in order."""
+    """An issue or pull request as it stood, and the references of its texts and timeline, in order."""
 
     link: Link
     references: tuple[Reference, ...]
     partly_read: bool
     later: tuple[ThreadComment, ...] = ()
-    """Comments from the moment on, as far as they were read: who looks for quotations of them needs no more."""
+    """Comments from the moment on, as far as they were read, for the detection of quotations."""
 
     @property
     def name(self) -> Reference:
@@ -87,10 +87,10 @@ class Thread:
 async def read_threads(
     client: GitHubClient, names: Sequence[Reference]
 ) -> Mapping[Reference, ThreadNode | UnreadableLink]:
-    """Each of *names* (50 at most) with one request, in smaller ones only where GitHub finds that too heavy.
+    """Read each of *names* (at most 50) in one request, or in smaller ones if GitHub finds that too heavy.
 
-    What GitHub does not show is an UnreadableLink; a GitHub that is dead, or refuses every request, raises as the
-    client does.
+    Threads that GitHub does not show become UnreadableLink; a GitHub that is dead, or refuses every request, raises as
+    the client does.
     """
     try:
         return await _read_together(client, names)
@@ -127,7 +127,7 @@ async def _read_together(
 
 
 def _refusal(answer: GraphQLAnswer, alias: str) -> str:
-    """GitHub's word for why there is nothing under *alias*, empty when it gives none: then asking again may help."""
+    """Return GitHub's reason for the missing *alias*, empty if it gives none: then a retry may help."""
     kinds = [error.type for error in answer.errors if error.path[:1] == (alias,) and len(error.path) <= 2]
     return kinds[0].lower() if kinds else ""
 
@@ -204,7 +204,7 @@ def _comment(comment: Written, body: str) -> ThreadComment:
 
 
 def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) -> tuple[Reference, ...]:
-    """Closed issues first, then what the body, the comments and the timeline refer to; itself left out."""
+    """Return closing issues first, then references of body, comments and timeline, without the thread itself."""
     name = whole.node.name
     written = [reference for text in texts for reference in references_in(text, name.repository, reached=name.number)]
     linked = [reference for event in whole.events for reference in _others(event, name, moment)]

@@ -1,4 +1,4 @@
-"""What happened to an issue or pull request."""
+"""Events of an issue or pull request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from formulacode_dagster.models.base import Frozen
 
 
 class TimelineEvent(Frozen):
-    """One entry of a timeline, oldest first. What a kind of event does not tell is empty."""
+    """One entry of a timeline, oldest first. Fields that an event kind lacks are empty."""
 
     kind: str = Field(description="GitHub's word: commented, cross-referenced, renamed, closed, merged, labeled, …")
     created_at: datetime | None = Field(default=None, description="None for the few kinds that GitHub does not date")

@@ -1,4 +1,4 @@
-"""The rules of tracking: which repositories are taken in, and why the others are not. Pure.
+"""Tracking rules: which repositories are tracked, and why others are not. Pure.
 
 In this order: denied, allowed, fork, private, archived before the month, empty, few stars, language.
 """
@@ -16,7 +16,7 @@ from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STAR
 
 
 class TrackingRules(Frozen):
-    """What a repository has to be, unless a person allowed it."""
+    """Requirements for a repository that no person has allowed."""
 
     minimum_stars: int = 0
     languages: tuple[str, ...] = ()
@@ -26,8 +26,8 @@ class TrackingRules(Frozen):
 def judge(repository: Repository, rules: TrackingRules, listed: ListedRepository | None) -> Rejection | None:
     """Why *repository* is not tracked in its month; None when it is.
 
-    *listed* is what people decided about it. A vanished repository is rejected only when it is denied: that it is not
-    there is a failure, and no decision.
+    *listed* has people's decisions. A vanished repository is rejected only if it is denied: its absence is a failure,
+    not a decision.
     """
     if listed is not None and listed.verdict is ListVerdict.DENY:
         return Rejection(RejectionReason.DENIED, listed.reason)
@@ -41,7 +41,7 @@ def judge(repository: Repository, rules: TrackingRules, listed: ListedRepository
 
 
 def entry_for(repository: Repository, listed: Mapping[str, ListedRepository]) -> ListedRepository | None:
-    """What the list, by lower-case name, says of *repository* under its name or an alias.
+    """Return the entry of the list, by lower-case name, for *repository* under its name or an alias.
 
     The name it has now speaks before those it had, and of these a denial before a permission.
     """
@@ -73,7 +73,7 @@ def _by_state(repository: Repository) -> Rejection | None:
 def _archived(repository: Repository) -> Rejection | None:
     if repository.archived_at is None:
         return Rejection(RejectionReason.ARCHIVED, "since when is not told")
-    # What is archived is read-only: nothing was merged since, and everything before is as good as ever.
+    # archived repositories are read-only: nothing was merged since, and earlier merges still count
     if repository.archived_at >= Month.parse(repository.month).start:
         return None
     return Rejection(RejectionReason.ARCHIVED, f"on {repository.archived_at:%Y-%m-%d}, before {repository.month}")

@@ -24,11 +24,11 @@ class _Versions(Answered):
 
 
 async def bodies_before(client: GitHubClient, texts: Iterable[Written], moment: datetime | None) -> dict[str, str]:
-    """The body of each of *texts*, by node id, as it stood before *moment*; as it stands today where that is None.
+    """Return the body of each of *texts*, by node id, as it stood before *moment*; the current one if that is None.
 
-    Only bodies that were edited since cost anything: 1 point and 1 request for 50 of them. A version that was deleted,
-    or is older than GitHub's records (2018), is empty: that tells nothing, a later one might tell the solution. Raises
-    ItemFailure (`incomplete`) when GitHub does not show a history to its end.
+    Only bodies edited since cost anything: 1 point and 1 request for 50 of them. A version that was deleted, or is
+    older than GitHub's records (2018), is empty, because a later one might reveal the solution. Raises ItemFailure
+    (`incomplete`) if GitHub does not show a history to its end.
     """
     by_id = {text.id: text for text in texts}
     bodies = {text.id: text.body for text in by_id.values()}

@@ -18,7 +18,7 @@ class Window:
 
     @property
     def seconds(self) -> int:
-        """Its length; 1 is the shortest that search can tell apart."""
+        """Length in seconds; 1 is the shortest that search can distinguish."""
         return int((self.end - self.start).total_seconds())
 
     @property
@@ -27,21 +27,22 @@ class Window:
         return f"{_stamp(self.start)}..{_stamp(self.end - SECOND)}"
 
     def split(self, parts: int) -> tuple[Window, ...]:
-        """At most *parts* adjacent windows of nearly equal length, each of a second at least."""
+        """Return at most *parts* adjacent windows of nearly equal length, each at least a second."""
         parts = max(1, min(parts, self.seconds))
         cuts = [self.start + timedelta(seconds=self.seconds * i // parts) for i in range(parts)] + [self.end]
         return tuple(Window(a, b) for a, b in itertools.pairwise(cuts))
 
     def joined(self, later: Window) -> Window:
-        """One window of itself and *later*, which begins where it ends."""
+        """Return one window of this and *later*, which begins where it ends."""
         return Window(self.start, later.end)
 
 
 def search_text(repository: str, window: Window) -> str:
-    """The search for what *repository* merged in *window*, oldest first, for steady pages.
+    """Return the query for pull requests of *repository* merged in *window*, oldest first, for stable pages.
 
-    One repository only: what several `repo:` mean depends on which search GitHub has behind its API, any of them or all
-    of them at once (https://github.blog/changelog/2025-03-06-github-issues-projects-api-support-for-issues-advanced-search-and-more/).
+    One repository only: the meaning of several `repo:` depends on the search behind GitHub's API, any of them or all of
+    them
+    (https://github.blog/changelog/2025-03-06-github-issues-projects-api-support-for-issues-advanced-search-and-more/).
     """
     return f"repo:{repository} is:pr is:merged merged:{window.qualifier} sort:created-asc"
 

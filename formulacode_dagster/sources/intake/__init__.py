@@ -1,1 +1,1 @@
-"""What the stages `repositories` and `pull_requests` do with their items."""
+"""Intake: the stages `repositories` and `pull_requests`."""

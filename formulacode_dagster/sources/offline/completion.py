@@ -1,4 +1,4 @@
-"""What files leave out about commits, read from the history of the mirror."""
+"""Commit data that files leave out, read from the history of the mirror."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .derived import Landed, landed
 class MirrorCompletion:
     """Reads merge commit, head, number of commits and branch from the mirrors of *cache*.
 
-    A mirror is fetched only for rows without a merge commit or a head. What its history does not tell stays empty: the
+    A mirror is fetched only for rows without a merge commit or a head. Data missing from its history stays empty: the
     change of a pull request without a merge commit then fails by name.
     """
 
@@ -25,7 +25,7 @@ class MirrorCompletion:
         self._cache = cache
 
     def complete(self, repository: Repository, rows: Sequence[MergedPullRequest]) -> list[MergedPullRequest]:
-        """*rows* of *repository* with as many of their commits as can be told; raises ItemFailure."""
+        """Return *rows* of *repository* with as many commits filled in as possible; raises ItemFailure."""
         if all(row.merge_commit_sha and row.head_sha for row in rows):
             return list(rows)
         mirror = self._cache.ensure(repository.full_name)

@@ -1,4 +1,4 @@
-"""Merged pull requests as the history alone tells them: from where to where, how, when, by whom.
+"""Merged pull requests derived from the history: commits, merge kind, time, people.
 
 Of a squash whose branch is gone, the history keeps neither head nor number of commits; a rebase, and a merge into
 another branch than the default one, leaves no trace at all.
@@ -23,7 +23,7 @@ from .side_file import PullRequestFacts
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """A merged pull request. Without its head, `head_sha` is None, or `head_known` false where it is only a name."""
+    """A merged pull request. Without its head, `head_sha` is None, or `head_known` is false if it is only a name."""
 
     number: int
     commit: Commit
@@ -39,7 +39,7 @@ class Landed:
     created_at: datetime
     merged_at: datetime
     facts: PullRequestFacts
-    """What was told of it; its times are taken over already."""
+    """Given data about it; its times are already merged in."""
 
 
 def landed(
@@ -53,8 +53,8 @@ def landed(
 ) -> dict[int, Landed]:
     """Every merged pull request of the git directory *repository*, known as *name*, by number.
 
-    *line* is the default branch's first-parent line, newest first; numbers in *issues* are none. Raises GitError, and
-    ConfigurationError when *told* names a merge commit that is not there.
+    *line* is the default branch's first-parent line, newest first; numbers in *issues* are not pull requests. Raises
+    GitError, and ConfigurationError if *told* names a missing merge commit.
     """
     return _Reader(repository, name, heads, line, {change.number: change for change in told}).read(issues)
 
@@ -83,7 +83,7 @@ class _Reader:
         return {number: self._landed(mark, topology) for number, mark in landings.items()}
 
     def _named(self, number: int, sha: str, derived: Mark | None) -> Mark:
-        """The mark that was told."""
+        """Return the given mark."""
         index = self.on_line.get(sha)
         commit = self.line[index] if index is not None else find_commit(self.repository, sha)
         if commit is None:
@@ -94,7 +94,7 @@ class _Reader:
         return Mark(number, commit, head, commit.subject, commit.body)
 
     def _titled(self, marks_by_number: Mapping[int, Mark]) -> dict[int, Mark]:
-        """*marks_by_number*, with the titles that merge messages do not tell taken from the branches' last commits."""
+        """Return *marks_by_number*, with titles missing from merge messages taken from the branches' last commits."""
         heads = [mark.head_sha for mark in marks_by_number.values() if not mark.title and mark.head_sha]
         commits = read_commits(self.repository, "--no-walk=unsorted", revisions=heads) if heads else []
         titles = {commit.sha: commit.subject for commit in commits}
@@ -145,14 +145,14 @@ class _Reader:
         return below.sha if below else ""
 
     def _author(self, owner: str, commit: Commit) -> str | None:
-        # A branch of the repository itself names its owner, who need not be the author.
+        # a branch of the repository itself names its owner, who may not be the author
         if owner and owner.lower() != self.name.partition("/")[0].lower():
             return owner
         return login_of(commit.author, commit.author_email)
 
 
 def missing_commit(repository: Path, name: str, number: int, what: str) -> ConfigurationError:
-    """The error for a pull request that the side file tells of, and that *repository* has no commit for."""
+    """Return the error for a pull request of the side file for which *repository* has no commit."""
     return ConfigurationError(
         f"the side file's pull request {name}#{number} has no commit in {repository}",
         why=f"{what} is not there",
@@ -161,7 +161,7 @@ def missing_commit(repository: Path, name: str, number: int, what: str) -> Confi
 
 
 class Topology:
-    """Which commits are whose: parents and times of the default branch and of the given heads, read at once.
+    """Ancestry of commits: parents and times of the default branch and the given heads, read in one call.
 
     Every commit of the default branch has the position of the first-parent commit that brought it in.
     """
@@ -184,11 +184,11 @@ class Topology:
                     pending += self._parents.get(sha, ())
 
     def knows(self, sha: str) -> bool:
-        """Whether the commit is here."""
+        """Return True if the commit exists."""
         return sha in self._parents
 
     def own(self, head: str, base: str | None) -> Own:
-        """What *head* has that *base* (a first-parent commit of the default branch) has not."""
+        """Return the commits of *head* that *base* (a first-parent commit of the default branch) lacks."""
         limit = self._position.get(base, -1) if base else -1
         seen: set[str] = set()
         fork, fork_position = base or "", -1
@@ -207,7 +207,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """The commits of a pull request: how many, when the first was committed, from where they fork."""
+    """Commits of a pull request: number, time of the first, fork point."""
 
     count: int
     first: int

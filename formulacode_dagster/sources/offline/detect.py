@@ -1,4 +1,4 @@
-"""What an offline source is, told from what lies there: files, a folder of files, or a folder of mirrors."""
+"""Detection of an offline source: files, a folder of files, or a folder of mirrors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OfflineSource:
         return f"files: {self.files}"
 
     def state(self) -> str:
-        """A short text that changes whenever what lies there does: files by size and time, mirrors by their refs."""
+        """Return a short text that changes with the source: files by size and time, mirrors by their refs."""
         paths = self.files.paths if self.files is not None else ()
         seen = [_stat(path) for path in paths]
         if self.mirrors is not None:
@@ -50,7 +50,7 @@ class OfflineSource:
         return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
     def open(self, completion: MirrorCompletion) -> IntakeSource:
-        """The source itself; *completion* fills in what files do not tell. Raises ConfigurationError."""
+        """Open the source; *completion* fills in what files leave out. Raises ConfigurationError."""
         if self.files is not None:
             return FilesSource(self.files, completion)
         return MirrorsSource(self.mirrors or Path())
@@ -65,13 +65,13 @@ def _stat(path: Path) -> tuple[str, int, int]:
 
 
 def _refs(mirror: Path) -> list[tuple[str, int, int]]:
-    """Git replaces files of refs, so that the times of their folders tell of every change."""
+    """git replaces ref files, so the times of their folders show every change."""
     folders = [Path(folder) for folder, _, _ in os.walk(mirror / "refs")]
     return sorted(_stat(path) for path in (mirror / "HEAD", mirror / "packed-refs", *folders))
 
 
 def detect(text: str) -> OfflineSource:
-    """What *text*, a path or several with commas between them, leads to; raises ConfigurationError for anything else.
+    """Return the source at *text*, one or more comma-separated paths; raises ConfigurationError otherwise.
 
     Of a file's name, only the stem counts: `repositories`, `pull_requests` or `counts`.
     """

@@ -1,4 +1,4 @@
-"""A month of the database as files that can be taken in again, to the same rows."""
+"""Export of a month from the database to files that import to the same rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Cells = dict[str, Any]
-"""A row of a file by columns, what nobody knows left out."""
+"""A row of a file by column, without unknown values."""
 
 ROWS_AT_ONCE = 500
 
@@ -35,7 +35,7 @@ ROWS_AT_ONCE = 500
 def export_month(connection: Connection, month: Month, folder: Path, ending: str = ".parquet") -> dict[Path, int]:
     """Write *month* into *folder* as files with *ending*; the rows of each file.
 
-    Raises ConfigurationError when nothing is known of the month, or *folder* holds files of an offline source already.
+    Raises ConfigurationError if nothing is known of the month, or *folder* has files of an offline source already.
     """
     repositories = REPOSITORIES.read(connection, month.key)
     counts = INTAKE_COUNTS.read(connection, month.key)
@@ -63,7 +63,7 @@ def export_month(connection: Connection, month: Month, folder: Path, ending: str
 
 
 def _cells(columns: FileSchema, row: BaseModel, unknown: Collection[str] = ()) -> Cells:
-    """What the columns hold of *row*, the *unknown* ones left out."""
+    """Return the cells of *row*, without the *unknown* ones."""
     return row.model_dump(include=set(columns.columns).difference(unknown), exclude_none=True)
 
 

@@ -37,7 +37,7 @@ class Files:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Those that there are."""
+        """The existing ones."""
         return tuple(path for path in (self.repositories, self.pull_requests, self.counts) if path is not None)
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Files:
 
 @dataclass(frozen=True)
 class _Windows:
-    """What a month's pull requests are read from."""
+    """Files of a month's pull requests."""
 
     repositories: Repositories
     reported: dict[str, int]
@@ -56,8 +56,8 @@ class _Windows:
 class FilesSource(LocalSource):
     """An IntakeSource over *files*. Each month is read once, at its first use.
 
-    What the files leave out about commits is asked of *completion*. Whatever is wrong with a file raises
-    ConfigurationError, which names up to twenty faults by file, line and column.
+    *completion* provides commit data that the files leave out. Problems of a file raise ConfigurationError, which lists
+    up to twenty faults by file, line and column.
     """
 
     def __init__(self, files: Files, completion: MirrorCompletion) -> None:
@@ -85,8 +85,8 @@ class FilesSource(LocalSource):
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* merged in *month*.
 
-        Raises ItemFailure: `not_in_source` when no file names it, `incomplete` when the counts say another number;
-        ConfigurationError when there is no file of pull requests.
+        Raises ItemFailure: `not_in_source` if no file has it, `incomplete` if the counts differ; ConfigurationError if
+        there is no file of pull requests.
         """
         return await in_thread(self._window, repository, month)
 

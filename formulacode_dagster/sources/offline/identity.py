@@ -1,7 +1,7 @@
-"""Who a repository is where nobody tells its id: a number made of its name, until GitHub's own is known.
+"""Ids of repositories without a known id: derived from the name until GitHub's is known.
 
-Such numbers are negative, from -1 down to -2⁵²; GitHub's are positive, so the two never meet. A month holds a
-repository under one of them only: an id that was once learnt is kept, and when it is learnt later, it takes over.
+Such ids are negative, from -1 down to -2⁵²; GitHub's are positive, so they never collide. A month stores a repository
+under one of them only: a known id is kept, and replaces the derived one when it becomes known.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _RANGE = 2**52
 
 
 def derived_id(full_name: str) -> int:
-    """The stand-in for the id of *full_name*, the same on every machine; names are compared without case."""
+    """Return the derived id of *full_name*, equal on every machine; case is ignored."""
     digest = hashlib.sha256(full_name.lower().encode()).digest()
     return -1 - int.from_bytes(digest[:8], "big") % _RANGE
 
 
 def known_by_name(month: Month, name: str, state: RepositoryState = RepositoryState.ACTIVE) -> Repository:
-    """A repository of *month* of which nobody tells more than its *name*."""
+    """Return a repository of *month* of which only the *name* is known."""
     return Repository(
         month=month.key,
         id=derived_id(name),
@@ -42,7 +42,7 @@ def known_by_name(month: Month, name: str, state: RepositoryState = RepositorySt
 
 
 def with_vanished(month: Month, repositories: Sequence[Repository], asked_for: Sequence[str]) -> tuple[Repository, ...]:
-    """*repositories*, and a vanished one for each name in *asked_for* that none of them has or had; by name."""
+    """Return *repositories*, and a vanished one for each name in *asked_for* that none of them has or had; by name."""
     names = {name.lower() for row in repositories for name in (row.full_name, *row.aliases)}
     missing = {name.lower(): name for name in asked_for if name.lower() not in names}
     absent = [known_by_name(month, name, RepositoryState.VANISHED) for name in missing.values()]
@@ -50,10 +50,10 @@ def with_vanished(month: Month, repositories: Sequence[Repository], asked_for: S
 
 
 def settle(connection: Connection, month: str, repositories: Sequence[Repository]) -> tuple[Repository, ...]:
-    """*repositories* as they are to be stored for *month*: those known by name alone under the id the database knows.
+    """Return *repositories* as stored for *month*: those known only by name get the id in the database.
 
-    Windows of the month that were taken in under a stand-in whose repository now has an id are dropped, so that no pull
-    request is held twice. Raises ConfigurationError when two of *repositories* turn out to be one.
+    Windows of the month taken in under a derived id whose repository now has an id are removed, so no pull request is
+    stored twice. Raises ConfigurationError if two of *repositories* are the same.
     """
     stored = _known(connection)
     settled = tuple(_adopt(row, stored) for row in repositories)

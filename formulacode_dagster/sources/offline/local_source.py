@@ -1,4 +1,4 @@
-"""What sources on this machine have in common: repositories one by one, since asking for several saves nothing."""
+"""Common parts of local sources: repositories one by one, since batches save nothing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class LocalSource:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing is open."""
+        """There is nothing to open."""
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """Every pull request of *repository* merged in *month*; raises ItemFailure."""
         raise NotImplementedError
 
     async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
-        """*finish* each of *repositories* with its window, or what was raised about it.
+        """*finish* each of *repositories* with its window, or the error about it.
 
         Raises OutsideSystemError and ConfigurationError of a window: no other repository would fare better.
         """
@@ -47,5 +47,5 @@ class LocalSource:
                 task.cancel()
 
     def usage(self) -> tuple[ApiUsage, ...]:
-        """Nothing: nobody is asked."""
+        """Return nothing: no requests are made."""
         return ()

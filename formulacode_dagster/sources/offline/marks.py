@@ -1,7 +1,7 @@
-"""Which commits of the default branch merged which pull request, as far as the history tells.
+"""Commits of the default branch that merged pull requests, as far as the history shows.
 
-There are three kinds of traces on the default branch's first-parent line: `Merge pull request #N from …`, a trailing
-`(#N)` where GitHub squashed, and merges whose second parent is the tip of `refs/pull/N/head`.
+Three kinds of marks occur on the default branch's first-parent line: `Merge pull request #N from …`, a trailing `(#N)`
+of a squash, and merges whose second parent is the tip of `refs/pull/N/head`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GITHUB = "noreply@github.com"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A commit of the default branch that merged pull request `number`; no title where its message names none."""
+    """A commit of the default branch that merged pull request `number`; no title if its message has none."""
 
     number: int
     commit: Commit
@@ -27,7 +27,7 @@ class Mark:
     title: str
     body: str
     branch: str = ""
-    """`owner/branch`, where the message names it."""
+    """`owner/branch`, if the message has it."""
 
 
 def marks(line: Sequence[Commit], heads: Heads) -> dict[int, Mark]:
@@ -43,7 +43,7 @@ def marks(line: Sequence[Commit], heads: Heads) -> dict[int, Mark]:
                 continue
             confirmed += len(commit.parents) < 2 and mark.head_sha is not None
             _take(by_number, mark, heads.pulls)
-    # Where the pull refs of squashed ones are kept, a `(#N)` without one refers to an issue, or to another tracker.
+    # if pull refs of squashed ones exist, a `(#N)` without one refers to an issue, or to another tracker
     if confirmed <= len(doubtful):
         for mark in doubtful:
             _take(by_number, mark, heads.pulls)

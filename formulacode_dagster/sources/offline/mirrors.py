@@ -1,7 +1,7 @@
 """Repositories and pull requests from a folder of bare mirrors, `owner/name.git`, without any API.
 
-The history tells of merges (`Merge pull request #N`), of squashes (`… (#N)`) and, where the mirror keeps them, of
-`refs/pull/N/head`; see `derived.py` for what it cannot tell. `sandbox.json` in the folder completes it.
+The history shows merges (`Merge pull request #N`), squashes (`… (#N)`) and, if the mirror has them, `refs/pull/N/head`;
+see `derived.py` for what it lacks. `sandbox.json` in the folder completes it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AT_ONCE = 2
 
 
 def mirrors_in(folder: Path) -> dict[str, Path]:
-    """Every `owner/name.git` of *folder* by `owner/name`: links too, and whatever cannot be read."""
+    """Return every `owner/name.git` of *folder* by `owner/name`, including links and unreadable ones."""
     folders = sorted(folder.glob("*/*.git"))
     return {f"{path.parent.name}/{path.name.removesuffix('.git')}": path for path in folders}
 
@@ -41,7 +41,7 @@ def mirrors_in(folder: Path) -> dict[str, Path]:
 class MirrorsSource(LocalSource):
     """An IntakeSource over the mirrors of *folder*. A window reads the whole history of its mirror, and keeps nothing.
 
-    Raises ConfigurationError when there is no mirror in it, or `sandbox.json` is malformed or names no such mirror.
+    Raises ConfigurationError if it has no mirror, or `sandbox.json` is malformed or names an unknown mirror.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,7 +68,7 @@ class MirrorsSource(LocalSource):
     ) -> tuple[Repository, ...]:
         """Repositories whose default branch keeps an asv configuration, those *wanted*, and those that cannot be read.
 
-        Whether the last have a suite nobody can tell: they are named here, and their windows fail.
+        Unreadable ones are listed too, since their suite is unknown, and their windows fail.
         """
         asked = {name.lower() for name in wanted}
 
@@ -80,7 +80,7 @@ class MirrorsSource(LocalSource):
         return with_vanished(month, [repository for repository in repositories if repository is not None], wanted)
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
-        """The pull requests of *repository* that its default branch merged in *month*; all that the history tells.
+        """Return the pull requests of *repository* that its default branch merged in *month*, from the history.
 
         Raises ItemFailure: `not_in_source` when the folder has no such mirror, `mirror_broken`, `git`, `timeout`.
         """
@@ -132,7 +132,7 @@ class MirrorsSource(LocalSource):
         return translate(error, "read the history of", name)
 
     def _read(self, name: str) -> tuple[str, dict[int, Landed]]:
-        """The default branch, and what it merged ever."""
+        """The default branch, and everything it merged."""
         path, facts = self._paths[name], self._side.get(name, RepositoryFacts())
         heads = read_heads(path)
         line = read_commits(path, "--first-parent", revisions=[heads.tip]) if heads.tip else []
@@ -166,7 +166,7 @@ class MirrorsSource(LocalSource):
 
 
 def _configuration(path: Path, tip: str) -> str:
-    """Path of the asv configuration at *tip* that is nearest to the top; empty when there is none."""
+    """Return the asv configuration at *tip* nearest to the top; empty if there is none."""
     if not tip:
         return ""
     listed = git(path, "ls-tree", "-r", "-z", "--name-only", tip).decode("utf-8", "backslashreplace").split("\0")
@@ -205,7 +205,7 @@ def _state(facts: RepositoryFacts, empty: bool) -> RepositoryState:
 
 
 def _sizes(path: Path, merged: list[Landed]) -> list[int]:
-    """Files that each of *merged* changes, a rename counted once; where contents are left out, renames count twice."""
+    """Return the number of files changed by each of *merged*, renames counted once; twice without contents."""
     if not merged:
         return []
     renames = [] if is_filtered(path) else ["-M"]

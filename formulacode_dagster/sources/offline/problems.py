@@ -1,4 +1,4 @@
-"""What is wrong with a file, collected so that a person can mend many lines at once."""
+"""Problems of a file, collected so that a person can fix many lines together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from formulacode_dagster.models.errors import ConfigurationError
 
 SHOWN = 20
-"""So many problems are told of at once; reading stops there."""
+"""Reading stops after this many problems."""
 VALUE_SHOWN = 60
 
 
@@ -24,7 +24,7 @@ class Problems:
         self._found: list[str] = []
 
     def add(self, path: Path, where: str, column: str, what: str) -> None:
-        """Note that in *path*, at *where* (`line 7`, empty for the whole file), *column* (empty: all) is wrong.
+        """Record that in *path*, at *where* (`line 7`, empty for the whole file), *column* (empty: all) is wrong.
 
         Raises EnoughProblems when no more are wanted.
         """
@@ -34,7 +34,7 @@ class Problems:
             raise EnoughProblems
 
     def add_row(self, path: Path, where: str, error: ValidationError) -> None:
-        """Note every cell that *error* refuses in the row at *where*; raises EnoughProblems as `add` does."""
+        """Record every cell that *error* rejects in the row at *where*; raises EnoughProblems as `add` does."""
         for fault in error.errors(include_url=False):
             match fault["type"]:
                 case "missing":

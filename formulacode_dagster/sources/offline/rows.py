@@ -1,7 +1,6 @@
 """Rows of a CSV, JSONL or Parquet file, one after the other: nothing but the row at hand is kept in memory.
 
-CSV and JSONL are read by the standard library, which can tell the line of what is wrong (polars cannot); polars reads
-Parquet.
+CSV and JSONL are read with the standard library, which can give line numbers (polars cannot); polars reads Parquet.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from .schema import LONGEST, FileSchema
 
 LONGEST_LINE = 16 * LONGEST
 PARQUET_ROWS = 1_000
-"""Rows of a Parquet file that are in memory at once, beside the row groups they come from."""
+"""Rows of a Parquet file in memory, besides their row groups."""
 _MAGIC = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: where it stands (`line 7`), and its cells as the file has them. What is not there is not in it."""
+    """One row: its place (`line 7`), and its cells as in the file. Missing cells are absent."""
 
     where: str
     cells: dict[str, Any]
@@ -42,10 +41,10 @@ def read_rows(
     month: Month | None = None,
     longest_line: int = LONGEST_LINE,
 ) -> Iterator[Row]:
-    """The rows of *path*, of *month* where the file's own order of things allows to leave out others.
+    """Iterate over the rows of *path*, skipping other months than *month* if the file's order allows.
 
-    What is wrong with the file or with a row goes to *problems*; that row is left out; a CSV or JSONL file
-    is read up to its first line of more than *longest_line* characters.
+    Problems of the file or of a row go to *problems*, and that row is skipped; a CSV or JSONL file is read up to its
+    first line of more than *longest_line* characters.
     """
     readers = {".csv": _csv, ".jsonl": _jsonl}
     try:
@@ -57,7 +56,7 @@ def read_rows(
             if start in _UTF16:
                 problems.add(path, "", "", "is UTF-16; save it as UTF-8")
                 return
-            # bytes that are not UTF-8 become surrogates, which the cell they stand in is then refused for
+            # bytes that are not UTF-8 become surrogates, which their cell is rejected for
             with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
                 yield from readers[path.suffix](path, text, schema, problems, longest_line)
     except OSError as error:
@@ -65,7 +64,7 @@ def read_rows(
 
 
 def _all_known(path: Path, where: str, names: Iterable[str], schema: FileSchema, problems: Problems) -> bool:
-    """Whether *schema* has columns of these *names*."""
+    """Return True if *schema* has columns with these *names*."""
     strangers = [name for name in names if name not in schema.columns]
     for name in strangers:
         problems.add(path, where, name, f"there is no such column; there are {', '.join(schema.columns)}")
@@ -73,7 +72,7 @@ def _all_known(path: Path, where: str, names: Iterable[str], schema: FileSchema,
 
 
 def _is_header(path: Path, names: list[str], schema: FileSchema, problems: Problems) -> bool:
-    """Whether *names* can be the columns of a file of *schema*."""
+    """Return True if *names* can be the columns of a file of *schema*."""
     where = "header" if path.suffix == ".csv" else ""
     missing = [name for name in schema.required if name not in names]
     for name in missing:
@@ -103,7 +102,7 @@ def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems, long
                 problems.add(path, where, "", f"has {len(cells)} cells, the header {len(names)}")
             else:
                 given = zip(names, cells, strict=True)
-                # an empty cell is all that CSV has for what is not told
+                # CSV has only the empty cell for a missing value
                 yield Row(where, {name: cell for name, cell in given if cell or name in schema.required})
     except csv.Error as error:
         problems.add(path, f"line {line + 1}", "", f"cannot be read as CSV: {error}")
@@ -156,7 +155,7 @@ def _parquet(path: Path, schema: FileSchema, problems: Problems, month: Month | 
             return
         if month is not None and isinstance(types["merged_at"], pl.Datetime):
             moment = pl.col("merged_at")
-            # what has no time is kept, to be complained about
+            # rows without a time are kept, so that they are reported
             scan = scan.filter(moment.is_between(month.start, month.end, closed="left") | moment.is_null())
         for batch in scan.collect_batches(chunk_size=PARQUET_ROWS, maintain_order=True):
             for cells in cast("Iterable[dict[str, Any]]", batch.iter_rows(named=True)):

@@ -1,6 +1,6 @@
-"""The files that are taken in, column by column: one set of models for reading, exporting and explaining them.
+"""The input files, column by column: one set of models for reading, exporting and documenting them.
 
-Cells are read strictly: a value that is not what its column holds is an error, never a guess.
+Cells are read strictly: a value of another type is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Row(Frozen):
     """One row. A cell that is empty, null or absent is the default, unless the column is required."""
 
     empty_texts: ClassVar[frozenset[str]] = frozenset()
-    """Columns in which an empty text is told, not left out."""
+    """Columns in which an empty text is a value."""
 
     @model_validator(mode="before")
     @classmethod
@@ -182,7 +182,7 @@ class PullRequestRow(Row):
 
 
 class CountRow(Row):
-    """How many pull requests a repository merged in a month."""
+    """Number of pull requests that a repository merged in a month."""
 
     repository: FullName = Field(description="name of a repository")
     month: MonthKey = Field(description="the month")
@@ -191,7 +191,7 @@ class CountRow(Row):
 
 @dataclass(frozen=True)
 class FileSchema:
-    """One file: its name without suffix, what a row of it is, its columns."""
+    """One file: its name without suffix, the meaning of a row, its columns."""
 
     name: str
     row: str

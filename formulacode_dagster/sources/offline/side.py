@@ -1,4 +1,4 @@
-"""What `sandbox.json` tells of the pull requests and issues of a folder of mirrors, as it stood then."""
+"""Data of `sandbox.json` about the pull requests and issues of a folder of mirrors, as it stood then."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ E = TypeVar("E", Edit, TitleEdit)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reference:
-    """What a text points to: `repository` is `owner/name` in lower case, empty for the text's own."""
+    """A reference in a text: `repository` is `owner/name` in lower case, empty for the text's own."""
 
     repository: str
     number: int
 
 
 def _newest(edits: Sequence[E], before: datetime | None = None) -> E | None:
-    """The last of *edits* of those made *before* a moment; None where there is none."""
+    """Return the last of *edits* made *before* a moment; None if there is none."""
     made = [edit for edit in edits if before is None or edit.edited_at < before]
     return sorted(made, key=lambda edit: edit.edited_at)[-1] if made else None
 
@@ -50,7 +50,7 @@ def newest_body(facts: PullRequestFacts, derived: str) -> str:
 def linked_issues(
     side: Mapping[str, RepositoryFacts], name: str, facts: PullRequestFacts, body: str, opened_at: datetime
 ) -> tuple[LinkedIssue, ...]:
-    """The issues that *body* or *facts* say the pull request of *name* closes, as far as *side* tells of them.
+    """Return the issues that *body* or *facts* say the pull request of *name* closes, if *side* has them.
 
     By repository and number, each as it stood before *opened_at*; those opened later are left out.
     """
@@ -66,7 +66,7 @@ def linked_issues(
 
 
 def told_to_close(facts: PullRequestFacts) -> tuple[Reference, ...]:
-    """The issues that *facts* say the pull request closes; what names none is left out."""
+    """Return the issues that *facts* say the pull request closes; invalid names are skipped."""
     texts = (f"#{issue}" if isinstance(issue, int) else issue for issue in facts.closes)
     return tuple(reference for text in texts for reference in references_in(text)[:1])
 

@@ -1,7 +1,7 @@
-"""`sandbox.json`: what a folder of bare repositories cannot tell about itself.
+"""`sandbox.json`: information that a folder of bare repositories lacks.
 
-It lies in the folder that the sandbox serves, beside `owner/name.git`. Everything in it is optional: without it, pull
-requests are derived from the history alone (`Merge pull request #N`, `… (#N)`, `refs/pull/N/head`).
+It is in the served folder, next to `owner/name.git`. Everything in it is optional: without it, pull requests are
+derived from the history (`Merge pull request #N`, `… (#N)`, `refs/pull/N/head`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 Moment = Annotated[datetime, AfterValidator(_utc)]
-"""In UTC and whole seconds, as GitHub tells times; a naive moment is taken as UTC."""
+"""Return it in UTC and whole seconds, as GitHub does; a naive moment counts as UTC."""
 
 
 class Edit(Frozen):
@@ -85,7 +85,7 @@ class IssueFacts(Frozen):
 
 
 class PullRequestFacts(Frozen):
-    """What overrides or completes the pull request derived from the history.
+    """Overrides or completes the pull request derived from the history.
 
     `merge_commit_sha` makes a pull request of a commit whose message names none (a rebase merge has no mark).
     """
@@ -111,7 +111,7 @@ class PullRequestFacts(Frozen):
 
 
 class RepositoryFacts(Frozen):
-    """What overrides or completes a repository derived from its folder. The key is the current `owner/name`."""
+    """Overrides or completes a repository derived from its folder. The key is the current `owner/name`."""
 
     id: int | None = Field(default=None, description="database id; derived from the first name when unset")
     stars: int = 1000
@@ -132,7 +132,7 @@ class RepositoryFacts(Frozen):
 
 
 def versions_of(author: str | None, created_at: datetime, body: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
-    """All versions of a text that was first *body*, oldest first; none when there are no *edits*."""
+    """Return all versions of a text that was first *body*, oldest first; none without *edits*."""
     if not edits:
         return ()
     return tuple(
@@ -147,7 +147,7 @@ class SideFile(Frozen):
 
     @classmethod
     def read(cls, folder: Path) -> SideFile:
-        """The side file of *folder*, empty when there is none; raises ConfigurationError when it is malformed."""
+        """Return the side file of *folder*, empty if there is none; raises ConfigurationError if it is malformed."""
         path = folder / SIDE_FILE
         if not path.exists():
             return cls()

@@ -16,7 +16,7 @@ class Spool:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="fc-offline-")
         self._lock = threading.Lock()
-        # an empty file of our own folder, thrown away with it: nothing needs to survive a crash
+        # a file of our own temporary folder: nothing needs to survive a crash
         self._connection = sqlite3.connect(
             Path(self._folder.name) / "rows.sqlite", check_same_thread=False, isolation_level=None
         )
@@ -28,7 +28,7 @@ class Spool:
         )
 
     def add(self, repository: str, row: MergedPullRequest, place: str) -> str:
-        """Keep *row*, read at *place*; where the same pull request was read before, that place, and nothing is kept."""
+        """Store *row*, read at *place*; for a pull request that was read before, return that place and store nothing."""
         values = (repository, row.number, place, row.model_dump_json())
         with self._lock:
             added = self._connection.execute("INSERT OR IGNORE INTO rows VALUES (?, ?, ?, ?)", values)
@@ -40,7 +40,7 @@ class Spool:
             return str(stored.fetchone()[0])
 
     def rows(self, repository: str) -> list[MergedPullRequest]:
-        """What is kept of *repository*, by number."""
+        """Return the stored rows of *repository*, by number."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT row FROM rows WHERE repository = ? ORDER BY number", (repository,)

@@ -35,7 +35,7 @@ R = TypeVar("R", bound=Row)
 
 @dataclass(frozen=True)
 class Repositories:
-    """The repositories that files tell of in a month, by every name they have or had, in lower case."""
+    """Return the repositories in the files of a month, by every current or former name, in lower case."""
 
     by_name: dict[str, Repository] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ def spool_pull_requests(path: Path, month: Month, repositories: Repositories, pr
 
 
 def read_counts(path: Path, month: Month, repositories: Repositories, problems: Problems) -> dict[str, int]:
-    """How many pull requests *path* says were merged in *month*, by name of the repository in lower case."""
+    """Return how many pull requests *path* says were merged in *month*, by repository name in lower case."""
     counts: dict[str, int] = {}
     for where, row in _read(path, COUNTS, CountRow, problems):
         if row.month != month.key:
@@ -117,7 +117,7 @@ def read_counts(path: Path, month: Month, repositories: Repositories, problems: 
 
 
 def _read(path: Path, schema: FileSchema, model: type[R], problems: Problems) -> Iterator[tuple[str, R]]:
-    """Each row of *path* as *model*, and where it stands; what is wrong with others goes to *problems*."""
+    """Iterate over the rows of *path* as *model*, with their places; problems of others go to *problems*."""
     for row in read_rows(path, schema, problems):
         try:
             yield row.where, model.model_validate(row.cells)

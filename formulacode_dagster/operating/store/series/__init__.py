@@ -1,1 +1,1 @@
-"""Dashboards and breakpoints in Postgres: whole frames by dashboard, with what each of their columns means."""
+"""Dashboards and breakpoints in Postgres: whole frames by dashboard, with documented columns."""

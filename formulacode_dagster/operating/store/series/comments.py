@@ -1,4 +1,4 @@
-"""What tables, views and columns mean, as comments in the database."""
+"""Comments on tables, views and columns in the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole frames in and out of Postgres: what has a key is replaced at once, by COPY."""
+"""Whole frames in and out of Postgres; frames with a key are replaced by COPY."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Key = Mapping[str, str]
-"""Values of the columns by which a frame is told from others of its table."""
+"""Values of the columns that identify a frame within its table."""
 ROWS_AT_ONCE = 50_000
 
 
@@ -37,7 +37,7 @@ def replace_frame(connection: Connection, table: Table, key: Key, frame: pl.Data
 
 
 def read_frame(connection: Connection, table: Table, key: Key, schema: pl.Schema) -> pl.DataFrame:
-    """What `replace_frame` wrote under *key*, in its order; without a row where there is none."""
+    """Read the frame that `replace_frame` wrote under *key*, in its order; empty if there is none."""
     import polars as pl
 
     columns = [table.columns[name] for name in schema]

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Source(StrEnum):
-    """Where the series of a dashboard come from."""
+    """Sources of a dashboard's series."""
 
     PUBLISHED = "published"
     """A site that others made with `asv publish`."""

@@ -1,6 +1,6 @@
-"""The tables of dashboards and breakpoints: whole frames by dashboard, each column with what it means.
+"""Tables of dashboards and breakpoints: whole frames by dashboard, with documented columns.
 
-Their rows are many and plain, so that they have no models: `frames` writes and reads them as columns.
+Their rows are many and simple, so they have no models: `frames` writes and reads them as columns.
 """
 
 from __future__ import annotations
@@ -215,4 +215,4 @@ SITE_TABLES = {
     "regressions": REGRESSIONS,
     "faults": FAULTS,
 }
-"""The tables of a site by what its frames are called."""
+"""Tables of a site by the names of its frames."""

@@ -1,4 +1,4 @@
-"""What people query of dashboards: their tables with every column documented, and one view of all values."""
+"""Relations of dashboards for queries: their tables with every column documented, and a view of all values."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class SeriesRelation:
     meaning: str
     columns: tuple[TableColumn, ...]
     definition: str = ""
-    """The query that makes it, where it is a view."""
+    """Query of the view; empty for a table."""
 
     def sql(self) -> str:
-        """The statements that make it, where it is a view, and that document it."""
+        """Return the statements that create it, if it is a view, and document it."""
         made = f"CREATE VIEW {self.name} AS {self.definition};\n" if self.definition else ""
         return made + comments("VIEW" if self.definition else "TABLE", self.name, self.meaning, self.columns)
 

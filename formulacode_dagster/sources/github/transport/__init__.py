@@ -1,1 +1,1 @@
-"""Asking GitHub: tokens, pace, retries, and what was spent. What is asked for is not known here."""
+"""Transport to GitHub: tokens, pacing, retries, accounting. It knows nothing about the queries."""

@@ -1,4 +1,4 @@
-"""What calls cost, for a whole client and for any stretch of work within it."""
+"""Accounting of calls, for a whole client and for any section of work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Tally:
 
 @dataclass
 class Account:
-    """A running sum of everything asked of GitHub, by resource."""
+    """A running sum of all requests to GitHub, by resource."""
 
     tallies: dict[Resource, Tally] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ class Ledger:
 
     @contextmanager
     def account(self) -> Iterator[Account]:
-        """An account of what is called inside the `with` block; nested ones each get the whole."""
+        """Account for the calls in the `with` block; nested accounts each get the whole."""
         account = Account()
         reset = self._open.set((*self._open.get(), account))
         try:

@@ -3,8 +3,8 @@
 docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api, "Use conditional requests if
 appropriate". Answers are kept per token, since tokens may see different things, under a keyed hash of the token.
 
-An HTTP cache from a library (hishel) stands in the transport, below the choice of the token and the count of points:
-it can neither say which token knows an answer before one is chosen, nor that a 304 cost nothing.
+An HTTP cache from a library (hishel) sits in the transport, below the choice of the token and the count of points: it
+can neither report which token has a cached answer before one is chosen, nor that a 304 cost nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CachedAnswer(Frozen):
 
     @classmethod
     def of(cls, response: httpx.Response) -> CachedAnswer:
-        """From *response*; without an ETag it cannot be asked for conditionally."""
+        """Create it from *response*; without an ETag it cannot be requested conditionally."""
         headers = response.headers
         return cls(
             etag=headers.get("etag", ""),
@@ -68,7 +68,7 @@ class CachedAnswer(Frozen):
         )
 
     def answer(self, accept: str) -> RestAnswer:
-        """What the caller gets; raises ValueError when JSON was asked for and this is none."""
+        """Return the content for the caller; raises ValueError if JSON was requested and this is none."""
         following = httpx.Response(self.status, headers={"link": self.link}).links.get("next", {}).get("url", "")
         return RestAnswer(self.status, json.loads(self.text) if "json" in accept else self.text, following)
 
@@ -76,7 +76,7 @@ class CachedAnswer(Frozen):
 class AnswerCache:
     """A SQLite file private to this user, shared by all processes. It never fails its caller.
 
-    A damaged file is deleted and begun anew, and one that cannot be used is done without; *on_trouble* is told once.
+    A damaged file is deleted and created again, and an unusable one is skipped; *on_trouble* is called once.
     """
 
     def __init__(self, path: Path, on_trouble: Callable[[str], None], *, largest: int = LARGEST_CACHE) -> None:
@@ -89,7 +89,7 @@ class AnswerCache:
         self._writes = 0
 
     async def find(self, url: str, accept: str) -> dict[str, CachedAnswer]:
-        """What was answered to *url* before, by key of the token that asked."""
+        """Return the cached answers for *url*, by key of the token that asked."""
         answers = await self._run(lambda connection: _find(connection, url, accept))
         return answers or {}
 

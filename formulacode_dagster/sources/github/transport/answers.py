@@ -1,4 +1,4 @@
-"""What GitHub answered, after limits and passing faults were dealt with."""
+"""Answers of GitHub, after limits and transient faults were handled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 ASKED_AGAIN = frozenset({"labels", "closingIssuesReferences", "userContentEdits"})
-"""Connections that are asked for by themselves where they are null."""
+"""Connections that are requested separately if they are null."""
 
 
 class Resource(StrEnum):
@@ -35,7 +35,7 @@ class GraphQLError:
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> GraphQLError:
-        """From the JSON object; what is missing stays empty."""
+        """Create it from the JSON object; missing fields stay empty."""
         return cls(
             type=str(raw.get("type") or ""),
             message=str(raw.get("message") or ""),
@@ -55,18 +55,18 @@ class GraphQLAnswer:
     errors: tuple[GraphQLError, ...] = ()
 
     def words(self, *path: str | int) -> str:
-        """GitHub's own words for what is wrong at *path* and below it."""
+        """Return GitHub's messages about *path* and below it."""
         return "; ".join(str(error) for error in self.errors if error.path[: len(path)] == path)
 
     def missing(self, *path: str | int) -> bool:
-        """Whether GitHub says NOT_FOUND at exactly *path*."""
+        """Return True if GitHub reports NOT_FOUND at exactly *path*."""
         return any(error.type == "NOT_FOUND" and error.path == path for error in self.errors)
 
     def sound(self) -> GraphQLAnswer:
         """The same, but null around every error: a field that failed is null too, and would pass for one that is empty.
 
-        Null becomes the nearest of what its readers ask for again: an item of a list, a connection of ASKED_AGAIN, or a
-        field of the top level.
+        Null propagates to the nearest element that readers request again: an item of a list, a connection of
+        ASKED_AGAIN, or a field of the top level.
         """
         data = copy.deepcopy(dict(self.data)) if self.errors else self.data
         for error in self.errors:
@@ -102,4 +102,4 @@ class RestAnswer:
     data: Any
     next_page: str = ""
     moved_to: str = ""
-    """Where a 301 led; empty when the path answered itself."""
+    """Target of a 301; empty if the path answered itself."""

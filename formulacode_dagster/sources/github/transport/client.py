@@ -43,9 +43,9 @@ MOST_REDIRECTS = 5
 class GitHubClient:
     """GraphQL and REST over a pool of tokens, used as an async context manager.
 
-    With *home*, limits are kept together with all other clients on this machine that use the same folder, and REST
-    answers are kept there to be asked for conditionally. *on_wait* hears why it waits and for how many seconds more,
-    *on_trouble* what is wrong with that folder, and which token was set aside.
+    With *home*, limits are shared with all other clients on this machine that use the same folder, and REST answers are
+    stored there for conditional requests. *on_wait* receives the reason and seconds of waits, *on_trouble* problems of
+    that folder, and tokens set aside.
 
     Every method raises OutsideSystemError when GitHub is dead, ConfigurationError when it demands a token that is not
     there, ItemFailure when it refuses this very request for good (kinds `vanished`, `forbidden`, `graphql`, `request`)
@@ -67,7 +67,7 @@ class GitHubClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._url = url.rstrip("/")
-        # GitHub Enterprise Server has REST under /api/v3 and GraphQL beside it.
+        # GitHub Enterprise Server has REST under /api/v3 and GraphQL next to it
         self._graphql_url = self._url.removesuffix("/v3") + "/graphql"
         self._clock = clock or Clock()
         self._pool = tokens if isinstance(tokens, TokenPool) else TokenPool(tokens)
@@ -123,7 +123,7 @@ class GitHubClient:
         return self._ledger.total
 
     def account(self) -> AbstractContextManager[Account]:
-        """Account apart for what is called inside a `with` block, by this task and those it starts."""
+        """Account separately for the calls inside a `with` block, by this task and those it starts."""
         return self._ledger.account()
 
     def usage(self, *, run_id: str, stage: Stage, month: str) -> tuple[ApiUsage, ...]:
@@ -131,7 +131,7 @@ class GitHubClient:
         return self._ledger.total.usage(run_id=run_id, stage=stage, month=month, started_at=self._started_at)
 
     def tokens(self) -> tuple[TokenState, ...]:
-        """What this client knows of each token."""
+        """Return the state of each token."""
         return self._pool.states()
 
     async def learn_owner(self, position: int, login: str) -> None:
@@ -139,7 +139,7 @@ class GitHubClient:
         await self._store.update(lambda limits: self._pool.learn_owner(limits, position, login))
 
     async def graphql(self, query: str, variables: Mapping[str, Any] | None = None) -> GraphQLAnswer:
-        """Ask; errors about parts come back beside the data, which is null around them; all others raise."""
+        """Send the query; errors about parts are returned with the data, which is null there; all others raise."""
         body = {"query": query, "variables": dict(variables or {})}
 
         def build(lease: Lease) -> httpx.Request:
@@ -149,7 +149,7 @@ class GitHubClient:
         return answer.sound()
 
     async def rest(self, path: str, params: Mapping[str, str | int] | None = None, *, accept: str = JSON) -> RestAnswer:
-        """GET *path*; redirects within this API are followed, and told in `moved_to`.
+        """GET *path*; redirects within this API are followed and reported in `moved_to`.
 
         An answer that was kept costs nothing while it is unchanged.
         """

@@ -28,7 +28,7 @@ Inspect = Callable[[Lease, httpx.Response], tuple[Verdict, Answer | None]]
 
 @dataclass(frozen=True)
 class Exchange:
-    """Sends requests for a client; see `GitHubClient` for what it raises."""
+    """Sends requests for a client; errors as in `GitHubClient`."""
 
     url: str
     http: httpx.AsyncClient
@@ -39,7 +39,7 @@ class Exchange:
     waits: Waits
     clock: Clock
     lives: Callable[[Resource], Awaitable[bool]]
-    """Asks something trivial of a resource, to tell a dead GitHub from a question that is too much for it."""
+    """Sends a trivial request to a resource, to distinguish a dead GitHub from an overly heavy query."""
     on_trouble: Callable[[str], None]
     """Hears of each token that is set aside."""
 
@@ -52,7 +52,9 @@ class Exchange:
         *,
         preferred: Collection[str] = (),
     ) -> Answer:
-        """The answer that *inspect* finds to the request that *build* makes; *what* is asked, in words."""
+        """Return the answer that *inspect* extracts from the request that *build* makes; *what* describes it in
+        messages.
+        """
         failures = limits = 0
         refused_to: dict[int, str] = {}
         while True:
@@ -99,7 +101,7 @@ class Exchange:
         preferred: Collection[str] = (),
         limits: int = 0,
     ) -> tuple[Permit, Verdict, Answer | None]:
-        """One try, after so many *limits* met: who asked, and what came of it."""
+        """One try, after this many *limits*: the token, and the outcome."""
         async with self.permits.hold(resource, without=without, preferred=preferred) as permit:
             started = self.clock.time()
             response: httpx.Response | None = None

@@ -1,8 +1,8 @@
 """The state of the limits, shared by all processes of this machine through one small file.
 
-A JSON document, replaced as a whole while a lock is held: a process killed at any point leaves the old document or the
-new one, and the kernel frees its locks. A rate limiter from a library would count turns, but neither hold the slots of
-requests under way nor the tokens' budgets; a database would add its own files, journal and waiting to twenty lines.
+A JSON document, replaced as a whole under a lock: a process killed at any point leaves the old document or the new one,
+and the kernel frees its locks. A rate limiter from a library would count turns, but neither hold slots of requests in
+flight nor the tokens' budgets; a database would add files, a journal and waiting to twenty lines.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .rate_limits import RateLimits
 T = TypeVar("T")
 
 LOCK_SECONDS = 10.0
-"""A transaction takes a millisecond; who cannot get the lock for so long paces alone."""
+"""A transaction takes a millisecond; a client that cannot get the lock for this long paces by itself."""
 POLL_SECONDS = 0.002
 FORGET_SECONDS = 2 * 24 * 3600.0
-"""An API that nobody asked for so long, as a sandbox on some port, is forgotten."""
+"""The state of an API unused for this long, such as a sandbox on some port, is removed."""
 
 
 class LimitStore:
-    """Keeps the state of the limits, here as this client alone sees it."""
+    """Keeps the state of the limits of this client only."""
 
     holder = "here"
     """Under which name this client's requests under way are counted."""
@@ -45,11 +45,11 @@ class LimitStore:
         self._limits = limits or RateLimits()
 
     async def update(self, change: Callable[[RateLimits], T]) -> T:
-        """Let *change* read and alter it, alone; returns what it returns. It may be called twice."""
+        """Let *change* read and modify the state exclusively; returns its result. It may be called twice."""
         return change(self._limits)
 
     async def close(self) -> None:
-        """Give back what is under way: the client ends."""
+        """Release slots of requests in flight: the client ends."""
 
 
 @dataclass
@@ -61,10 +61,10 @@ _DOCUMENT = TypeAdapter(_Document)
 
 
 class FileLimitStore(LimitStore):
-    """Shared by all processes that use *folder*; *on_trouble* is told once when it is not, and why.
+    """Shared by all processes that use *folder*; *on_trouble* is called once with the reason if it is not.
 
-    A damaged file is begun anew, without the burst that an idle machine has in hand. Where the file cannot be used at
-    all, each client paces itself from then on, from what it knew last.
+    A damaged file is created again, without the burst that an idle machine has available. If the file is unusable, each
+    client paces itself from then on, starting from its last state.
     """
 
     def __init__(self, folder: Path, url: str, clock: Clock, on_trouble: Callable[[str], None]) -> None:
@@ -93,7 +93,7 @@ class FileLimitStore(LimitStore):
         return await self._alone.update(change)
 
     async def close(self) -> None:
-        """Give back what is under way, and the name."""
+        """Release slots of requests in flight, and the name."""
         if self._alone is None and self._alive.is_locked:
             with suppress(OSError, Timeout):
                 await self.update(lambda limits: limits.under_way.pop(self.holder, None))
@@ -132,7 +132,7 @@ class FileLimitStore(LimitStore):
             return _Document({self._api: self._cautious()})
 
     def _write(self, document: _Document) -> None:
-        # one name for all writers: the lock is held, and what a killed one left is overwritten
+        # one name for all writers: the lock is held, and leftovers of a killed writer are overwritten
         partial = self._path.with_suffix(".partial")
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
@@ -140,7 +140,7 @@ class FileLimitStore(LimitStore):
         partial.replace(self._path)
 
     def _forget(self, document: _Document, limits: RateLimits) -> None:
-        """What dead processes had under way, and what nobody uses any more."""
+        """Remove requests in flight of dead processes, and unused entries."""
         for holder in [name for name in limits.under_way if name != self.holder]:
             path = self._holders / holder
             probe = FileLock(path, 0, thread_local=False)
@@ -153,7 +153,7 @@ class FileLimitStore(LimitStore):
                 del document.apis[api]
 
     def _cautious(self) -> RateLimits:
-        """What was known last, as if the burst had just been used."""
+        """Return the last known state, with the burst used up."""
         limits = self._last
         limits.under_way.clear()
         limits.pace.use_up(Pacing(), self._clock.time())

@@ -1,8 +1,8 @@
-"""Staying below GitHub's documented ceilings, so that a secondary limit is never met. Pure: the past in, a wait out.
+"""Pacing below GitHub's documented ceilings, so that secondary limits are never hit. Pure: the past in, a wait out.
 
-Secondary limits punish bursts, not volume: turns are therefore spaced out evenly after a small burst. Searches are so
-few that a minute's may go at once, as GitHub counts them. GitHub counts per user; one pace for all tokens of this
-machine is below that whoever owns them, and it is the primary budgets of the hour that bind long before it does.
+Secondary limits punish bursts, not volume: turns are therefore spaced evenly after a small burst. Searches are so few
+that a minute's worth may go together, as GitHub counts them. GitHub counts per user; one pace for all tokens of this
+machine stays below that whoever owns them, and the hourly primary budgets bind long before it does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RECOVERY_SECONDS = 300.0
 
 
 class Lane(StrEnum):
-    """What GitHub counts by the minute. Searches are REST calls too, and take a turn in both lanes."""
+    """Lanes that GitHub counts by the minute. Searches are REST calls too, and take a turn in both."""
 
     REST = "rest"
     GRAPHQL = "graphql"
@@ -37,10 +37,10 @@ BY_WINDOW = (Lane.CODE_SEARCH,)
 
 @dataclass(frozen=True)
 class Pacing:
-    """Ceilings of ours. GitHub's are 900, 2,000 and 10 in any minute, and 100 requests at once.
+    """Our ceilings. GitHub's are 900, 2,000 and 10 per minute, and 100 concurrent requests.
 
-    A minute, the burst and whatever was under way before it stay together below GitHub's. A REST call and a GraphQL
-    query count one point each, whatever they cost of the primary limit
+    A minute, the burst and earlier requests in flight together stay below GitHub's. A REST call and a GraphQL query
+    count one point each, whatever they cost of the primary limit
     (docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api, "Calculating points").
     """
 
@@ -49,7 +49,7 @@ class Pacing:
     graphql_points: int = 1_750
     code_searches: int = 9
     burst_seconds: float = 6.0
-    """What these seconds' turns amount to may go at once."""
+    """Turns of this many seconds may be taken together."""
 
     def per_minute(self, lane: Lane) -> int:
         """Turns a minute in *lane* at full pace."""
@@ -79,13 +79,13 @@ class Pace:
         return min(1.0, self.slowed_to * 2 ** min(since / RECOVERY_SECONDS, 10.0))
 
     def slow_down(self, now: float, *, asked_at: float) -> None:
-        """Halve the pace, for GitHub refused what was *asked_at*; those refused together halve it once."""
+        """Halve the pace, since GitHub refused requests sent *asked_at*; concurrent refusals halve it once."""
         if self.slowed_at and asked_at <= self.slowed_at <= now:
             return
         self.slowed_to, self.slowed_at = max(SLOWEST, self.share(now) / 2), now
 
     def slots(self, pacing: Pacing, now: float) -> int:
-        """How many requests may be under way."""
+        """Return how many requests may be in flight."""
         return max(1, int(pacing.concurrent * self.share(now)))
 
     def wait(self, resource: Resource, pacing: Pacing, now: float) -> float:
@@ -106,7 +106,7 @@ class Pace:
                 self.due[lane] = max(self._due(lane, pacing, now), now) + pacing.spacing(lane) / self.share(now)
 
     def use_up(self, pacing: Pacing, now: float) -> None:
-        """Take as many turns as may go at once, for nobody knows whether they were taken."""
+        """Use up the burst, since it is unknown whether it was used."""
         for lane in Lane:
             if lane in BY_WINDOW:
                 self.recent[lane] = [now] * pacing.per_minute(lane)

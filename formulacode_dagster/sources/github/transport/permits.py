@@ -18,11 +18,11 @@ from .tokens import Lease, Pause, TokenPool
 from .waiting import Waits
 
 SLOT_SECONDS = 0.05
-"""How soon to look again whether another process gave a slot back."""
+"""Seconds between checks whether another process released a slot."""
 
 
 class Permit:
-    """Held while a request is under way; what its answer says of the limits becomes known when it is given back."""
+    """Held while a request is in flight; the limits in its answer are stored when it is released."""
 
     def __init__(self, lease: Lease, resource: Resource, pool: TokenPool, asked_at: float) -> None:
         self.lease = lease
@@ -32,7 +32,7 @@ class Permit:
         self._learnt: list[Callable[[RateLimits, float], None]] = []
 
     def learn(self, resource: Resource, *, remaining: int, limit: int | None, seconds: float) -> None:
-        """The headers: what is left of *resource*, which is reset in so many *seconds*."""
+        """Return the headers' information: what is left of *resource*, which is reset in this many *seconds*."""
         self._learnt.append(
             lambda limits, now: self._pool.learn(
                 limits, self.lease, resource, remaining=remaining, limit=limit, reset=now + seconds
@@ -55,7 +55,7 @@ class Permit:
         self._learnt.append(refused)
 
     def settle(self, limits: RateLimits, holder: str, now: float) -> None:
-        """Give the slot back, and tell what was learnt."""
+        """Release the slot, and store what the answer said."""
         limits.under_way[holder] = limits.under_way.get(holder, 0) - 1
         if limits.under_way[holder] <= 0:
             del limits.under_way[holder]
@@ -64,7 +64,7 @@ class Permit:
 
 
 class Permits:
-    """Hands them out, one after the other within this client, so that a killed process leaves no queue behind."""
+    """Grants permits in order within this client, so that a killed process leaves no queue behind."""
 
     def __init__(self, pool: TokenPool, pacing: Pacing, store: LimitStore, clock: Clock, waits: Waits) -> None:
         self._pool = pool
@@ -84,7 +84,7 @@ class Permits:
         Raises ConfigurationError when no token is left.
         """
         async with AsyncExitStack() as held:
-            # only the head of a queue takes a slot, so that one exhausted resource leaves the others theirs
+            # only the head of a queue takes a slot, so an exhausted resource does not block the others
             async with self._queues[resource]:
                 await held.enter_async_context(self._slots)
                 permit = await self._granted(resource, without, preferred)
@@ -101,7 +101,7 @@ class Permits:
             try:
                 answer = await asyncio.shield(asking)
             except asyncio.CancelledError:
-                # what was granted meanwhile nobody will use
+                # permits granted meanwhile will not be used
                 with suppress(ConfigurationError):
                     unused = await asking
                     if isinstance(unused, Permit):

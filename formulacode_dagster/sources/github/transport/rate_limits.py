@@ -11,14 +11,14 @@ from .answers import Resource
 from .pacing import Pace
 
 SAME_WINDOW_SECONDS = 5.0
-"""Resets told by different answers differ by rounding and by the way of the answer."""
+"""Reset times of different answers differ by rounding and latency."""
 SCARCE = 0.1
-"""The share of a budget from which on what is left is spread over the time left: others live on it too."""
+"""Share of a budget below which the rest is spread over the time left, since others use it too."""
 
 
 @dataclass
 class Budget:
-    """A primary limit of one user; `remaining` and `limit` are None until an answer told them."""
+    """A primary limit of one user; `remaining` and `limit` are None until an answer contains them."""
 
     remaining: int | None = None
     limit: int | None = None
@@ -26,7 +26,7 @@ class Budget:
     spread_until: float = 0.0
 
     def refresh(self, now: float) -> None:
-        """Forget what was counted in a window that is over."""
+        """Forget the counts of an expired window."""
         if self.reset and self.reset <= now:
             self.remaining, self.reset, self.spread_until = None, 0.0, 0.0
 
@@ -43,7 +43,7 @@ class Budget:
             self.spread_until = now + (self.reset - now) / (self.remaining + 1)
 
     def learn(self, *, remaining: int, limit: int | None, reset: float) -> None:
-        """Take over what an answer's headers say. Answers come out of order: within a window, less is newer."""
+        """Update from an answer's headers. Answers arrive out of order: within a window, less is newer."""
         self.limit = self.limit if limit is None else limit
         if self.remaining is not None and abs(reset - self.reset) <= SAME_WINDOW_SECONDS:
             # taking the number as it is would let a late answer give back what was spent since
@@ -54,7 +54,7 @@ class Budget:
 
 @dataclass
 class User:
-    """Whom GitHub counts for: the owner of a token, or the token itself while its owner is not known."""
+    """The user for whom GitHub counts: the owner of a token, or the token itself while its owner is unknown."""
 
     budgets: dict[Resource, Budget] = field(default_factory=dict)
     blocked_until: float = 0.0
@@ -64,7 +64,7 @@ class User:
         return self.budgets.setdefault(resource, Budget())
 
     def merge(self, other: User) -> None:
-        """*other* turned out to be the same user: the worse of both holds."""
+        """Merge *other*, which turned out to be the same user: the worse of both counts."""
         self.blocked_until = max(self.blocked_until, other.blocked_until)
         for resource, budget in other.budgets.items():
             if budget.remaining is not None:
@@ -73,7 +73,7 @@ class User:
 
 @dataclass
 class RateLimits:
-    """The document: the pace, the users with their budgets, and who has how many requests under way."""
+    """The document: the pace, the users with their budgets, and the requests in flight by process."""
 
     salt: str = field(default_factory=lambda: secrets.token_hex(16))
     pace: Pace = field(default_factory=Pace)
@@ -87,7 +87,7 @@ class RateLimits:
         return _key(self.salt, secret)
 
     def user(self, secret: str) -> User:
-        """The user whom the token belongs to."""
+        """Return the user to whom the token belongs."""
         key = self.key(secret)
         return self.users.setdefault(self.owners.get(key, key), User())
 

@@ -34,13 +34,13 @@ def words_of(response: httpx.Response) -> str:
 
 
 def token_needed(what: str, words: str) -> ConfigurationError:
-    """For a call that GitHub does not answer to anonymous callers."""
+    """Failure of a call that GitHub does not answer anonymously."""
     return ConfigurationError(
         f"GitHub demands a token for {what}", why=words, remedy=f"Set {SETTING} (comma separated) in .env"
     )
 
 
 def refusal(what: str, verdict: Verdict) -> ItemFailure:
-    """For a call that would be refused again; the kind follows from the status of the answer."""
+    """Failure of a call that would be refused again; its kind follows from the status."""
     kind = _KINDS.get(verdict.status, FailureKind.REQUEST)
     return ItemFailure(kind, f"GitHub refuses {what} for good", why=verdict.words)

@@ -1,4 +1,4 @@
-"""The one table of what to do with an answer that is not an answer."""
+"""The single table of reactions to unsuccessful answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .answers import GraphQLError
 
 
 class Outcome(StrEnum):
-    """What an answer calls for."""
+    """Reaction to an answer."""
 
     OK = "ok"
     MOVED = "moved"
@@ -39,7 +39,7 @@ STATUS: Mapping[int, Outcome] = {
     422: Outcome.PERMANENT,
     451: Outcome.PERMANENT,
 }
-"""By status; other 2xx are OK, other 4xx permanent, all 5xx passing. A 403 or 429 depends on what comes with it."""
+"""By status; other 2xx are OK, other 4xx permanent, all 5xx transient. A 403 or 429 depends on headers and body."""
 
 PASSING_ERRORS = (httpx.TransportError, httpx.DecodingError)
 """Refused, reset, timed out, or a body that broke off."""
@@ -52,13 +52,13 @@ _PASSING_TYPES = frozenset({"SERVICE_UNAVAILABLE", "INTERNAL", "INTERNAL_ERROR",
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do, and for how long to wait when GitHub said so."""
+    """Reaction, and the wait that GitHub requested."""
 
     outcome: Outcome
     wait: float | None = None
     words: str = ""
     status: int | None = None
-    """The HTTP status that it follows from; None where that was fine, and what came with it was not."""
+    """HTTP status behind it; None if the status was fine but the content was not."""
 
 
 PASSING = Backoff(first_seconds=0.5, longest_seconds=30.0, jitter=(0.5, 1.0))
@@ -67,7 +67,7 @@ LIMITED = Backoff(first_seconds=60.0, longest_seconds=900.0, jitter=(1.0, 1.5))
 
 @dataclass(frozen=True)
 class Retries:
-    """How often to try again what failed in `passing`, and to wait for a limit that told no time, and how long.
+    """Numbers of retries of transient failures, and of waits for limits without a time, and their lengths.
 
     Without a time from GitHub, a limit is waited for a minute at least, as
     docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api ("Exceeding the rate limit") asks.
@@ -80,7 +80,7 @@ class Retries:
 
 
 def judge(response: httpx.Response, words: str, now: float) -> Verdict:
-    """What the status and headers of *response* call for; *words* is GitHub's message, *now* the local time."""
+    """Return the reaction to status and headers of *response*; *words* is GitHub's message, *now* the local time."""
     return replace(_judged(response, words, now), status=response.status_code)
 
 
@@ -109,8 +109,8 @@ def _limit(response: httpx.Response, words: str, now: float) -> Verdict:
 
 
 def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Mapping[str, str], now: float) -> Verdict:
-    """What a GraphQL answer with HTTP status 200 calls for. Errors about parts of the data leave it OK, unless another
-    token might see those parts.
+    """Return the reaction to a GraphQL answer with HTTP status 200. Errors about parts of the data leave it OK, unless
+    another token might see those parts.
     """
     words = "; ".join(str(error) for error in errors)
     if any(error.type == "RATE_LIMITED" for error in errors):
@@ -140,6 +140,6 @@ def _is_passing(error: GraphQLError) -> bool:
 
 
 def until_reset(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until `x-ratelimit-reset`, by GitHub's clock where the answer tells it; None without the header."""
+    """Return the seconds until `x-ratelimit-reset`, by GitHub's clock if the answer has it; None without the header."""
     text = headers.get("x-ratelimit-reset", "")
     return max(0.0, int(text) - server_time(headers, now)) if text.isdigit() else None

@@ -1,4 +1,4 @@
-"""What each token may do, asked with that token itself: before a run needs it, and not in the middle of one."""
+"""Permissions of each token, checked with that token itself, before a run needs it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .retry import Retries
 from .tokens import SETTING, TokenPool
 
 RETRIES = Retries(attempts=3, limit_waits=0)
-"""Nobody waits out a limit to be told of it."""
+"""This check does not wait out limits."""
 NEEDED = "public_repo is enough for a classic token; a fine-grained one needs read access to public repositories"
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """A primary limit as it stands."""
+    """State of a primary limit."""
 
     remaining: int
     limit: int
@@ -33,7 +33,7 @@ class Allowance:
 
 @dataclass(frozen=True)
 class TokenReport:
-    """One token: whose it is, what it has left, and what it cannot do, in GitHub's words."""
+    """One token: owner, remaining limits, and missing permissions in GitHub's words."""
 
     name: str
     login: str = ""
@@ -45,7 +45,7 @@ class TokenReport:
 
     @property
     def is_good(self) -> bool:
-        """Whether it can be used for everything."""
+        """Return True if it can be used for everything."""
         return not self.dead and not self.unfit_for
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ async def examine(
 
 
 async def _examine(url: str, name: str, token: str) -> TokenReport:
-    # alone, and apart from the shared limits: else another token might answer, or a pause be waited for
+    # separate from the shared limits: else another token might answer, or a pause apply
     async with GitHubClient(url, [token], retries=RETRIES) as client:
         try:
             limits = await client.rest(RATE_LIMIT_PATH)
@@ -151,7 +151,7 @@ def _allowances(data: Mapping[str, Any]) -> dict[Resource, Allowance]:
 
 
 def verdict(url: str, reports: Sequence[TokenReport]) -> tuple[bool, str]:
-    """Whether all tokens can be used for everything, and a line for each.
+    """Return whether all tokens can be used for everything, and a line for each.
 
     Raises ConfigurationError when no token is left for something that intake needs.
     """

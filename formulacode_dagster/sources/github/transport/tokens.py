@@ -1,7 +1,7 @@
 """The tokens, and which of them asks next.
 
-A token is spoken of by its position; its text leaves this module in a header, and as a keyed hash in what this machine
-knows of the limits.
+Messages refer to a token by its position; its text leaves this module only in a header, and as a keyed hash in the
+stored limits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Token:
 
 @dataclass(frozen=True)
 class TokenState:
-    """What a person may know of a token."""
+    """Public information about a token."""
 
     name: str
     remaining: dict[Resource, int]
@@ -40,7 +40,7 @@ class TokenState:
 
 @dataclass(frozen=True)
 class Lease:
-    """A token chosen for one request; `key` names it in what is stored."""
+    """A token chosen for one request; `key` identifies it in stored data."""
 
     name: str
     position: int
@@ -118,7 +118,7 @@ class TokenPool:
         limits.user(token.secret).budget(resource).spend(now)
 
     def has_other(self, resource: Resource, without: Collection[int]) -> bool:
-        """Whether a token is left for *resource* that is not among the positions *without*."""
+        """Return True if a token outside the positions *without* is left for *resource*."""
         return any(token.position not in without for token in self._tokens if self._is_fit(token, resource))
 
     def learn(
@@ -131,7 +131,7 @@ class TokenPool:
         reset: float,
         limit: int | None = None,
     ) -> None:
-        """Take over what an answer's headers say of *resource*; *reset* is in seconds since the epoch."""
+        """Update from an answer's headers about *resource*; *reset* is in seconds since the epoch."""
         token = self._tokens[lease.position]
         budget = limits.user(token.secret).budget(resource)
         budget.learn(remaining=remaining, limit=limit, reset=reset)
@@ -145,7 +145,7 @@ class TokenPool:
         token.remaining[resource] = 0
 
     def block(self, limits: RateLimits, lease: Lease, *, until: float) -> None:
-        """Leave the token's user alone *until* then, for every resource: secondary limits are per user."""
+        """Avoid the token's user *until* then, for every resource: secondary limits are per user."""
         user = limits.user(self._tokens[lease.position].secret)
         user.blocked_until = max(user.blocked_until, until)
 
@@ -167,7 +167,7 @@ class TokenPool:
         return is_new
 
     def states(self) -> tuple[TokenState, ...]:
-        """Every token by name: what it has left, where known, and why it was set aside."""
+        """Return every token by name: remaining limits if known, and why it was set aside."""
         return tuple(
             TokenState(self._name(token), dict(token.remaining), token.set_aside, dict(token.unfit))
             for token in self._tokens

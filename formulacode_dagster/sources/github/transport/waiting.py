@@ -1,4 +1,4 @@
-"""Waiting that is seen: told to who watches, with what is left, and booked."""
+"""Visible waiting: reported with the remaining time, and recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OnWait = Callable[[str, float], None]
 SHOWN_SECONDS = 1.0
 """A shorter wait is not worth telling anybody."""
 STEP_SECONDS = 60.0
-"""What is left of a longer wait is told so often."""
+"""Interval of reports during a longer wait."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Waits:
     on_wait: OnWait
 
     async def step(self, resource: Resource, reason: str, seconds: float) -> float:
-        """Wait *seconds*, or the first minute of them; returns what is left."""
+        """Wait *seconds*, or the first minute of them; returns the rest."""
         if seconds >= SHOWN_SECONDS:
             self.on_wait(reason, seconds)
         step = max(0.0, min(seconds, STEP_SECONDS))

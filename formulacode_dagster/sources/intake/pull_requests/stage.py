@@ -1,4 +1,4 @@
-"""The stage `pull_requests`: the windows of all tracked repositories at once, then base and patch of each merge."""
+"""The stage `pull_requests`: the windows of all tracked repositories together, then base and patch of each merge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIRROR_THREADS = 2
 
 @dataclass(frozen=True)
 class PullRequestTools:
-    """Where windows come from, and the mirrors."""
+    """Source of windows, and the mirrors."""
 
     source: IntakeSource
     mirrors: MirrorCache

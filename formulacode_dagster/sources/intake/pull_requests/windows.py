@@ -1,4 +1,4 @@
-"""The windows of a month as items: which repositories have one, when it is asked for again, and how it is kept."""
+"""Windows of a month as items: which repositories have one, when it is requested again, and how it is stored."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def window_item(repository: Repository, month: Month, now: datetime, offline: st
 
 
 class Windows:
-    """Keeps windows as they come in, and knows what that changed.
+    """Stores windows as they come in, and counts the changes.
 
-    A repository that was renamed since discovery is renamed in `repositories` by the window that tells of it.
+    A window of a repository that was renamed since discovery also renames it in `repositories`.
     """
 
     def __init__(self, month: Month, repositories: Sequence[Repository]) -> None:
@@ -59,7 +59,7 @@ class Windows:
                 self._renamed[known] = count.repository
 
     def rename_items(self, connection: Connection) -> None:
-        """Call the items of renamed repositories as they are called now, so that their windows stay done."""
+        """Rename the items of renamed repositories, so that their windows stay done."""
         for old, new in self._renamed.items():
             rename_item(connection, self._month, Stage.PULL_REQUESTS, old, new)
 
@@ -76,7 +76,7 @@ class Windows:
 
     @property
     def changes(self) -> dict[str, int]:
-        """How many rows the windows kept added, changed and removed."""
+        """Return how many rows the stored windows added, changed and removed."""
         return {
             "rows_added": sum(count.added for count in self.counts),
             "rows_changed": sum(count.changed for count in self.counts),

@@ -1,4 +1,4 @@
-"""A second witness of what was merged: the mirrors' default branches, since a search index can lack a repository."""
+"""A second witness of merges: the mirrors' default branches, since a search index can lack a repository."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ShownMerge:
 
 @dataclass
 class Testimony:
-    """What the mirrors of a month show."""
+    """Merges in the mirrors of a month."""
 
     merges: list[ShownMerge] = field(default_factory=list)
     unread: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Testimony:
 
 
 def ask_mirrors(cache: MirrorCache, repositories: Sequence[Repository], month: Month) -> Testimony:
-    """Every merge of *month* that the default branches of *repositories* show; fetched where they end before it."""
+    """Return the merges of *month* on the default branches of *repositories*; mirrors that end earlier are fetched."""
     testimony = Testimony()
     for repository in repositories:
         try:
@@ -72,7 +72,7 @@ def shown_merges(cache: MirrorCache, repository: Repository, month: Month) -> li
             raise translate(error, "read", repository.full_name) from error
     by_number = marks(line, heads)
     sure = {number: mark for number, mark in by_number.items() if _is_sure(mark)}
-    # where GitHub has committed some, a number in the message of another commit is that of an issue
+    # if GitHub has committed some, a number in the message of another commit refers to an issue
     return [
         ShownMerge(repository.id, number, item_key(repository.full_name, number), mark.commit.sha)
         for number, mark in sorted((sure or by_number).items())

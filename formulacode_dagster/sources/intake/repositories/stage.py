@@ -30,7 +30,7 @@ DECISION_CONCURRENCY = 500
 
 @dataclass(frozen=True)
 class RepositoryTools:
-    """Where repositories come from, and the rules of tracking."""
+    """Source of repositories, and the tracking rules."""
 
     source: IntakeSource
     rules: TrackingRules

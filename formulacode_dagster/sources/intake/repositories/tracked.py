@@ -1,4 +1,4 @@
-"""The repositories of a month as items: each is tracked, or it is told why not."""
+"""Repositories of a month as items: each is tracked, or has a reason why not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = 5
 
 @dataclass(frozen=True)
 class Candidate:
-    """A repository that was found, and what decides about it."""
+    """A discovered repository, and what decides about it."""
 
     repository: Repository
     rules: TrackingRules
@@ -38,7 +38,7 @@ class Exclusion:
     reason: str
     count: int
     examples: tuple[str, ...]
-    """Those with most stars, as `owner/repo: figure`."""
+    """Those with the most stars, as `owner/repo: figure`."""
 
 
 def tracking_items(
@@ -55,7 +55,7 @@ def tracking_items(
 
 
 async def decide(item: WorkItem[Candidate]) -> Outcome[Repository]:
-    """Judge one repository; a rejected one is also the value, so that what the month held of it can go.
+    """Judge one repository; a rejected one is also the value, so that its data in the month can be removed.
 
     Raises ItemFailure (`vanished`) for one that is not on GitHub any more.
     """
@@ -74,14 +74,14 @@ async def decide(item: WorkItem[Candidate]) -> Outcome[Repository]:
 
 
 def cost_of(usage: Iterable[ApiUsage]) -> Cost:
-    """What a source was asked, as the cost of the item it was asked for."""
+    """Return the requests of a source as the cost of the item."""
     return Cost.total(Cost(api_points=asked.points, api_requests=asked.requests, bytes=asked.bytes) for asked in usage)
 
 
 def needs_discovery(rows: Sequence[Repository], listed: Mapping[str, ListedRepository]) -> bool:
-    """Whether the list changed in a way that what is known of the month does not answer.
+    """Return True if the list changed in a way that needs a new discovery.
 
-    A name may be new on it; or a repository that was found by its name alone may not be on it any more.
+    A name may be new on it; or a repository that was found only by its name may have been removed from it.
     """
     by_name = [row for row in rows if not row.config_path and (row.node_id or row.state is RepositoryState.VANISHED)]
     return bool(not_among(listed, rows)) or any(entry_for(row, listed) is None for row in by_name)
@@ -120,7 +120,7 @@ def exclusions(standing: Sequence[LedgerEntry], rows: Sequence[Repository]) -> l
 def standing_of(
     line: ListedRepository, rows: Sequence[Repository], entries: Sequence[LedgerEntry]
 ) -> LedgerEntry | None:
-    """How the repository that a *line* of the list is about ended the month; None when the month knows none."""
+    """Return how the repository of a *line* of the list ended the month; None if the month does not know it."""
     for row in rows:
         if entry_for(row, {line.full_name.lower(): line}) is not None:
             return next((entry for entry in entries if entry.item == row.full_name), None)
