@@ -1,1 +1,1 @@
-"""Which pull requests become candidates: the symbolic filter, the classifier, problem statements and their gates."""
+"""Selection of candidates: the symbolic filter, the classifier, problem statements and their gates."""

@@ -1,1 +1,1 @@
-"""At which commits a benchmark's series takes a step. Pure functions of numbers: where they came from is not theirs."""
+"""Steps in series of benchmark results, and the commits that caused them. Pure functions of numbers."""

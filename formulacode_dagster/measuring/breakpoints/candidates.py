@@ -30,7 +30,7 @@ from .choices import Method
 from .stored import load_breakpoints
 
 WIDEST = 1
-"""Commits between the two measured ones; of more than one nobody knows which it was."""
+"""Maximum distance between the two measured commits; among several commits the cause is unknown."""
 
 
 class LeftOut(StrEnum):
@@ -65,8 +65,8 @@ def enter_candidates_of(
 ) -> Chosen:
     """Make the commits that the kept breakpoints of *dashboard* name all its candidates, month by month.
 
-    They come into a month when its `pull_requests` are materialized. Raises ConfigurationError for a dashboard that
-    was never read, or whose repository nobody named; else as `MirrorCache.ensure`.
+    They enter a month when its `pull_requests` is materialized. Raises ConfigurationError for a dashboard that was
+    never read, or whose repository is unknown; otherwise as `MirrorCache.ensure`.
     """
     with database.transaction() as connection:
         repository = repository_of(connection, dashboard, source)
@@ -94,9 +94,9 @@ def choose_candidates(
     found_by: tuple[str, Source, Method],
     widest: int = WIDEST,
 ) -> Chosen:
-    """Every commit of those ranges of *commits* (NAMED_COMMITS) that got faster and hold at most *widest*.
+    """Iterate over the commits of those ranges of *commits* (NAMED_COMMITS) that got faster and span at most *widest*.
 
-    A commit that merged a pull request has its number and title; else it has a number of its own.
+    A commit that merged a pull request has its number and title; any other has a derived number.
     """
     left_out: Counter[LeftOut] = Counter()
     candidates: dict[str, DashboardCandidate] = {}
@@ -156,7 +156,7 @@ def replace_candidates(connection: Connection, dashboard: str, candidates: Seque
 
 
 def repository_of(connection: Connection, dashboard: str, source: Source) -> str:
-    """Of which repository *dashboard* is; raises ConfigurationError where nobody named it, or nothing was read."""
+    """Return the repository of *dashboard*; raises ConfigurationError if it is unknown, or nothing was read."""
     columns = DASHBOARDS.c
     of = (columns.dashboard == dashboard) & (columns.source == source.value)
     repository = connection.execute(select(columns.repository).where(of)).scalar_one_or_none()

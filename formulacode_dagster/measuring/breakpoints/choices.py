@@ -1,4 +1,4 @@
-"""What a caller chooses: kept apart from the numbers, for commands that only name them."""
+"""Choices of a caller, separate from the numerical code, for commands that only name them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 
 
 class Method(StrEnum):
-    """How change points are found."""
+    """Method of change point detection."""
 
     SEEDED = "seeded"
     ASV = "asv"
@@ -17,7 +17,7 @@ class Method(StrEnum):
 
 
 def methods_named(names: Iterable[str]) -> list[Method]:
-    """The methods called *names*, each once; raises ConfigurationError where one is none."""
+    """Return the methods called *names*, each once; raises ConfigurationError for an unknown one."""
     distinct = list(dict.fromkeys(names))
     if strangers := [name for name in distinct if name not in list(Method)]:
         raise ConfigurationError(f"{strangers[0]} is no method", remedy=f"Use some of {', '.join(Method)}")
@@ -25,7 +25,7 @@ def methods_named(names: Iterable[str]) -> list[Method]:
 
 
 MINIMUM_CHANGE = 0.05
-"""The least relative change that is told: asv's own threshold of regressions."""
+"""Smallest reported relative change: asv's own threshold of regressions."""
 
 WITHIN = 5
 """Commits between two breakpoints that are the same all the same: machines measure different ones."""

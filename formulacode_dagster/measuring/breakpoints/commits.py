@@ -24,8 +24,8 @@ COMMITS = pl.Schema(
 def merge_into_commits(steps: pl.DataFrame) -> pl.DataFrame:
     """The commits (COMMITS) at which *steps* (STEPS, with `benchmark`) happened.
 
-    Benchmarks are measured at different revisions, so that one commit is told by ranges of several widths. Ranges that
-    share a commit are one, narrowed to what all of them hold: the fewest commits that explain all steps.
+    Benchmarks are measured at different revisions, so the same commit appears in ranges of several widths. Ranges that
+    share a commit are merged and narrowed to their intersection: the fewest commits that explain all steps.
     """
     groups = _groups(steps)
     of = pl.col("direction")

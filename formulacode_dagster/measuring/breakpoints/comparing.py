@@ -1,4 +1,4 @@
-"""Replications of what is kept: compared, kept, and judged."""
+"""Replications of stored breakpoints: compared, stored, and judged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COMMITS = pl.Schema({"hash": pl.String(), "date": pl.Datetime("ms", "UTC")})
 
 @dataclass(frozen=True)
 class SetName:
-    """Which of the kept sets of breakpoints."""
+    """A stored set of breakpoints."""
 
     dashboard: str
     source: Source
@@ -64,9 +64,9 @@ def replicate_and_keep(
 
 
 def write_pages(folder: Path, replication: Replication, method: Method | None = None) -> Path:
-    """Write the page of *replication* and its pairs as Parquet into *folder*; tells where the page is.
+    """Write the page of *replication* and its pairs as Parquet into *folder*; returns the path of the page.
 
-    Their names tell the *method*, where it is known. Raises OutsideSystemError when the disk does not take it.
+    Their names contain the *method*, if known. Raises OutsideSystemError if the disk is full.
     """
     name = f"replication_{method}" if method else "replication"
     page, pairs = folder / f"{name}.html", folder / f"{name}.parquet"
@@ -83,7 +83,7 @@ def stored_replications(connection: Connection, dashboard: str) -> list[dict[str
 
 
 def same_direction(rows: Sequence[dict[str, Any]]) -> Judgement:
-    """Of the steps that both sets have, LEAST_AGREEMENT go the same way, wherever they are FEWEST_PAIRS."""
+    """Pass if LEAST_AGREEMENT of the steps in both sets have the same direction, given at least FEWEST_PAIRS."""
     judged = [row for row in rows if row["pairs"] >= FEWEST_PAIRS]
     against = [
         f"{row['method']}: {row['same_sign']:.0%} of {row['pairs']} steps"

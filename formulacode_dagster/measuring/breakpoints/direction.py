@@ -1,4 +1,4 @@
-"""Which way is better: of asv's kinds of benchmarks nearly all count what one would rather have less of."""
+"""Direction of a step: for nearly all of asv's benchmark kinds, less is better."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Direction(StrEnum):
-    """What a step means to whoever uses the code; the words are asv's."""
+    """Meaning of a step for users of the code, in asv's words."""
 
     IMPROVEMENT = "improvement"
     REGRESSION = "regression"
@@ -20,9 +20,9 @@ _MORE_UNITS = re.compile(r".+(?:/| per )\s*(?:s|sec|seconds?)|[kmgt]?bps|hz|[kmg
 
 
 def less_is_better(kind: str, unit: str) -> bool | None:
-    """Whether less is better of a benchmark of this *kind* (asv's `type`) and *unit*; None where nothing tells.
+    """Return True if less is better for a benchmark of this *kind* (asv's `type`) and *unit*; None if unknown.
 
-    What a `track_` benchmark counts is the author's affair: its unit tells when it is one of time, size or rate.
+    A `track_` benchmark counts whatever its author chose: its unit shows whether it is a time, size or rate.
     """
     if kind in _LESS_IS_BETTER:
         return True
@@ -32,7 +32,7 @@ def less_is_better(kind: str, unit: str) -> bool | None:
 
 
 def direction(kind: str, unit: str, difference: float) -> Direction:
-    """What a step by *difference* means for a benchmark of this *kind* and *unit*."""
+    """Return the meaning of a step by *difference* for a benchmark of this *kind* and *unit*."""
     less = less_is_better(kind, unit)
     if less is None or difference == 0:
         return Direction.UNKNOWN

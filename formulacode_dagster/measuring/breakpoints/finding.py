@@ -1,4 +1,4 @@
-"""From the tables of a site to its breakpoints: steps with their names, and the commits that made them."""
+"""From the tables of a site to its breakpoints: named steps, and the commits that caused them."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ def find_and_keep(
 ) -> Breakpoints:
     """The breakpoints of *measured*, kept in *database*, and in *folder* as Parquet by source and method.
 
-    Pull requests are those that intake has taken in, and those of the *mirror*, where there is one. Raises
-    ConfigurationError as `find_steps` does, GitError, OutsideSystemError for the database or the disk.
+    Pull requests come from intake, and from the *mirror* if there is one. Raises ConfigurationError as `find_steps`
+    does, GitError, OutsideSystemError for the database or the disk.
     """
     found = find_breakpoints(measured.points, measured.series, measured.revisions, method, minimum_change)
     line, merged = pull_requests_of_mirror(mirror) if mirror is not None else ([], {})

@@ -1,4 +1,4 @@
-"""The methods that find change points, by one name each. All take finite values in order, and tell positions."""
+"""Methods of change point detection. All take finite values in order, and return positions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ RBF_PENALTY = 3.0
 def change_points(values: Floats, method: Method = Method.SEEDED, weights: Floats | None = None) -> Positions:
     """The positions at which *values* begin a new level, ascending, without 0.
 
-    *weights* are inverse widths of intervals, for `asv` alone, which is the only method with a use for them.
-    Raises ConfigurationError where the method's library is missing, or cannot take so many points.
+    *weights* are inverse widths of intervals, used only by `asv`. Raises ConfigurationError if the method's library is
+    missing, or cannot process so many points.
     """
     return _METHODS[method](values, weights)
 
@@ -62,7 +62,7 @@ _METHODS: dict[Method, Callable[[Floats, Floats | None], Positions]] = {
 
 
 def library(module: str, method: Method) -> Any:
-    """The *module* that *method* needs; raises ConfigurationError where it is not installed."""
+    """Return the *module* that *method* needs; raises ConfigurationError if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:

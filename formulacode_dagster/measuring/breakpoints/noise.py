@@ -1,4 +1,4 @@
-"""How much a series moves by chance: robust, so that outliers and steps hardly count."""
+"""Noise of a series: a robust estimate, hardly affected by outliers and steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NORMAL = 1.4826
-"""What the median absolute deviation of a normal distribution is multiplied by to be its standard deviation."""
+"""Factor from the median absolute deviation to the standard deviation of a normal distribution."""
 MOST_CORRELATION = 0.9
 BLOCK = 25
 """Values over which noise is taken to be the same: enough for a median, few enough for a spell of noise."""
@@ -20,10 +20,11 @@ def median(values: NDArray[np.float64]) -> float:
 
 
 def local_deviation(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The standard deviation around each of *values*, by what neighbours differ: steps and outliers hardly count.
+    """Return the standard deviation around each of *values*, from differences of neighbours, robust to steps and
+    outliers.
 
-    It is that of a block of BLOCK values, and nowhere less than that of all: noise differs between the machines and
-    the times of a series, while a few values that happen to agree do not mean that there is none.
+    It is estimated per block of BLOCK values, and nowhere below that of all: noise differs between machines and times
+    of a series, and a few equal values by chance do not mean that there is none.
     """
     steps = np.abs(np.diff(values))
     scale = NORMAL / np.sqrt(2.0)
@@ -41,9 +42,9 @@ def local_deviation(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def long_run_variance(
     values: NDArray[np.float64], noise: NDArray[np.float64], change_points: NDArray[np.int64]
 ) -> float:
-    """The variance of a mean of many *values*, in units of their *noise*, by what they are off the mean of their level.
+    """Return the variance of a mean of many *values*, in units of their *noise*, from deviations from the level's mean.
 
-    It is the variance itself where neighbours are independent, and more where they wander together (as AR(1) does).
+    It is the plain variance if neighbours are independent, and more if they are correlated (AR(1)).
     """
     bounds = np.concatenate(([0], change_points, [len(values)]))
     sizes = np.diff(bounds)

@@ -21,9 +21,9 @@ DPI = 110
 
 
 def draw_steps(points: pl.DataFrame, series: pl.DataFrame, steps: pl.DataFrame) -> bytes:
-    """The series with the largest steps as PNG: their points, the levels and, by colour, what each step means.
+    """Plot the series with the largest steps as PNG: points, levels and, by colour, the direction of each step.
 
-    A logarithmic axis of values where all of a series are positive; the other one counts commits.
+    The value axis is logarithmic if all values of a series are positive; the other axis counts commits.
     """
     from matplotlib.figure import Figure
 

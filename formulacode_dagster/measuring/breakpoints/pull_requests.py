@@ -1,4 +1,4 @@
-"""Which pull request brought a breakpoint."""
+"""Pull requests that caused breakpoints."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def pull_requests_of_mirror(mirror: Mirror) -> tuple[list[str], dict[str, int]]:
 
 
 def with_pull_requests(commits: pl.DataFrame, line: list[str], merged: Mapping[str, int]) -> pl.DataFrame:
-    """*commits* with the `pull_request` that is the only one among `before_hash..after_hash`; null where several are.
+    """Return *commits* with `pull_request`, the only one in `before_hash..after_hash`; null if there are several.
 
-    Where *line*, the history of the default branch, does not hold a range, it is the one that ends it.
+    For a range outside *line*, the history of the default branch, it is the one that ends it.
     """
     places = {commit: place for place, commit in enumerate(line)}
 

@@ -1,4 +1,4 @@
-"""The regressions that `asv publish` tells, found again from points with their intervals."""
+"""Regressions of `asv publish`, reproduced from points with their intervals."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REGRESSIONS = pl.Schema(
         "after": pl.Float64(),
     }
 )
-"""One row a step up that was not made good again, as `asv.step_detect.detect_regressions` tells it."""
+"""One row per upward step that was not reverted, as in `asv.step_detect.detect_regressions`."""
 LEAST_INTERVALS = 0.9
-"""The share of a series' values whose intervals must be known for what asv did with them to be found again."""
+"""Share of a series' values whose intervals must be known to reproduce asv's result."""
 ROUNDING = 1e-9
-"""What levels may differ by, relative to them, that versions of asv come to."""
+"""Relative tolerance of levels, which covers differences between versions of asv."""
 
 
 def _close(column: str) -> pl.Expr:
@@ -34,17 +34,17 @@ def _close(column: str) -> pl.Expr:
 
 
 _EQUAL = pl.all_horizontal(
-    # of a step by a single commit asv tells no commit before
+    # asv reports no previous commit for a step by a single commit
     pl.col("before_revision").is_null() | (pl.col("before_revision") == pl.col("before_revision_again")),
     *map(_close, ("before", "after", "latest", "best")),
 ).fill_null(value=False)
-"""Whether a published regression and one that was found again are the same; false where there is one of them alone."""
+"""Return True if a published regression and a reproduced one are the same; False if either is missing."""
 
 
 def regressions_of(points: pl.DataFrame, minimum_change: float = MINIMUM_CHANGE) -> pl.DataFrame:
     """The regressions (REGRESSIONS) of all series of *points*, by asv's own code, weighted by `low` and `high`.
 
-    Raises ConfigurationError where asv is not installed.
+    Raises ConfigurationError if asv is not installed.
     """
     step_detect = library("asv.step_detect", Method.ASV)
     rows = []
@@ -71,11 +71,10 @@ def with_intervals(
 
 
 def reproduces(published: pl.DataFrame, points: pl.DataFrame, series: pl.DataFrame) -> Judgement:
-    """Whether *published* regressions (the site's REGRESSIONS) come out of *points* again, and no others do.
+    """Pass if exactly the *published* regressions (the site's REGRESSIONS) are reproduced from *points*.
 
-    Judged are all series whose intervals are known for LEAST_INTERVALS of the values: the same commits, the same levels
-    before and after, the same latest and best value. Where there are some and asv is not installed, nothing can be
-    judged, and that is no pass.
+    It judges all series whose intervals are known for LEAST_INTERVALS of the values: the same commits, levels before
+    and after, latest and best value. If there are some and asv is not installed, the check fails.
     """
     numbered = series.with_columns(pl.int_range(pl.len()).over("path").alias("parameter"))
     told = published.with_columns(pl.col("parameter").fill_null(0)).join(

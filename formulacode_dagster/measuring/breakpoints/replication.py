@@ -1,4 +1,4 @@
-"""Two sets of breakpoints of one repository beside each other: what one machine finds, does another find it too?"""
+"""Replication of breakpoints: does one machine find what another one finds?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAIRS = pl.Schema(
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate, and its interval of 95 %; None where there is too little to tell."""
+    """An estimate with its 95 % interval; None if the data are insufficient."""
 
     estimate: float | None = None
     low: float | None = None
@@ -48,7 +48,7 @@ class BreakpointSet:
 
 @dataclass(frozen=True)
 class Replication:
-    """What two sets have in common, over the commits from the first to the last that both measured."""
+    """Comparison of two sets, over the commits between the first and the last that both measured."""
 
     reference: str
     other: str
@@ -65,7 +65,7 @@ class Replication:
     """Bland–Altman: mean of other / reference, and its limits of agreement, by logarithm."""
 
     def row(self, method: str) -> dict[str, object]:
-        """It as the row of its table, where both were found by *method*."""
+        """Return it as a row of its table, both sets found by *method*."""
         names = ("reference", "other", "first_commit", "last_commit", "commits", "only_reference", "only_other")
         row: dict[str, object] = {name: getattr(self, name) for name in names}
         for name in ("pearson", "spearman", "same_sign"):

@@ -1,4 +1,4 @@
-"""Two sets of breakpoints beside each other as one HTML file that needs nothing beside it."""
+"""Replication of two sets of breakpoints as one self-contained HTML file."""
 
 from __future__ import annotations
 

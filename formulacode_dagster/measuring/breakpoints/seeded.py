@@ -1,8 +1,8 @@
 """The default method: seeded intervals give candidates, an exact penalised fit over these gives the change points.
 
-A series is taken by its logarithm where it is positive, since noise of benchmarks and their steps are relative.
-Seeded intervals: Kovács, Bühlmann, Li and Munk, Biometrika 2023. The fit: PELT (Killick, Fearnhead and Eckley,
-JASA 2012), here over candidates instead of all positions, which makes it about linear in the length.
+A positive series is analysed by its logarithm, since noise and steps of benchmarks are relative. Seeded intervals:
+Kovács, Bühlmann, Li and Munk, Biometrika 2023. The fit: PELT (Killick, Fearnhead and Eckley, JASA 2012), here over
+candidates instead of all positions, which makes it about linear in the length.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 SHORTEST_SEGMENT = 3
-"""Points of the shortest level: what is shorter the filter of outliers takes out."""
+"""Points of the shortest level: the outlier filter removes shorter ones."""
 PENALTY = 5.0
-"""What one change point has to gain, in variances, for each unit of the logarithm of the length."""
+"""Required gain of a change point, in variances, per unit of the logarithm of the length."""
 CANDIDATE_SHARE = 0.5
 """The share of the penalty that makes a position a candidate: intervals see a step together with its neighbours."""
 OUTLIER_WINDOW = 5
 OUTLIER_DEVIATIONS = 4.0
 SPELL_SHARE = 0.3
-"""Of the mean length of a series' levels: a shorter one, from which the series returns, is a spell of noise."""
+"""Share of the mean level length: a shorter level from which the series returns is a burst of noise."""
 LONGEST_SPELL = (12, 20)
-"""The bounds of that, in points: what is shorter is always one, what is longer never."""
+"""Bounds of that length, in points: anything shorter is always a burst, anything longer never."""
 ROUNDS = 2
-"""How often the noise is estimated anew from what the fit left over."""
+"""Number of re-estimates of the noise from the residuals of the fit."""
 LEAST_NOISE = 1e-3
-"""The noise taken for a series that repeats itself exactly, as memory does; relative where the series is positive."""
+"""Noise of a series of exactly repeated values, such as memory; relative if the series is positive."""
 
 
 def change_points(values: Floats) -> Positions:
@@ -53,7 +53,7 @@ def change_points(values: Floats) -> Positions:
     for _ in range(ROUNDS):
         if not len(fitted):
             break
-        # what wanders looks like steps to whoever takes neighbours for independent
+        # correlated noise looks like steps if neighbours are assumed independent
         variance = max(long_run_variance(scaled, noise, fitted), 1.0)
         fitted = _penalised_fit(sums, fitted, penalty * variance)
     return _without_spells(scaled, _refined(sums, fitted))
@@ -70,13 +70,13 @@ class _Sums:
         return len(self.values) - 1
 
     def explained(self, first: Positions | int, last: Positions | int) -> Floats:
-        """What one level from *first* up to *last* takes of the sum of weighted squares."""
+        """Return the weighted sum of squares of one level from *first* up to *last*."""
         part: Floats = (self.values[last] - self.values[first]) ** 2 / (self.weights[last] - self.weights[first])
         return part
 
 
 def without_outliers(values: Floats, threshold: Floats) -> Floats:
-    """*values*, with what lies further than *threshold* from the median of its neighbours put to it (Hampel)."""
+    """Replace values further than *threshold* from the median of their neighbours by that median (Hampel)."""
     half = OUTLIER_WINDOW // 2
     padded = np.concatenate((values[half:0:-1], values, values[-2 : -2 - half : -1]))
     neighbours = np.stack([padded[shift : shift + len(values)] for shift in range(OUTLIER_WINDOW)])
@@ -112,7 +112,7 @@ def _seeded_intervals(length: int) -> tuple[tuple[Positions, int], ...]:
 
 
 def _candidates(sums: _Sums, least_gain: float) -> Positions:
-    """Where each interval splits best, of those in which that gains more than *least_gain*."""
+    """Return the best split of each interval, if it gains more than *least_gain*."""
     places = []
     for starts, size in _seeded_intervals(len(sums)):
         inside = starts[:, None] + np.arange(SHORTEST_SEGMENT, size - SHORTEST_SEGMENT + 1)
@@ -152,7 +152,7 @@ def _penalised_fit(sums: _Sums, candidates: Positions, penalty: float) -> Positi
 
 
 def _refined(sums: _Sums, fitted: Positions) -> Positions:
-    """*fitted*, each moved to where it splits best what lies between its neighbours."""
+    """Return *fitted*, each moved to the best split between its neighbours."""
     bounds = np.concatenate(([0], fitted, [len(sums)]))
     for index in range(1, len(bounds) - 1):
         first, last = int(bounds[index - 1]), int(bounds[index + 1])
@@ -164,8 +164,8 @@ def _refined(sums: _Sums, fitted: Positions) -> Positions:
 def _without_spells(values: Floats, fitted: Positions) -> Positions:
     """*fitted* without the two ends of each short level from which *values* return at least half of the way.
 
-    What is undone within few points, beside what other levels of the series last, cannot be told from another process
-    on the machine; the shortest go first.
+    A change reverted within few points, compared with the other levels of the series, cannot be told from another
+    process on the machine; the shortest are removed first.
     """
     bounds = [0, *fitted.tolist(), len(values)]
     levels = [median(values[first:last]) for first, last in pairwise(bounds)]

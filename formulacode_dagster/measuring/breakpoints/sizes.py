@@ -1,4 +1,4 @@
-"""How large a step is: by the medians of the levels on both sides, with an interval."""
+"""Size of a step: medians of the levels on both sides, with an interval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .noise import MOST_CORRELATION, NORMAL, median
 from .seeded import Floats
 
 MEDIAN_DEVIATION = 1.2533
-"""The standard error of a median beside that of a mean of normal values, √(π/2)."""
+"""Standard error of a median relative to that of a mean of normal values, √(π/2)."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Size:
     before: float
     after: float
     ratio: float | None
-    """None where a level is not positive."""
+    """None if a level is not positive."""
     low: float | None
     high: float | None
 
@@ -28,9 +28,9 @@ class Size:
 def size_of_step(before: Floats, after: Floats, confidence: float = 0.95) -> Size:
     """The size of the step from the level *before* to the level *after*.
 
-    The interval is that of a difference of medians of logarithms: Student's t, with the deviation that both levels
-    share (by the median absolute deviation), made wider for what neighbours agree in. That the position was found
-    in the same values, it leaves out.
+    The interval is that of a difference of medians of logarithms: Student's t, with the pooled deviation of both levels
+    (by the median absolute deviation), widened for correlation of neighbours. It ignores that the position was found in
+    the same values.
     """
     levels = median(before), median(after)
     if min(before.min(), after.min()) <= 0:
@@ -50,7 +50,7 @@ def size_of_step(before: Floats, after: Floats, confidence: float = 0.95) -> Siz
 
 
 def _wandering(residuals: Floats, deviation: float) -> float:
-    """How much wider the interval of a level is because neighbours agree; outliers count for three deviations."""
+    """Return the factor by which correlation widens the interval of a level; outliers count as three deviations."""
     clipped = np.clip(residuals, -3 * deviation, 3 * deviation)
     total = float(clipped @ clipped)
     if not total:

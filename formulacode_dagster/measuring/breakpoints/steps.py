@@ -31,8 +31,9 @@ STEPS = pl.Schema(
         "direction": pl.String(),
     }
 )
-"""One row a step. `before_revision` is the last one with the level before, `after_revision` the first with the one
-after: what made the step is among the commits `before..after`. Levels are medians, in the benchmark's unit."""
+"""One row per step. `before_revision` is the last one with the old level, `after_revision` the first with the new one:
+the cause is among the commits `before..after`. Levels are medians, in the benchmark's unit.
+"""
 
 
 _WIDTH = (pl.col("high") - pl.col("low")).abs()
@@ -47,8 +48,8 @@ def find_steps(
 ) -> pl.DataFrame:
     """The steps (STEPS) of *points* (`series`, `revision`, `value`) of all *series* (`series`, `type`, `unit`).
 
-    Points without a finite value count as not measured; of several at one revision the median counts. Intervals beside
-    the values (`low`, `high`) give their weights. Raises ConfigurationError as `methods.change_points` does.
+    Points without a finite value count as not measured; of several at one revision the median counts. Intervals of the
+    values (`low`, `high`) give their weights. Raises ConfigurationError as `methods.change_points` does.
     """
     kinds = {number: (kind, unit) for number, kind, unit in series.select("series", "type", "unit").iter_rows()}
     rows = []
@@ -78,8 +79,7 @@ def find_steps(
 def each_series(points: pl.DataFrame) -> Iterator[tuple[int, Any, Floats, Floats | None]]:
     """The number of each series, and its revisions, values and weights in order.
 
-    A weight is asv's, the inverse of half of the interval's width, and NaN where that is not known. It is None for
-    series without any.
+    A weight is asv's, the inverse of half the interval's width, and NaN if unknown. It is None for series without any.
     """
     measured = points.filter(pl.col("value").is_finite()).sort("series", "revision")
     if measured.select(pl.struct("series", "revision").is_duplicated().any()).item():
@@ -96,7 +96,7 @@ def each_series(points: pl.DataFrame) -> Iterator[tuple[int, Any, Floats, Floats
 
 
 def bounds_of_levels(values: Floats, positions: Positions, minimum_change: float) -> list[int]:
-    """Where levels begin and end that differ from their neighbours by *minimum_change*; the least steps go first."""
+    """Return the bounds of levels at least *minimum_change* apart; the smallest steps are merged first."""
     bounds = [0, *positions.tolist(), len(values)]
     levels = [median(values[first:last]) for first, last in pairwise(bounds)]
     while len(levels) > 1:
@@ -110,7 +110,7 @@ def bounds_of_levels(values: Floats, positions: Positions, minimum_change: float
 
 
 def _change(before: float, after: float) -> float:
-    """How large a step is, up or down alike; what is no ratio is a change as long as it is one at all."""
+    """Return the size of a step, regardless of direction; a change without a ratio counts as infinite."""
     if min(before, after) > 0:
         return abs(float(np.log(after / before)))
     return np.inf if before != after else 0.0

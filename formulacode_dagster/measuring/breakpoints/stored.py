@@ -17,9 +17,9 @@ from .steps import STEPS
 
 _HASHES = {"before_hash": pl.String(), "after_hash": pl.String(), "date": pl.Datetime("ms", "UTC")}
 NAMED_STEPS = pl.Schema({**STEPS, "benchmark": pl.String(), "parameters": pl.List(pl.String()), **_HASHES})
-"""STEPS with what their series and commits are called."""
+"""STEPS with the names of their series and commits."""
 NAMED_COMMITS = pl.Schema({**COMMITS, **_HASHES, "pull_request": pl.Int64()})
-"""COMMITS with what they are called, and the pull request that brought them, where it is known."""
+"""COMMITS with their names, and the pull request that caused them, if known."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def save_breakpoints(
 def load_breakpoints(
     connection: Connection, dashboard: str, source: Source, method: Method = Method.SEEDED
 ) -> Breakpoints:
-    """What `save_breakpoints` kept; without a row where there is nothing."""
+    """Load the steps that `save_breakpoints` stored; empty if there are none."""
     key = _key(dashboard, source, method)
     return Breakpoints(
         read_frame(connection, BREAKPOINTS, key, NAMED_STEPS),
@@ -51,7 +51,7 @@ def load_breakpoints(
 
 
 def methods_of(connection: Connection, dashboard: str, source: Source) -> list[Method]:
-    """By which methods steps are kept of *dashboard* by *source*."""
+    """Return the methods with stored steps of *dashboard* from *source*."""
     columns = BREAKPOINTS.columns
     of = (columns.dashboard == dashboard) & (columns.source == source.value)
     return [Method(name) for name in connection.execute(select(columns.method).where(of).distinct()).scalars()]

@@ -1,6 +1,6 @@
-"""Runs in a session, with the interpreter of the image: lays asv down, runs it once, and prints what it wrote.
+"""Runs in a session with the image's interpreter: writes asv's files, runs it once, and prints its results.
 
-It imports nothing of this project, and keeps to what CPython 3.8 knows.
+It imports nothing of this project, and is compatible with CPython 3.8.
 """
 
 import json
@@ -31,7 +31,7 @@ def main() -> None:
         os.environ,
         HOME=home,
         PYTHONPATH=os.path.join(folder, "asv"),
-        # asv gives the benchmarks no other path, and none of its own requirements may stand in for the image's
+        # asv gives the benchmarks no other path, and none of its own requirements may replace the image's
         ASV_PYTHONPATH=os.path.join(folder, "runner"),
     )
     command = [sys.executable, "-m", "asv", "run"]

@@ -1,7 +1,6 @@
-"""Results as asv keeps them: `results/<machine>/<hash8>-<environment>.json` of format 2, with what belongs to them.
+"""asv's results: `results/<machine>/<hash8>-<environment>.json` of format 2, and related files.
 
-asv's own `publish`, `compare` and `show` read them. A field `formulacode`, which asv does not look at, tells how they
-came about.
+asv's own `publish`, `compare` and `show` can read them. A field `formulacode`, which asv ignores, records their origin.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ COLUMNS = (
 LEVEL = 0.99
 SKIPPED = "skipped"
 Samples = Mapping[str, Sequence[Timed | NotTimed]]
-"""By asv's name with parameters."""
+"""Keys are asv's names with parameters."""
 
 
 def machine_facts(name: str) -> dict[str, Any]:
-    """What asv's `machine.json` tells of this machine, called *name*."""
+    """Return asv's `machine.json` for this machine, called *name*."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1024
     uname = platform.uname()
     return {
@@ -53,12 +52,12 @@ def machine_facts(name: str) -> dict[str, Any]:
 
 
 def result_path(results: Path, machine: str, sha: str, environment: str) -> Path:
-    """Where asv has the results of *sha* below its folder of *results*."""
+    """Return the path of the results of *sha* below asv's folder of *results*."""
     return results / machine / f"{sha[:8]}-{environment}.json"
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """What the file at *path* holds; None without one. Raises ConfigurationError for what is no JSON object."""
+    """Return the JSON object in *path*; None if there is no file. Raises ConfigurationError for anything else."""
     try:
         read = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -95,17 +94,17 @@ def new_result(sha: str, date_ms: int, python: str, machine: Mapping[str, Any]) 
 
 
 def environment_name(python: str) -> str:
-    """What asv calls the environment; commits of one interpreter are one series, whatever their locks are."""
+    """Return asv's name of the environment; commits with one interpreter form one series, whatever their locks."""
     return f"formulacode-py{python}"
 
 
 def add_samples(
     result: Mapping[str, Any], descriptions: Sequence[Description], samples: Samples, *, seconds: float
 ) -> dict[str, Any]:
-    """*result* with *samples* beside those it has, and all figures of both; *seconds* is what taking them took.
+    """Return *result* with *samples* added, and all figures recomputed; *seconds* is the time of taking them.
 
-    A combination without any is null, which is asv's word for failed, or NaN where the benchmark skips it. Samples of
-    another version of a benchmark are dropped.
+    A combination without samples is null, asv's value for failed, or NaN if the benchmark skips it. Samples of another
+    version of a benchmark are dropped.
     """
     rows = dict(result["results"])
     for description in descriptions:
@@ -139,7 +138,7 @@ def append_result(before: Mapping[str, Any], result: Mapping[str, Any]) -> dict[
         told = dict(zip(result["result_columns"], row, strict=False))
         values = [list(samples or ()) for samples in told.get("samples") or ()]
         if not values:
-            # what is tracked has no samples: the newest stands
+            # tracked values have no samples: the newest one counts
             rows[name] = row
             continue
         skipped = [isinstance(value, float) and math.isnan(value) for value in told["result"] or [None] * len(values)]
@@ -150,7 +149,7 @@ def append_result(before: Mapping[str, Any], result: Mapping[str, Any]) -> dict[
 def _joined(
     before: Sequence[Any], values: Sequence[list[float]], skipped: Sequence[bool], told: Mapping[str, Any]
 ) -> list[Any]:
-    """A row of samples *before* and new *values*, by combination; the other columns are as they are *told* now."""
+    """Return the row of samples *before* and new *values*, by combination; the other columns are those *told* now."""
     earlier = dict(zip(COLUMNS, before, strict=False))
     kept = earlier.get("samples") if earlier.get("version") == told["version"] else None
     if not kept or len(kept) != len(values):
@@ -199,7 +198,7 @@ def figures_of(samples: Sequence[float]) -> dict[str, float | None] | None:
 
 
 def _median_interval(count: int) -> tuple[int | None, int | None]:
-    """The widest places that may be left out at both ends, so that the median lies between in 99 % of all cases."""
+    """Return the widest cut at both ends with the median in between in 99 % of all cases."""
     below, tail = 0, math.comb(count, 0) / 2**count
     while tail <= (1 - LEVEL) / 2:
         below += 1
@@ -208,7 +207,7 @@ def _median_interval(count: int) -> tuple[int | None, int | None]:
 
 
 def with_descriptions(before: Mapping[str, Any] | None, descriptions: Sequence[Description]) -> dict[str, Any]:
-    """`benchmarks.json` with *descriptions* in the place of what it said of these benchmarks *before*."""
+    """Return `benchmarks.json` with *descriptions* replacing the entries *before* of these benchmarks."""
     told = {
         description.name: {
             "code": description.code,

@@ -1,6 +1,6 @@
-"""A list of commits benchmarked turn by turn, so that a slow hour of the machine is shared by all of them.
+"""Benchmarks a list of commits in turns, so that slow hours of the machine affect all of them equally.
 
-The folder of the results is all the state there is: a run that was killed is gone on with by the next one.
+The folder of results is the only state: the next run continues a killed one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LOG_CHARACTERS = 20_000
 
 
 class CommitState(StrEnum):
-    """How a commit stands."""
+    """State of a commit."""
 
     DONE = "done"
     FAILED = "failed"
@@ -57,7 +57,7 @@ class CommitState(StrEnum):
 
 @dataclass(frozen=True)
 class BenchmarkedCommit:
-    """How one commit stands at the end of a run."""
+    """State of one commit at the end of a run."""
 
     sha: str
     state: CommitState
@@ -67,9 +67,9 @@ class BenchmarkedCommit:
     reason: str = ""
     detail: str = ""
     worked: bool = False
-    """Whether this run did anything for it."""
+    """True if this run worked on it."""
     lock_sha256: str = ""
-    """Where it differs from the commit before, a step may be that of another package."""
+    """If it differs from that of the previous commit, a step may be caused by another package."""
 
 
 @dataclass
@@ -78,28 +78,28 @@ class CommitBenchmarks:
 
     images: CommitImages
     folder: Path
-    """What is kept beside the results: a lock, and what failed."""
+    """Data stored with the results: a lock, and failures."""
     results: Path
     """asv's folder of results."""
     machine: dict[str, Any]
-    """What asv's `machine.json` holds."""
+    """Contents of asv's `machine.json`."""
     limits: ResourceLimits
     plan: RoundsPlan
     suite_sha: str = ""
-    """The commit whose suite is laid over all others; `` for the newest of them, as asv takes the newest."""
+    """Commit whose suite is used for all others; empty for the newest one, as in asv."""
     asv: PlainAsv | None = None
-    """What benchmarks them, where it is not our own sampler."""
+    """Alternative to our own sampler."""
     again: bool = False
-    """Whether what failed before is tried once more."""
+    """True to retry earlier failures once."""
     note: Callable[[str], None] = lambda _line: None
     cores: Cores = field(default_factory=Cores)
 
     def run(self, commits: Sequence[str]) -> list[BenchmarkedCommit]:
-        """Benchmark *commits*, oldest first; how each stands afterwards, in the same order.
+        """Benchmark *commits*, oldest first; returns the state of each in the same order.
 
-        A commit that fails is told and stops no other; one that was lost to a system that may be down is tried again by
-        the next run. Raises OutsideSystemError when Docker or the disk is gone, or the index refuses us, BusyError
-        while another run has the folder, ConfigurationError where no commit has a suite.
+        A failed commit is reported and stops no other; one lost to a possible outage is tried again by the next run.
+        Raises OutsideSystemError if Docker or the disk fails, or the index refuses access, BusyError while another run
+        uses the folder, ConfigurationError if no commit has a suite.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -153,7 +153,7 @@ class CommitBenchmarks:
             result = add_samples(before, taken.descriptions, taken.samples, seconds=taken.seconds)
             descriptions = with_descriptions(read_json(self.results / BENCHMARKS), taken.descriptions)
             figures = _figures(taken, before.get(OURS, {}))
-        # first what every result refers to; the result's own field says that its round is done
+        # referenced files first; a field in the result marks its round as done
         write_json(self.results / BENCHMARKS, descriptions)
         figures = {
             **figures,
@@ -176,7 +176,7 @@ class CommitBenchmarks:
         return suite_at(mirror, sha, config.benchmark_dir, name=f"suite of {sha[:12]}", source=Source.LATER_SUITE)
 
     def _laid(self, image: BuiltImage, suite: SuiteFiles) -> SuiteFiles:
-        """*suite* moved to where this commit has its own."""
+        """Return *suite* moved to this commit's own benchmark folder."""
         own, files = image.spec.benchmark_dir.strip("/"), suite.files
         if files is None or all(path.startswith(f"{own}/") for path in files):
             return suite
@@ -244,7 +244,7 @@ class CommitBenchmarks:
 
 
 def _figures(taken: TakenRound, before: dict[str, Any]) -> dict[str, object]:
-    """How samples were *taken*, and those before them: what disturbed them most."""
+    """Return the worst disturbance of samples *taken* now and before."""
     return {
         "steal": max(round(taken.steal, 4), before.get("steal", 0.0)),
         "others": max(round(taken.others, 4), before.get("others", 0.0)),

@@ -1,4 +1,4 @@
-"""Which commits are asked for: a list of names and ranges, as `asv run` takes them."""
+"""Selection of commits: a list of names and ranges, as in `asv run`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ class Asked:
 
 
 def find_commits(cache: MirrorCache, repository: str, names: Sequence[str], *, steps: int | None = None) -> Asked:
-    """What *names* are: hashes, branches, tags, and ranges `first..last` along first parents, without the first.
+    """Return the commits of *names*: hashes, branches, tags, and ranges `first..last` along first parents, without the
+    first.
 
-    The mirror is fetched again where it does not know a name. With *steps* so many are taken, evenly spread, the first
-    and the last among them. Raises ConfigurationError for what names no commit, and as `MirrorCache.ensure`.
+    The mirror is fetched again for an unknown name. With *steps*, that many are selected, evenly spaced, including the
+    first and the last. Raises ConfigurationError for names without a commit, and as `MirrorCache.ensure`.
     """
     wanted = [name.strip() for part in names for name in part.split(",") if name.strip()]
     if not wanted:
@@ -65,7 +66,7 @@ def _resolved(mirror: Mirror, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def evenly_spread(commits: Sequence[str], steps: int | None) -> tuple[str, ...]:
-    """*steps* of *commits*, both ends among them; all where there are no more, or *steps* is None."""
+    """Return *steps* of *commits* including both ends; all if there are no more, or *steps* is None."""
     if steps is None or steps >= len(commits):
         return tuple(commits)
     if steps == 1:
@@ -74,9 +75,9 @@ def evenly_spread(commits: Sequence[str], steps: int | None) -> tuple[str, ...]:
 
 
 def as_pull_request(mirror: Mirror, sha: str, *, repository_id: int, as_of: datetime | None = None) -> PullRequest:
-    """The commit *sha* as what an image is built of: a change of nothing, whose base it is.
+    """Return the commit *sha* in the form from which images are built: an empty change with it as base.
 
-    Its environment is of the day it was committed, or of *as_of*. Raises ItemFailure `commit_missing`.
+    Its environment is of its commit date, or of *as_of*. Raises ItemFailure `commit_missing`.
     """
     commit = mirror.commit(sha)
     at = as_of or datetime.fromtimestamp(commit.committed, UTC)

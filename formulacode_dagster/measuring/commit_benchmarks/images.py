@@ -39,17 +39,17 @@ class CommitImages:
     os_image: str
     repository_id: int
     folder: Path
-    """Where it is kept what was built, so that the next run need not verify it again."""
+    """Store of verified builds, so that the next run need not verify them again."""
     run_id: str
     as_of: datetime | None = None
     """The day whose packages all environments are made of; None: each of the day of its commit."""
     contexts: list[StoredContext] = field(default_factory=list)
-    """Of images of this repository that held; those that are built here join them."""
+    """Working images of this repository; new ones are added."""
     turn: Turn = nullcontext
     """Holds off timings while something is built and verified."""
 
     def image(self, sha: str, progress: Progress | None = None) -> BuiltImage:
-        """The verified image of *sha*, that of an earlier run where it is still here.
+        """Return the verified image of *sha*, from an earlier run if it is still available.
 
         Recipes of the nearest commits that were built are tried first. Raises as `plan_environment` and
         `build_until_it_holds` do.

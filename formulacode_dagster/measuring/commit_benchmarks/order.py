@@ -1,4 +1,4 @@
-"""What is to be benchmarked, as the command line and the asset are told it."""
+"""A request to benchmark commits, from the command line or the asset."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class Order(Frozen):
         return as_of
 
     def folder(self, home: Path) -> Path:
-        """Where its results are below *home*, unless another folder is named."""
+        """Folder of the results below *home*, unless another folder is given."""
         return home / "commit-benchmarks" / self.repository.replace("/", "__")
 
 
 def order_of(**fields: Any) -> Order:
-    """An Order of *fields*; raises ConfigurationError for what is none."""
+    """Create an Order from *fields*; raises ConfigurationError if they are invalid."""
     try:
         return Order.model_validate(fields)
     except ValidationError as error:
@@ -93,7 +93,7 @@ def benchmark_commits(
     run_id: str,
     note: Callable[[str], None],
 ) -> list[BenchmarkedCommit]:
-    """Benchmark what *order* names into *folder*; how each commit stands afterwards, oldest first.
+    """Run *order* and write to *folder*; returns the state of each commit, oldest first.
 
     asv's *results* are below it unless another folder is named.
 

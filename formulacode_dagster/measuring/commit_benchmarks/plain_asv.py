@@ -53,12 +53,12 @@ class PlainAsv:
     run_id: str
     cores: Cores = field(default_factory=Cores)
     turns: int = field(default=1, init=False)
-    """How often each commit is run."""
+    """Number of runs of each commit."""
     _given: list[str] = field(default_factory=list, init=False)
     _archives: dict[str, bytes] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """Raises ConfigurationError for what is not the caller's to choose here."""
+        """Raises ConfigurationError for options that the caller must not set here."""
         taken = [argument for argument in self.arguments if argument.partition("=")[0] in OURS_TO_SET]
         if taken:
             raise ConfigurationError(

@@ -47,11 +47,11 @@ class RoundsPlan(Frozen):
 
 @dataclass(frozen=True)
 class TakenRound:
-    """What a round of one commit came to."""
+    """Result of a round of one commit."""
 
     descriptions: tuple[Description, ...]
     samples: dict[str, list[Timed | NotTimed]]
-    """By asv's name with parameters, in the order they were taken."""
+    """Keys are asv's names with parameters, in the order of sampling."""
     lost: dict[str, str]
     """Modules and classes that could not be loaded, and why."""
     processes: int
@@ -75,7 +75,7 @@ def take_round(
 ) -> TakenRound:
     """Samples of every benchmark of *suite* in *image*.
 
-    Raises ItemFailure: `benchmarks_fail` where none runs, `timeout`, and what the session raises.
+    Raises ItemFailure: `benchmarks_fail` if none runs, `timeout`, and as the session.
     """
     budget = Budget(plan.max_seconds)
     with engine.session(image, run_id=run_id) as session:

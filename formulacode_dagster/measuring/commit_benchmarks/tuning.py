@@ -1,7 +1,7 @@
-"""What of the tuning that `pyperf system tune` makes is off on this machine. Only read, never changed.
+"""Missing system tuning of this machine, compared with `pyperf system tune`. Read only.
 
-The recommendations are pyperf's (https://pyperf.readthedocs.io/en/latest/system.html); what a virtual machine or a
-container does not show is told as unknown, never as fine.
+The recommendations are pyperf's (https://pyperf.readthedocs.io/en/latest/system.html); properties hidden by a virtual
+machine or container are reported as unknown, never as fine.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from formulacode_dagster.models.base import Frozen
 
 CPU = "sys/devices/system/cpu"
 BUSY_LOAD = 0.1
-"""Of a core, in the last minute: what runs beside a benchmark disturbs it."""
+"""Load of a core in the last minute that would disturb a benchmark."""
 
 
 class Tuned(StrEnum):
-    """Whether a setting is as it should be."""
+    """State of a setting."""
 
     YES = "yes"
     NO = "no"
@@ -32,9 +32,9 @@ class Finding(Frozen):
     name: str
     tuned: Tuned
     value: str
-    """As it is."""
+    """Current value."""
     remedy: str
-    """What pyperf would do, or a person can."""
+    """Command of pyperf, or advice to a person."""
 
 
 def read_tuning(root: Path = Path("/")) -> list[Finding]:
@@ -88,7 +88,7 @@ def _ticks(root: Path) -> Finding:
 
 
 def _interrupts(root: Path) -> Finding:
-    """Whether interrupts keep away from a core at least, as they do where some are isolated."""
+    """Return True if interrupts avoid at least one core, as with isolated cores."""
     value, cores = _text(root / "proc/irq/default_smp_affinity"), _online(root)
     remedy = "Keep interrupts to the cores that nothing is timed on: /proc/irq/*/smp_affinity"
     if value is None or not cores:
@@ -173,7 +173,7 @@ def _each_core(root: Path, name: str) -> list[str]:
 
 
 def _online(root: Path) -> list[int]:
-    """Cores of `0-3,6`; none where that is not told."""
+    """Return the cores in `0-3,6`; none if unknown."""
     cores: list[int] = []
     for part in filter(None, (_text(root / CPU / "online") or "").split(",")):
         first, _, last = part.partition("-")

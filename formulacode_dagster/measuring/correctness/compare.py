@@ -24,7 +24,7 @@ from .verdict import RUNS, are_weak, compared, coverage, holding, names_of, reac
 T = TypeVar("T")
 
 HASH_SEEDS = tuple(range(1, RUNS + 1))
-"""Of each run, the same on both sides: what an order of sets moves, it moves alike."""
+"""Hash seeds of the runs, the same on both sides, so that set order affects both equally."""
 MOST_AT_ONCE = 2
 """Sides that are built and run side by side, all tasks of this process together."""
 
@@ -40,11 +40,11 @@ def compare_tests(
     run_id: str,
     hidden: Sequence[str],
 ) -> Correctness:
-    """Run the tests of *image*'s repository that reach what *patch* changes, three times a side.
+    """Run the repository's tests in *image* that reach the changes of *patch*, three times per side.
 
-    The base has the tests of the patch, and its own code. The first run of a side also tells which tests reach the
-    change, but for what runs compiled: of Python, *hidden* names that. Every run has a session and a hash seed of its
-    own. Raises ItemFailure: `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
+    The base has the tests of the patch, and its own code. The first run of a side also records which tests reach the
+    change, except for compiled code: *hidden* lists such Python. Every run has a separate session and hash seed. Raises
+    ItemFailure: `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
     """
     started = time.monotonic()
     changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir, hidden=hidden)
@@ -99,7 +99,7 @@ class _Side:
     is_oracle: bool
 
     def begin(self, stack: ExitStack) -> tuple[list[Session], TestRun]:
-        """Open a session for each run until *stack* is left, and run all tests there is time for in the first."""
+        """Open a session for each run until *stack* closes, and run all tests that fit the time in the first."""
         with _places:
             first, *others = self._open(stack)
             watched = self.changed.oracle if self.is_oracle else self.changed.base
@@ -117,7 +117,7 @@ class _Side:
             ]
 
     def try_mutants(self, session: Session, first: TestRun, tests: Sequence[ReachingTest]) -> tuple[Mutant, ...]:
-        """Which mistakes in the patch *tests* notice, in a *session* of the patch that nothing else needs any more."""
+        """Return which mutants of the patch *tests* detect, in a *session* of the patch that is not needed any more."""
         with _places:
             runner = TestRunner(session, self.image.spec)
             return try_mutants(partial(runner.kills, hash_seed=HASH_SEEDS[-1]), first, holding(tests))
@@ -129,7 +129,7 @@ class _Side:
             build_oracle(partial(self._build, first), self._build_base)
         elif self.changed.tests:
             apply_patch(first, self.patch, only=self.changed.tests)
-        # what was built is copied rather than built again: a compiled package takes minutes
+        # builds are copied rather than repeated: a compiled package takes minutes
         copies = [self.engine.session(self.image, run_id=self.run_id, like=first) for _ in HASH_SEEDS[1:]]
         return [first, *map(stack.enter_context, copies)]
 
@@ -142,14 +142,14 @@ class _Side:
 
 
 def _side_by_side(works: Sequence[Callable[[], T]]) -> list[T]:
-    """What each of *works* returns; the first error is raised when all have ended."""
+    """Return the results of *works*; raises the first error once all have ended."""
     with ThreadPoolExecutor(len(works)) as threads:
         futures = [threads.submit(work) for work in works]
     return [future.result() for future in futures]
 
 
 def _problem(runs: Sequence[TestRun]) -> str:
-    """Why no test could be run, where none was."""
+    """Return why no test could be run, if none was."""
     if any(run.tests for run in runs):
         return ""
     reasons = [f"{name}: {message}" for run in runs for name, message in run.uncollected.items()]

@@ -1,4 +1,4 @@
-"""A few small mistakes in a patch: tests that notice none of them hold little."""
+"""Mutants of a patch: tests that detect none of them are weak."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .runs import TEST_SECONDS, TestRun
 
 MOST_MUTANTS = 3
 MOST_TESTS = 25
-"""Of those that execute a mistake, the quickest."""
+"""Number of tests per mutant, the fastest that execute it."""
 TESTS_SECONDS = 20.0
-"""What they took together without it."""
+"""Their total time without it, in seconds."""
 MUTANT_SECONDS = 60.0
-"""What one mutant may take, collecting its tests included."""
+"""Time limit of one mutant, including collection."""
 BEGUN_WITHIN_SECONDS = 60.0
 """No further mutant is begun later."""
 LEAST_LIMIT, LIMIT_FACTOR = 5.0, 5.0
-"""A test is given up after so many seconds, or so many times what it took without the mistake."""
+"""A test is stopped after this many seconds, or this multiple of its time without the mutant."""
 
 
 class Kills(Protocol):
@@ -29,7 +29,7 @@ class Kills(Protocol):
     def __call__(
         self, path: str, mutation: Mutation, named: Sequence[str], *, limit: float, seconds: float
     ) -> bool | None:
-        """Whether one of the tests *named* does not pass."""
+        """Return True if one of the tests *named* does not pass."""
 
 
 def try_mutants(
@@ -37,7 +37,7 @@ def try_mutants(
 ) -> tuple[Mutant, ...]:
     """Mistakes in lines that *tests* execute in a *run* of the patch, one after the other until one is noticed.
 
-    Whether any is noticed is all that is asked, so most patches take a single one. What cannot be tried is left out.
+    Only whether any is detected matters, so most patches need a single one. Mutants that cannot be tried are left out.
     """
     taken = {test.name: test.seconds for test in tests}
     started, tried = clock(), []
@@ -55,7 +55,7 @@ def try_mutants(
 
 
 def chosen(run: TestRun, names: Collection[str]) -> list[tuple[str, Mutation]]:
-    """At most MOST_MUTANTS mistakes on lines that tests of *names* execute: one of each kind before a second of any."""
+    """Return at most MOST_MUTANTS mutants of lines that *names* execute: one per kind before a second of any."""
     places = [
         (path, mutation)
         for path, mutations in sorted(run.mutations.items())
@@ -75,7 +75,7 @@ def _executing(run: TestRun, path: str, line: int, names: Collection[str]) -> li
 
 
 def _quickest(names: Sequence[str], seconds: Mapping[str, float]) -> list[str]:
-    """At least one of *names*."""
+    """Executed by at least one of *names*."""
     quickest: list[str] = []
     spent = 0.0
     for name in sorted(names, key=lambda name: (seconds[name], name))[:MOST_TESTS]:

@@ -1,4 +1,4 @@
-"""The lines that a patch removes and adds, and what of it belongs to tests."""
+"""Lines that a patch removes and adds, and its changes to tests."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _WORD = re.compile(r"[A-Za-z_]\w{3,}")
 
 @dataclass(frozen=True)
 class PatchLines:
-    """What of a patch a test can reach, and the tests that come with it."""
+    """Lines of a patch that tests can reach, and the tests that come with it."""
 
     base: Mapping[str, frozenset[int]]
     """Removed lines by the path of their Python file."""
     oracle: Mapping[str, frozenset[int]]
     """Added lines by the path of their Python file."""
     untraceable: tuple[str, ...]
-    """Changed sources of compiled code, and what else of Python runs compiled."""
+    """Changed sources of compiled code, and Python that runs compiled."""
     tests: tuple[str, ...]
-    """Changed files that belong to tests, by their paths after the change, or before it where they are deleted."""
+    """Changed test files, by their paths after the change, or before it if they are deleted."""
     words: frozenset[str]
-    """What the changed sources are called, and what their changed lines speak of."""
+    """Names of the changed sources, and words in their changed lines."""
 
 
 def patch_lines(patch: bytes, *, benchmark_dir: str, hidden: Iterable[str] = ()) -> PatchLines:
-    """Sort the lines of *patch*, a git diff; what it does to the benchmarks is left out.
+    """Sort the lines of *patch*, a git diff; changes of benchmarks are left out.
 
-    *hidden* is what of it is known to run compiled: the patch alone does not tell that of Python.
+    *hidden* lists the parts known to run compiled, which the patch does not show for Python.
     """
     base: dict[str, frozenset[int]] = {}
     oracle: dict[str, frozenset[int]] = {}

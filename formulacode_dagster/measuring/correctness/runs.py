@@ -19,16 +19,16 @@ from formulacode_dagster.models.reasons import FailureKind
 MOST_FILES = 60
 """Files of tests that are looked into, those that speak most of the change first."""
 BUDGET_SECONDS = 300.0
-"""What all tests of one run may take together."""
+"""Time limit of all tests of one run, in seconds."""
 TEST_SECONDS = 60.0
-"""What one test may take."""
+"""Time limit of one test, in seconds."""
 MOST_LOST = 5
 """Tests that may end their process, or not let themselves be stopped, before a run is given up."""
 COLLECT_SECONDS = 300.0
 
 
 class EndedTest(Frozen):
-    """How one test ended in one run."""
+    """Outcome of one test in one run."""
 
     name: str
     outcome: RunOutcome
@@ -98,10 +98,11 @@ class TestRunner:
         words: Collection[str] = (),
         watched: Mapping[str, Iterable[int]] | None = None,
     ) -> TestRun:
-        """Run the tests *named*, or else those of the files that speak most of *words*, the lines *watched* being told.
+        """Run the tests *named*, or those of the files that mention *words* most, and record which *watched* lines
+        execute.
 
-        A test under which the process ends is a `crash`, one that cannot be stopped a `timeout`; the others go on.
-        Raises ItemFailure (`tests_do_not_run`) when that happens too often, or nothing but that.
+        A test under which the process ends is a `crash`, one that cannot be stopped a `timeout`; the others continue.
+        Raises ItemFailure (`tests_do_not_run`) if that happens too often, or to all of them.
         """
         run = TestRun()
         lost: dict[str, EndedTest] = {}
@@ -130,10 +131,10 @@ class TestRunner:
     def kills(
         self, path: str, mutation: Mutation, named: Collection[str], *, hash_seed: int, limit: float, seconds: float
     ) -> bool | None:
-        """Whether one of the tests *named* does not pass with the *mutation* in the file *path*.
+        """Return True if one of the tests *named* does not pass with the *mutation* in the file *path*.
 
-        None where that is not known: the file was not imported, or there was no time for all of them. A test may take
-        *limit* seconds, all of it *seconds*.
+        None if unknown: the file was not imported, or there was no time for all tests. A test may take *limit* seconds,
+        all together *seconds*.
         """
         changes = {"mutation": {"path": path, **mutation.model_dump()}, "limit": limit, "budget": seconds}
         request = self._request(named, (), {}, ()) | changes
@@ -180,7 +181,7 @@ class TestRunner:
 
 
 def joined(run: TestRun, answers: Iterable[Mapping[str, object]]) -> TestRun:
-    """*run* and what another process of it told; raises ItemFailure (`tests_do_not_run`) when that is malformed."""
+    """Merge *run* with the report of another process; raises ItemFailure (`tests_do_not_run`) if that is malformed."""
     whole = run.model_dump()
     try:
         for answer in answers:

@@ -1,4 +1,4 @@
-"""What the runs of tests of one pull request say: in a line, and test by test."""
+"""Summaries of test runs of one pull request: one line, and test by test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def summary_of_tests(row: Correctness) -> str:
 
 
 def report_of_tests(row: Correctness) -> str:
-    """A line for each test that reaches the change, and what was said by those that do not always pass."""
+    """Return a line for each test that reaches the change, with the output of those that do not always pass."""
     lines = [summary_of_tests(row), *(f"cannot be traced: {path}" for path in row.untraceable)]
     for test in row.tests:
         runs = " ".join([*test.base, "|", *test.oracle])

@@ -1,4 +1,4 @@
-"""What the runs of tests say about a change. Pure: runs in, row out."""
+"""Verdict on a change from its test runs. Pure: runs in, row out."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .patch_lines import PatchLines
 from .runs import EndedTest, TestRun
 
 RUNS = 3
-"""Of each side: passing is passing in all of them."""
+"""Runs per side: passing means passing in all of them."""
 MIN_COVERAGE = 0.5
-"""Share of the changed lines below which the tests are weak, whatever they say."""
+"""Share of executed changed lines below which the tests are weak, whatever their outcome."""
 
 
 def fate_of(test: ReachingTest) -> Fate:
-    """What the runs of *test* say together; blame takes failing in all runs of one side and in none of the other.
+    """Return the outcome of *test* over all runs; blame requires failing in all runs of one side and none of the other.
 
-    One that any run had no time for is left out, whatever the others say.
+    A test that some run had no time for is left out, whatever the others say.
     """
     if RunOutcome.NOT_BEGUN in {*test.base, *test.oracle}:
         return Fate.NOT_BEGUN
@@ -38,8 +38,8 @@ def names_of(tests: Iterable[ReachingTest], fate: Fate) -> tuple[str, ...]:
 def reaching(changed: PatchLines, base: TestRun, oracle: TestRun) -> tuple[str, ...]:
     """Names of the tests that execute a removed line at the base or an added one with the patch, sorted.
 
-    Where only importing executes what changed of a file, every test that enters the file counts; where compiled code
-    changed, which cannot be traced, every test.
+    If only the import executes the changed lines of a file, every test that enters the file counts; if untraceable
+    compiled code changed, every test.
     """
     if changed.untraceable:
         return tuple(sorted(base.tests.keys() | oracle.tests.keys()))
@@ -51,7 +51,7 @@ def reaching(changed: PatchLines, base: TestRun, oracle: TestRun) -> tuple[str, 
 
 
 def coverage(base: TestRun, oracle: TestRun) -> tuple[int, int]:
-    """How many executable lines the change removes and adds, and how many of them are executed for the tests."""
+    """Return the number of executable lines that the change removes and adds, and how many of them tests execute."""
     changed = covered = 0
     for run in (base, oracle):
         executed: dict[str, set[int]] = {path: set(lines) for path, lines in run.imported.items()}
@@ -64,7 +64,7 @@ def coverage(base: TestRun, oracle: TestRun) -> tuple[int, int]:
 
 
 def holding(tests: Iterable[ReachingTest]) -> list[ReachingTest]:
-    """Those of *tests* that pass in all runs of the patch, and depend on the run on neither side."""
+    """Return those of *tests* that pass in all runs of the patch, and are flaky on neither side."""
     return [test for test in tests if fate_of(test) in {Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS}]
 
 
@@ -76,10 +76,10 @@ def are_weak(
     covered: int,
     untraceable: Sequence[str],
 ) -> bool:
-    """Whether *tests* may let a wrong change through.
+    """Return True if *tests* may accept a wrong change.
 
-    They may when none of them passes with it, when they execute too little of it, or notice none of its *mutants*; and
-    when part of it is *untraceable*: nothing shows that any of them executes that.
+    That is the case if none of them passes with it, if they execute too little of it, or detect none of its *mutants*;
+    and if part of it is *untraceable*, since nothing shows that any of them executes that.
     """
     unnoticed = bool(mutants) and not any(mutant.killed for mutant in mutants)
     return not holding(tests) or covered < MIN_COVERAGE * changed or unnoticed or bool(untraceable)
@@ -103,14 +103,14 @@ def _compared(name: str, base: Sequence[TestRun], oracle: Sequence[TestRun]) -> 
 
 
 def _absent(name: str, run: TestRun) -> EndedTest:
-    """How the test *name* ended, of which *run* told nothing."""
+    """Return the outcome of the test *name*, which *run* did not report."""
     # a file that cannot be collected is known before time can be up
     is_missing = not run.no_time or any(name.startswith((f"{path}::", f"{path}/")) for path in run.uncollected)
     return EndedTest(name=name, outcome=RunOutcome.MISSING if is_missing else RunOutcome.NOT_BEGUN)
 
 
 def _passes(outcomes: Sequence[RunOutcome]) -> bool | None:
-    """Whether a test passes in all of its runs or in none; None where it depends on the run."""
+    """Return True if a test passes in all of its runs, False if in none; None if it is flaky."""
     passed = {outcome is RunOutcome.PASSED for outcome in outcomes}
     return passed.pop() if len(passed) == 1 else None
 

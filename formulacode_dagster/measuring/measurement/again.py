@@ -1,4 +1,4 @@
-"""Measuring a task again by the procedure it was measured by: nothing is chosen, the samples alone are new."""
+"""Measure a task again by its stored procedure: nothing is chosen, only the samples are new."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def measure_again(
 ) -> tuple[Measurement, str]:
     """Take new samples of *patch* in *image* by *procedure*, judged by its rule; returns them with the log.
 
-    *seed* spreads order, hash seeds and layouts otherwise than the first measurement did, lest the same chance be met
-    twice. Raises ItemFailure: `rule_unknown` when the rule is of another platform, `workload_differs` when not each of
-    the procedure's benchmarks can be timed here, since a verdict over others would be none about the task; and as
-    `measure_task`, but for what it says of relevance.
+    *seed* gives another order, other hash seeds and layouts than the first measurement, so that the same chance is not
+    met twice. Raises ItemFailure: `rule_unknown` if the rule is from another platform version, `workload_differs` if
+    some benchmark of the procedure cannot be timed here, since a verdict without it would not be about the task; and as
+    `measure_task`, except for relevance.
     """
     log, cores = Log(progress), cores or Cores()
     with log.told_by_failures():
@@ -53,7 +53,7 @@ def measure_again(
                 f"it was judged by version {procedure.rule.version} of the rule, and here it is {RULE_VERSION}",
                 remedy="Replay it with the version of the platform that released it",
             )
-        # each of them is to be timed, whatever it takes
+        # each of them must be timed, however long it takes
         plan = procedure.plan.model_copy(update={"seed": seed, "least_benchmarks": len(procedure.benchmarks)})
         suite, budget = procedure.suite_files, Budget(plan.max_seconds * PATIENCE)
         log.keep(f"measuring {image.spec.task_id} again in {image.location} ({image.digest})")
@@ -80,7 +80,7 @@ def measure_again(
 
 
 def _candidates(arms: Arms, procedure: Procedure, budget: Budget) -> list[Candidate]:
-    """The procedure's benchmarks, each seen to run on every arm; what fails once is tried again."""
+    """Return the procedure's benchmarks once each runs on every arm; failures are retried once."""
     by_arm = {arm: _surveyed(arms, arm, procedure, budget) for arm in Arm}
     failures = [
         not_run(name, arm, by_arm[arm].get(name))
@@ -96,7 +96,7 @@ def _candidates(arms: Arms, procedure: Procedure, budget: Budget) -> list[Candid
 
 
 def ran_on(arms: Arms, arm: Arm, procedure: Procedure, budget: Budget) -> dict[str, SurveyedBenchmark]:
-    """Those of the procedure's benchmarks that run on *arm*, by name."""
+    """Return those of the procedure's benchmarks that run on *arm*, by name."""
     surveyed = _surveyed(arms, arm, procedure, budget)
     return {name: each for name, each in surveyed.items() if each.outcome == "ran"}
 

@@ -1,4 +1,4 @@
-"""The arms of a task: a session each, at its code, built, and built again where the unit of chance is the build."""
+"""Arms of a task: a session each, built, and rebuilt if the randomization unit is the build."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .patch import FileChange, is_only_python
 
 ALIGNMENT = 16
 CODE_STEPS, DATA_STEPS = 1024, 64
-"""Paddings go up to some pages of code, and as many bytes of data as decide what shares a cache line."""
+"""Paddings cover some pages of code, and as many bytes of data as decide which data share a cache line."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Arms:
     sessions: dict[Arm, Session] = field(default_factory=dict)
     remotes: dict[Arm, Remote] = field(default_factory=dict)
     linkers: dict[Arm, str] = field(default_factory=dict)
-    """Where an arm's last build was linked, and what is needed to link it again."""
+    """Where an arm's last build was linked, and everything needed to link it again."""
 
     @classmethod
     @contextmanager
@@ -56,9 +56,9 @@ class Arms:
     def prepare(self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles) -> dict[Arm, dict[str, bytes]]:
         """Open each arm at its code, built, and lay *suite* over it; returns the changed Python files before and after.
 
-        The suite comes after the build: nothing of it gets into the package, whatever was chosen when it was built.
-        Where only Python changes, the control is a copy of the base as it was built, which building it again gives.
-        Raises ItemFailure: `oracle_does_not_apply`, and as `build_oracle`.
+        The suite is added after the build, so nothing of it gets into the package. If only Python changes, the control
+        is a copy of the built base, which equals a second build. Raises ItemFailure: `oracle_does_not_apply`, and as
+        `build_oracle`.
         """
         python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
         control_is_copy = is_only_python(files)
@@ -73,10 +73,10 @@ class Arms:
         # of the same sources another `setup.py` may make other objects, and those are linked again
         if is_linked := not control_is_copy or changes_build(files):
             self.linkers.update((arm, remote.linkers(code=0, data=0)) for arm, remote in self.remotes.items())
-        # a compiler uses the cores that there are, and its time is limited
+        # a compiler uses all cores, and its time is limited
         built = {} if is_linked else self._built_at_once()
         for arm in self.remotes:
-            # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
+            # the base as well: otherwise effects of rebuilding would look like effects of the patch
             self.log(f"rebuilding the {arm}")
             self._rebuild(arm, built.get(arm))
         if control_is_copy:
@@ -91,10 +91,10 @@ class Arms:
         return {arm: remote.keep_build().objects for arm, remote in self.remotes.items()}
 
     def build_anew(self, arm: Arm, generator: random.Random) -> KeptBuild:
-        """A build of *arm* with a layout of its own: code and data moved by what the linker puts before them.
+        """Build *arm* with a random layout: linker padding moves code and data.
 
-        What is built already is linked again, where that gives the very objects that were built; else all is built.
-        Raises ItemFailure as `build_oracle`.
+        An existing build is relinked if that reproduces its objects; otherwise everything is rebuilt. Raises
+        ItemFailure as `build_oracle`.
         """
         code, data = ALIGNMENT * generator.randrange(CODE_STEPS), ALIGNMENT * generator.randrange(DATA_STEPS)
         remote = self.remotes[arm]
@@ -118,7 +118,7 @@ class Arms:
             return dict(zip(self.remotes, pool.map(self._build, self.remotes), strict=True))
 
     def _rebuild(self, arm: Arm, built: Completed | None = None) -> None:
-        """Build *arm*, which was *built* once already; again where that failed."""
+        """Build *arm*, which was *built* successfully before; failures are retried once."""
         first = [] if built is None else [built]
 
         def build() -> Completed:

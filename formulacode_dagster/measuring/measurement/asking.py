@@ -1,4 +1,4 @@
-"""A model that is asked from a thread, while the event loop that it lives in goes on."""
+"""A synchronous adapter for a model that lives in an event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from formulacode_dagster.selection.statements.judging import Model
 
 @dataclass
 class SyncModelAdapter:
-    """The writer of the benchmarks of one pull request, and what its drafts cost."""
+    """The writer of one pull request's benchmarks, and the cost of its drafts."""
 
     model: Model
     loop: asyncio.AbstractEventLoop
@@ -28,7 +28,7 @@ class SyncModelAdapter:
         return self.model.name
 
     def draft(self, instructions: str, material: str) -> Draft:
-        """What it writes; raises as `LanguageModel.ask` does, and Stopped at once, however long the model thinks."""
+        """Return a draft; raises as `LanguageModel.ask`, and Stopped at once, however long the model takes."""
         asked = self.model.answer(instructions, material, Draft)
         answer = asyncio.run_coroutine_threadsafe(asked, self.loop)
         with stop_request().ending(answer.cancel):
@@ -38,7 +38,7 @@ class SyncModelAdapter:
 
 
 def with_cost(asked: SyncModelAdapter, work: Callable[[], Outcome[R]]) -> Outcome[R]:
-    """What *work* comes to, with what was *asked* on the way in its cost, however it ends. Raises as *work* does."""
+    """Return the outcome of *work*, with the cost of what was *asked* added, however it ends. Raises as *work*."""
     try:
         outcome = work()
     except Rejection as rejection:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 SURVEY_SHARE = 0.25
-"""Of the time that is left, for a survey of one arm."""
+"""Share of the remaining time for a survey of one arm."""
 
 
 class Budget:
@@ -38,13 +38,15 @@ class Budget:
 
     @property
     def built(self) -> float:
-        """Seconds spent on builds, what they waited for left out."""
+        """Seconds spent on builds, without waiting."""
         return self._building
 
     def paused_between(
         self, items: Iterable[T], turn: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> Iterator[T]:
-        """*items*, paused while each is made in a *turn*: those who make them have limits of their own."""
+        """Iterate over *items* with the budget paused while each is made in a *turn*, since their makers have other
+        limits.
+        """
         making = iter(items)
         while True:
             with self.paused(), turn():
@@ -56,7 +58,7 @@ class Budget:
 
     @contextmanager
     def paused_at_first(self, context: AbstractContextManager[T]) -> Iterator[T]:
-        """*context*, paused while it is entered: what is waited for there is not this task's time."""
+        """Enter *context* with the budget paused: waiting does not count as this task's time."""
         with ExitStack() as stack:
             with self.paused():
                 entered = stack.enter_context(context)
@@ -64,7 +66,7 @@ class Budget:
 
     @contextmanager
     def building(self, turn: AbstractContextManager[None] | None = None) -> Iterator[None]:
-        """Build in the block, in *turn* where there is one: builds have a limit of their own, waiting has none."""
+        """Build in the block, in *turn* if there is one: builds have a separate limit, waiting has none."""
         with self.paused_at_first(turn or nullcontext()), self.paused():
             start = self._clock()
             try:

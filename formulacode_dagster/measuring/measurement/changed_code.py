@@ -1,4 +1,4 @@
-"""Which lines a patch changes, and what of it cannot be seen to run."""
+"""Lines that a patch changes, and the parts whose execution cannot be seen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DECLARING_FILES = frozenset(
         *("meson_options.txt", "CMakePresets.json", "Makefile", "makefile", "GNUmakefile", "SConstruct", "Cargo.lock"),
     }
 )
-"""Files that may do so, too, and mostly say something else: alone they are no change of code."""
+"""Files that may affect a build but mostly do not: changes to them are no change of code by themselves."""
 BESIDE_THE_PACKAGE = frozenset({"test", "tests", "testing", "testsuite", "doc", "docs", "examples"})
 SHORTEST_NAME = 5
 """Shorter names say too little: `get`, `run`, `main` are in every suite."""
@@ -32,18 +32,19 @@ Lines = Mapping[str, frozenset[int]]
 
 @dataclass(frozen=True)
 class ChangedCode:
-    """What must be executed for the patch to matter."""
+    """Code that must execute for the patch to matter."""
 
     base: Lines
     oracle: Lines
     untraceable: tuple[str, ...]
     """Changed files, or parts of them, whose execution Python cannot trace."""
     compiled: tuple[FileChange, ...] = ()
-    """Those files among them that are compiled."""
+    """The compiled files among them."""
     names: frozenset[str] = frozenset()
-    """Names a benchmark of the change would use: changed functions, their classes, and what is public beside them."""
+    """Names that a benchmark of the change would use: changed functions, their classes, and public names next to them.
+    """
     hidden: tuple[str, ...] = ()
-    """What runs compiled, whoever executes it: the files in `compiled`, and functions that a decorator compiles."""
+    """Code that runs compiled: the files in `compiled`, and functions compiled by a decorator."""
 
 
 def changed_code(
@@ -56,10 +57,10 @@ def changed_code(
 ) -> ChangedCode:
     """Find the lines that *files* change in meaning; comments, docstrings and formatting are no change.
 
-    *base* and *oracle* hold the content of the changed Python files on either side, by path. The suite itself is left
-    out: that a benchmark runs itself says nothing; of tests and documentation, only what is executed counts, which a
-    suite may import. *extensions* are the compiled modules that the suite loads: a Python
-    file that was compiled into one of them cannot be traced. A build file counts only when nothing else changed.
+    *base* and *oracle* map paths to the content of the changed Python files on either side. The suite itself is left
+    out, because every benchmark executes itself; of tests and documentation, only executed code counts, which a suite
+    may import. *extensions* are the compiled modules that the suite loads: a Python file compiled into one of them
+    cannot be traced. A build file counts only if nothing else changed.
     """
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]] = ({}, {})
     compiled: list[FileChange] = []
@@ -88,7 +89,9 @@ def changed_code(
 
 
 def changes_build(files: Iterable[FileChange]) -> bool:
-    """Whether one of *files* may have the same sources compiled otherwise: only the shared objects tell if it does."""
+    """Return True if one of *files* may change how the same sources are compiled; only the shared objects show if it
+    does.
+    """
     paths = [PurePosixPath(path) for change in files for path in (change.base_path, change.oracle_path) if path]
     return any(path.name in BUILD_FILES | DECLARING_FILES or path.suffix in {".cmake", ".mk"} for path in paths)
 
@@ -98,7 +101,7 @@ def _is_beside_the_package(path: PurePosixPath) -> bool:
 
 
 def _is_compiled(path: PurePosixPath, extensions: Iterable[str]) -> bool:
-    """Whether *path* is a compiled source, or Python that was compiled."""
+    """Return True if *path* is a compiled source, or Python that was compiled."""
     if is_compiled_source(path):
         return True
     if path.suffix != ".py":
@@ -113,9 +116,9 @@ def _compare(
     oracle: Mapping[str, bytes],
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]],
 ) -> tuple[list[str], list[str]]:
-    """Add what *change* alters in one Python file to *changed* (base, oracle).
+    """Add the changes of *change* in one Python file to *changed* (base, oracle).
 
-    Returned is what of it cannot be traced: functions that a decorator compiles, and what else.
+    Returns the parts that cannot be traced: functions compiled by a decorator, and others.
     """
     functions: dict[str, None] = {}
     unread = False

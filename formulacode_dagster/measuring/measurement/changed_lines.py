@@ -1,4 +1,4 @@
-"""Which lines of a Python file a patch changes in meaning, found by comparing the syntax trees of both sides."""
+"""Lines of a Python file that a patch changes in meaning, found by comparing the syntax trees of both sides."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Node = ast.stmt | ast.ExceptHandler | ast.match_case
 
 @dataclass(frozen=True)
 class ChangedLines:
-    """What of one side of a file must be executed for its change to matter."""
+    """Code of one side of a file that must execute for its change to matter."""
 
     lines: frozenset[int]
     compiled: tuple[str, ...]
     """Functions whose changed lines run unseen, because a decorator compiles them."""
     unread: bool
-    """Whether something outside functions changed that no function of the file reads."""
+    """True if something outside functions changed that no function of the file reads."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Unit:
 
 
 class Source:
-    """One parsed side of a file; raises SyntaxError and ValueError where this interpreter cannot read it."""
+    """One parsed side of a file; raises SyntaxError and ValueError if this interpreter cannot parse it."""
 
     def __init__(self, content: bytes) -> None:
         self.tree = ast.parse(content)
@@ -49,7 +49,7 @@ class Source:
 
     @cached_property
     def meanings(self) -> frozenset[tuple[str, str]]:
-        """Of its functions, headers of functions and classes, and statements in no function."""
+        """Its functions, headers of functions and classes, and statements outside functions."""
         meanings = set()
         for unit in self.units:
             if isinstance(unit.node, Definition):
@@ -61,7 +61,7 @@ class Source:
         return frozenset(meanings)
 
     def unit_of(self, line: int) -> Unit | None:
-        """What *line* belongs to; a lone `else:` to what follows, and None for blank lines and comments."""
+        """Return the code unit of *line*; a lone `else:` belongs to what follows, blank lines and comments to None."""
         own = [unit for unit in self.units if line in unit.lines]
         if own:
             return min(own, key=lambda unit: len(unit.lines))
@@ -85,11 +85,10 @@ class Source:
 
 
 def changed_lines(source: Source, other: Source, lines: Iterable[int]) -> ChangedLines:
-    """Which lines of *source* must be executed for a change of its *lines* against *other* to matter.
+    """Return the lines of *source* that must execute for a change of its *lines* against *other* to matter.
 
-    Those of changed statements themselves; of a function or class whose header changed all; of what changed outside
-    functions, also those that read it. Comments, docstrings, annotations, and code of a function that means the same as
-    before, are no change.
+    These are the changed statements; all of a function or class whose header changed; and readers of what changed
+    outside functions. Comments, docstrings, annotations, and functions with unchanged meaning do not count.
     """
     wanted: set[int] = set()
     unread = False
@@ -155,7 +154,9 @@ def _has_body(node: Node) -> bool:
 
 
 def _reader_lines(source: Source, statement: Node) -> set[int]:
-    """Lines inside functions that read what *statement*, outside of them, sets; all of its class, if there are none."""
+    """Return lines inside functions that read what *statement*, outside of them, sets; all of its class if there are
+    none.
+    """
     mentioned = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
     names = {node.id for node in mentioned if isinstance(node.ctx, ast.Store)} or {node.id for node in mentioned}
     owners = (unit.node for unit in source.units if isinstance(unit.node, ast.ClassDef))
@@ -175,17 +176,17 @@ def _reader_lines(source: Source, statement: Node) -> set[int]:
 
 
 def _does_something(node: Node) -> bool:
-    """Whether a statement outside functions can change what functions do: not a mere import or a header."""
+    """Return True if a statement outside functions can change what functions do: not a mere import or header."""
     return not isinstance(node, ast.Import | ast.ImportFrom) and not _has_body(node)
 
 
 def _is_constant(node: Node) -> bool:
-    """Whether it is a docstring, or another constant that does nothing."""
+    """Return True for a docstring, or another constant without effect."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _is_inert(node: Node) -> bool:
-    """Whether it changes no execution: it assigns `__version__`, `__all__` …, but not `__slots__`."""
+    """Return True if it changes no execution: it assigns `__version__`, `__all__` …, but not `__slots__`."""
     return isinstance(node, ast.Assign) and all(
         isinstance(target, ast.Name) and target.id.startswith("__") and target.id != "__slots__"
         for target in node.targets
@@ -199,7 +200,7 @@ def _dump(function: Function) -> str:
 
 
 def _header(node: Definition) -> str:
-    """The meaning of what stands before the body."""
+    """Return the meaning of the header before the body."""
     parts: list[ast.AST] = [*node.decorator_list]
     words = [type(node).__name__, node.name]
     if isinstance(node, ast.ClassDef):
@@ -213,7 +214,7 @@ def _header(node: Definition) -> str:
 
 
 def _is_compiling(function: Function) -> bool:
-    """Whether a decorator compiles the function, so that it runs unseen."""
+    """Return True if a decorator compiles the function, so that tracing cannot see it."""
     names = {
         node.attr if isinstance(node, ast.Attribute) else node.id
         for decorator in function.decorator_list

@@ -20,12 +20,12 @@ FIGURES = (
 )
 RESULT_FIGURES = ("speedup", "low", "high", "faster_p", "slower_p", "control_speedup")
 LEAST_ACCEPTED = 2
-"""Controls called faster that can shut the gate: one alone, however few there are, is one event and bounds no rate."""
+"""Controls called faster that can close the gate: a single one is one event and bounds no rate."""
 CLAIMS = ("verdict", "disturbed", "metric", "faster", "slower", "needs")
 
 
 def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgement:
-    """Pass when every stored figure and verdict is what the stored samples say, and the samples are enough.
+    """Pass if every stored figure and verdict follows from the stored samples, and the samples suffice.
 
     A row that another version of the rule has judged is refused: this one may say something else of the same samples.
     """
@@ -50,9 +50,9 @@ def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgemen
 def controls_within_promise(measurements: Sequence[Measurement]) -> Judgement:
     """Pass unless more controls than promised, judged as if they were patches, would have been called faster.
 
-    A control is the base once more, so each that is called faster is a false accept. So few as a month has bound
-    nothing by themselves: the check fires where the lower bound of their share is above the promise. Of one or two
-    controls a single one does that; it only warns.
+    A control is the base again, so each one called faster is a false accept. The few of a month bound little: the check
+    fires if the lower bound of their share exceeds the promise. With one or two controls a single one does that; it
+    only warns.
     """
     accepted = [row for row in measurements if accepts_control(_samples(row), row.rule, row.look, _quantities(row))]
     promised = max((row.rule.alpha for row in measurements), default=0.0)
@@ -119,7 +119,7 @@ def _differences(stored: object, computed: object, names: Sequence[str]) -> Iter
 
 
 def _shortage(measurement: Measurement) -> str:
-    """Why there are too few units of chance for what is claimed; empty when there are enough."""
+    """Return why there are too few randomization units for the claim; empty if there are enough."""
     first = measurement.rule.first_claim.units
     samples = measurement.results[0].samples
     counted = {

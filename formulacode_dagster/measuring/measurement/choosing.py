@@ -1,4 +1,4 @@
-"""Finding the suite, and in it the benchmarks, that tell something about a change."""
+"""Selection of the suite, and of the benchmarks in it that are relevant to a change."""
 
 from __future__ import annotations
 
@@ -40,35 +40,35 @@ from .same_modules import still_ruled_out
 from .surveyed import Surveyed
 
 TRIES = 2
-"""Of running a benchmark once on an arm."""
+"""Time limit of running a benchmark once on an arm, in seconds."""
 TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UNKNOWN})
 """Failures that another suite may spare a task."""
 UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
-"""Failures that another attempt may spare a task; where none follows, another suite may."""
+"""Failures that another attempt may avoid; in the last attempt, another suite may."""
 NOTHING_FOUND = "the repository has no suite, and nothing else that was found executes the change"
 NOTHING_ELSE = "nothing else that was found executes the change"
 
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
-"""Gives suites of later commits for the names of what a patch changes."""
+"""Returns suites of later commits for the names of changed code."""
 ShownAtBase = Callable[[Collection[str]], Shown]
-"""Gives documents and benchmark scripts of the base for the names of what a patch changes."""
+"""Returns documents and benchmark scripts of the base for the names of changed code."""
 OtherSuites = Callable[[ChangedCode], Iterable[SuiteFiles]]
-"""Gives suites beside the first for what a patch changes."""
+"""Returns suites other than the first for a change."""
 
 
 def no_later_suites(_names: Collection[str]) -> Iterable[SuiteFiles]:
-    """None: the suite at hand has to do."""
+    """No further suite."""
     return ()
 
 
 def nothing_shown(_names: Collection[str]) -> Shown:
-    """None: code alone is looked at."""
+    """No text: only code is considered."""
     return Shown()
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is timed."""
+    """The selected benchmarks."""
 
     suite: SuiteFiles
     candidates: list[Candidate]
@@ -79,7 +79,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chooser:
-    """Finds the suite, and in it the benchmarks, that tell something about the change."""
+    """Selects the suite and the benchmarks in it that are relevant to the change."""
 
     remotes: Mapping[Arm, Remote]
     files: Sequence[FileChange]
@@ -92,18 +92,18 @@ class Chooser:
     budget: Budget
     log: Log
     extensions: set[str] = field(default_factory=set)
-    """Compiled modules that suites have loaded: Python may have been compiled into one, which a line does not tell."""
+    """Compiled modules loaded by suites: Python may be compiled into one, which tracing does not show."""
     tried: list[tuple[SuiteFiles, list[Candidate]]] = field(default_factory=list)
-    """What was surveyed of suites that tell nothing about the change."""
+    """Surveys of suites that were not relevant to the change."""
     turn: Turn = nullcontext
-    """Holds off what others would time, while benchmarks are run to choose among them, or others are looked for."""
+    """Holds off other timings while benchmarks are run for selection or others are searched."""
 
     def choose(self, suite: SuiteFiles, others: OtherSuites) -> Choice:
         """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
 
-        Raises what the first suite ended with when no later one does better; Rejection (`no_relevant_workload`) where
-        there is no first, and nothing else does. A survey without time to end ends the search where another attempt
-        can go on; else the next is tried, and that failure is raised in the end.
+        Raises the failure of the first suite if no later one does better; Rejection (`no_relevant_workload`) without a
+        first suite and any result. A survey that ran out of time ends the search if another attempt can continue;
+        otherwise the next suite is tried, and that failure is raised in the end.
         """
         unfinished: ItemFailure | None = None
         ended: Rejection | ItemFailure = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, NOTHING_FOUND)
@@ -150,13 +150,13 @@ class Chooser:
         return end.kind in UNFINISHED and not self.surveyed.goes_on
 
     def _restore(self, suite: SuiteFiles) -> None:
-        """Take out what tells nothing: the next is looked for, and laid, where nothing of it is left."""
+        """Remove irrelevant benchmarks; if none is left, search and install the next suite."""
         if suite.files is not None:
             for remote in self.remotes.values():
                 remote.restore()
 
     def _survey_whole(self, ruled_out: frozenset[str]) -> list[Survey]:
-        """Every benchmark once on the base and with the patch: at the same time, where each has a core."""
+        """Run every benchmark once on the base and with the patch, in parallel if each has a core."""
         arms, is_only_core = (Arm.BASE, Arm.ORACLE), self.remotes[Arm.BASE].core_count == 1
         surveys: list[Survey] = []
         for group in [(arm,) for arm in arms] if is_only_core else [arms]:
@@ -208,7 +208,7 @@ class Chooser:
             self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
         base, oracle = self._survey_whole(ruled_out)
         if doubtful := disagreeing(base, oracle):
-            # what fails once on one of them may be a hiccup of the machine: nobody is blamed for that
+            # a single failure may be a hiccup of the machine, so it is retried before anything is blamed
             base = renewed(base, self._survey(Arm.BASE, doubtful))
             oracle = renewed(oracle, self._survey(Arm.ORACLE, doubtful))
         if base.uninstalled:
@@ -239,7 +239,9 @@ class Chooser:
         return Choice(suite, ready, [*failures, *stopped], changed, left_out)
 
     def _asked_of_state(self, selected: list[Candidate]) -> list[Candidate]:
-        """*selected*, all of which have told whether calls depend on state: surveys ask what executes traced lines."""
+        """Return *selected* with state dependence known for all: surveys ask it only of those that execute traced
+        lines.
+        """
         names, changed = [candidate.name for candidate in selected if not candidate.executed], self._changed(())
         if not names or not (changed.base or changed.oracle):
             return selected
@@ -248,7 +250,7 @@ class Chooser:
 
 
 def _with_the_rest(unfinished: ItemFailure, first: Rejection | ItemFailure) -> ItemFailure:
-    """*unfinished*, and that nothing else was found; what the *first* suite ended with, where that is another."""
+    """Return *unfinished*, noting that nothing else was found, with the failure of the *first* suite if it differs."""
     rest = NOTHING_ELSE if first is unfinished else f"{NOTHING_ELSE}: {first}"
     return ItemFailure(
         unfinished.kind,

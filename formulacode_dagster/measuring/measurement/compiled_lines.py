@@ -1,4 +1,4 @@
-"""Which benchmarks execute what a patch changes of compiled code, seen in builds whose lines are counted."""
+"""Which benchmarks execute changed compiled code, seen in builds with line coverage."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PLAIN = re.compile(r"[\w.+-]+")
 
 @dataclass
 class CompiledLines:
-    """Builds of base and oracle beside those that are timed, made when they are first asked; gone with the context."""
+    """Coverage builds of base and oracle, separate from the timed ones, made on demand; removed with the context."""
 
     engine: Engine
     image: BuiltImage
@@ -46,9 +46,9 @@ class CompiledLines:
     budget: Budget
     log: Callable[[str], None]
     turn: Turn = nullcontext
-    """Of who builds on the machine."""
+    """Turn of builds on the machine."""
     choosing: Turn = nullcontext
-    """Of who runs benchmarks there to choose among them."""
+    """Turn of selection runs there."""
     _builds: dict[Arm, tuple[Remote, Coverage | None]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -59,11 +59,10 @@ class CompiledLines:
         self._stack.close()
 
     def settle(self, candidates: Sequence[Candidate], changed: ChangedCode, suite: SuiteFiles) -> list[Candidate]:
-        """*candidates*, told of those undecided whether they execute what *changed* of compiled code.
+        """Return *candidates*, with undecided ones marked by whether they execute the *changed* compiled code.
 
-        They stay unknown where the build fails, is neither gcc's nor rustc's, or holds none of the changed lines; and
-        where there is no time to run them, which another attempt may have. What does not execute the change was decided
-        before, and is not run.
+        They stay unknown if the build fails, is neither gcc's nor rustc's, or lacks the changed lines; and if there is
+        no time to run them, which another attempt may have. Candidates decided before are not run.
         """
         names = [candidate.name for candidate in candidates if candidate.executes_change is None]
         if not changed.compiled or not names:
@@ -126,7 +125,7 @@ class CompiledLines:
         return survey
 
     def _build(self, arm: Arm, lines: Lines) -> tuple[Remote, Coverage | None]:
-        """The harness in a session built with coverage, at the arm's code; without coverage where that fails."""
+        """Return the harness in a session with a coverage build of the arm's code; without coverage if that fails."""
         if arm not in self._builds:
             spec = self.image.spec
             session = self._stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
@@ -144,7 +143,7 @@ class CompiledLines:
 
 
 def _units(lines: Lines) -> set[str]:
-    """Patterns of what has to be compiled with coverage, so that the changed files are told of."""
+    """Return patterns of the sources that must be compiled with coverage to see the changed files."""
     paths = [PurePosixPath(path) for path in lines]
     # of Rust the crate is compiled, not the file
     rust = {RUST for path in paths if path.match(RUST)}
@@ -156,15 +155,15 @@ def _units(lines: Lines) -> set[str]:
 
 @dataclass(frozen=True)
 class _Told:
-    """What the surveys of builds with coverage tell."""
+    """Results of surveys in coverage builds."""
 
     surveys: Sequence[Survey]
     why: str
-    """What of the change they do not tell of, if anything."""
+    """Parts of the change that they do not cover, if any."""
     tells: bool
-    """Whether they tell of any of it."""
+    """True if they cover any of it."""
     is_all: bool
-    """Whether only compiled code changed."""
+    """True if only compiled code changed."""
 
     def of(self, candidate: Candidate) -> Candidate:
         """*candidate* after them."""
@@ -173,7 +172,7 @@ class _Told:
         runs = [run for survey in self.surveys for run in survey.benchmarks if run.name == candidate.name]
         if any(run.lines for run in runs):
             return replace(candidate, executes_change=True, unknown="")
-        # where it was not traced, it may execute what changed of Python
+        # an untraced benchmark may execute changed Python
         if candidate.unknown == NO_TIME and not self.is_all:
             return candidate
         if self.tells and any(run.outcome == "untraced" for run in runs):

@@ -1,4 +1,4 @@
-"""Which core a measurement keeps to."""
+"""The core of a measurement."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ WAIT_SECONDS = 1.0
 """Between two looks at whether a core has become free."""
 
 Lease = Callable[[int], AbstractContextManager[bool]]
-"""Takes a core, counted from the last, from all other runs on its machine; tells whether it was free."""
+"""Reserves a core, counted from the last, against all other runs on its machine; yields True if it was free."""
 
 
 class Cores:
-    """The cores of what is timed at the same time: no two share one while there are others."""
+    """Cores of concurrent timings: no two share one while others are free."""
 
     def __init__(
         self,
@@ -28,16 +28,16 @@ class Cores:
         choosing: Turn = nullcontext,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
-        """What is timed by other runs on this machine is kept off by *lease*, and what is built there by *turn*.
+        """*lease* keeps timings of other runs on this machine off, and *turn* their builds.
 
-        *building* is the turn of who builds or tests there, *choosing* of who runs benchmarks to choose among them.
+        *building* is the turn of builds and tests there, *choosing* that of selection runs.
         """
         self._lock = threading.Lock()
         self._taken: list[int] = []
         self._lease = lease
         self._turn = turn
         self.building = building
-        """Holds off what others would time, while a task is built or tested; none waits to time within it."""
+        """Holds off other timings while a task is built or tested; it must not contain a timing."""
         self.choosing = choosing
         """Likewise while benchmarks are run that are not timed."""
         self._wait_seconds = wait_seconds
@@ -46,7 +46,7 @@ class Cores:
     def reserved(self, choose: Callable[[Collection[int]], int]) -> Iterator[int]:
         """Take the core that *choose* gives for those that are taken, counted from the last, as long as the block.
 
-        Waits while other runs have them all, or build there. Raises OutsideSystemError when who gives leases is gone.
+        Waits while other runs have all of them, or build there. Raises OutsideSystemError if the lease server is gone.
         """
         with ExitStack() as stack:
             # before a core is chosen by how busy it is
@@ -83,7 +83,7 @@ class Cores:
 
 
 def leased_cores(machine: Machine, *, at_once: int = 1) -> Cores:
-    """Cores of *machine*, each leased from its database as long as it is used, while nothing is built beside it.
+    """Return the cores of *machine*, each leased from its database while in use, with builds held off.
 
     Nor are benchmarks run to choose among them, unless several tasks are measured *at_once*, which disturb each other.
     """

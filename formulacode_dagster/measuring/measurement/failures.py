@@ -1,4 +1,4 @@
-"""What a task ends with whose benchmarks do not run."""
+"""Failures of tasks whose benchmarks do not run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from formulacode_dagster.models.measurement import BenchmarkFailure
 from formulacode_dagster.models.reasons import FailureKind
 
 UNBUILT = frozenset({FailureKind.ORACLE_DOES_NOT_BUILD, FailureKind.BASE_DOES_NOT_BUILD, FailureKind.TIMEOUT})
-"""What a build fails with: amid the samples it costs the rounds to come, not those there are."""
+"""Failures of a build: during sampling they cost only the remaining rounds."""
 
 
 def oracle_breaks(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
-    """Of benchmarks that fail with the oracle, again and again, and nowhere else."""
+    """Return the failure for benchmarks that fail with the oracle repeatedly, and nowhere else."""
     return ItemFailure(
         FailureKind.ORACLE_BREAKS_BENCHMARKS,
         f"{len(failures)} benchmarks failed with the author's patch, twice, and with the base never",
@@ -24,7 +24,7 @@ def oracle_breaks(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
 
 
 def nothing_timed(failures: Sequence[BenchmarkFailure], shown: int = 5) -> ItemFailure:
-    """Of a task none of whose benchmarks could be timed."""
+    """Return the failure of a task without a benchmark that could be timed."""
     return ItemFailure(
         FailureKind.BENCHMARKS_FAIL,
         "every relevant benchmark failed while it was timed",
@@ -34,7 +34,7 @@ def nothing_timed(failures: Sequence[BenchmarkFailure], shown: int = 5) -> ItemF
 
 
 def several_machines(first: str, other: str) -> ItemFailure:
-    """Of a task whose arms were timed on different machines: their times say nothing about the patch."""
+    """Return the failure of a task whose arms were timed on different machines: the times are not comparable."""
     return ItemFailure(
         FailureKind.SEVERAL_MACHINES,
         "its arms were timed on different machines",

@@ -1,4 +1,4 @@
-"""What of the benchmarks fits into the time, by what a call of each took while warming up."""
+"""Fits benchmarks into the time limit, by the duration of their calls during warm-up."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .plan import SamplingPlan
 from .relevance import Candidate
 
 LEAST_SECONDS = 0.005
-"""Of timing in one process: below, it is noise of the timer."""
+"""Minimum timing in one process, in seconds: below, the timer's noise dominates."""
 TIMING_FACTOR = 2.0
 """Warm-up and timing of a sample take about so many times the seconds that it is timed for."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What is timed, for so many seconds in one process, and names of what there is no time for."""
+    """Selected benchmarks with their seconds in one process, and the names of those without time."""
 
     candidates: list[Candidate]
     untimed: list[str]
@@ -34,14 +34,14 @@ def fit(
     *,
     seconds: float,
 ) -> Fitted:
-    """What of *candidates*, in their seeded order, is timed, and for how long a sample.
+    """Choose which of *candidates*, in their seeded order, are timed, and for how long per sample.
 
-    The plan's least are timed, and the next ones as long as its share of the time for the rounds up to the first claim
-    suffices: a task is to be cheap, and each further one says less about the whole. Each is timed for less where not
-    all of these fit into *seconds* up to the first claim; where single calls of all do not fit either, those that come
-    first do, past what alone takes more than there is; where each does, the quickest is timed for as long as there is
-    time. More *seconds* than the plan's, as what is measured again has, leave less out, and make no sample longer.
-    *calls* are the seconds of one call with its setup, by name, and *overhead* those of a process beside them.
+    The plan's minimum is timed, and further ones while its share of the time covers the rounds before the first claim:
+    a task should be cheap, and each additional benchmark adds less. Each is timed for less if they do not fit into
+    *seconds* before the first claim; if single calls of all do not fit either, the first ones are timed, except those
+    that exceed the time on their own; if each does, the fastest is timed while there is time. More *seconds* than the
+    plan's, as in a replay, leave less out and lengthen no sample. *calls* are the seconds of one call with its setup,
+    by name, and *overhead* those of a process besides.
     """
     processes = rule.first_claim.units * len(Arm)
     share = seconds / processes - overhead
@@ -55,7 +55,7 @@ def fit(
         whole = calls[candidate.name]
         if not is_single_call(candidate, plan):
             whole += calls[candidate.name] + TIMING_FACTOR * plan.seconds_per_sample
-        # not the quicker ones that come after it: what is timed is not to be chosen by how long it takes
+        # not faster ones that come later: the choice must not depend on duration
         if len(fitting) >= plan.least_benchmarks and whole > cheap:
             break
         if cost <= room:
@@ -71,7 +71,7 @@ def fit(
 
 
 def is_single_call(candidate: Candidate, plan: SamplingPlan) -> bool:
-    """Whether one call a process has to do: for what its survey took, or as it is no time that is measured."""
+    """Return True if one call per process must do: because of its duration, or because it does not measure time."""
     return candidate.quantity.metric is not Metric.TIME or (
         max(surveyed.seconds for surveyed in candidate.by_arm.values()) > plan.single_call_seconds
     )

@@ -1,7 +1,7 @@
-"""What is kept of a task's measurement, and when: before its tests are run, which may end otherwise than the samples.
+"""Persistence of measurements: stored before the tests of the task run, which may fail.
 
-Nobody measures until it fits: what was timed is added to all measurements there ever were, whatever follows, and what
-was only left untested is tested by the next attempt, not timed again.
+Every measurement is appended to the history, whatever follows, so nobody can measure until it fits; a task that only
+lacks its tests is tested by the next attempt, not timed again.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .procedure import PROCEDURE_BLOB, Procedure
 
 @dataclass(frozen=True)
 class Measured:
-    """What is kept of one pull request; of what is not faster, or wrong, no tests are run and none is replayed."""
+    """Stored results of one pull request; a patch that is not faster, or is wrong, is neither tested nor replayed."""
 
     measurement: Measurement
     correctness: Correctness | None = None
     procedure: Procedure | None = None
     is_kept: bool = False
-    """Whether the measurement is among all there ever were."""
+    """True if the measurement is in the history."""
 
 
 def keep(connection: Connection, measured: Measured) -> Measured:
-    """*measured* with its measurement, and what taking it again needs, among all there ever were.
+    """Return *measured* with its measurement, and the procedure for repeating it, added to the history.
 
-    What people read of the task is not touched: that goes with how it ends.
+    The visible row of the task does not change: it follows from how the item ends.
     """
     if measured.is_kept:
         return measured
@@ -46,9 +46,11 @@ def keep(connection: Connection, measured: Measured) -> Measured:
 
 
 def untested(connection: Connection, month: str, key: PullRequestKey, inputs: str) -> Measured | None:
-    """The newest measurement of a task where it was of the same *inputs* and is faster: its tests are what it lacks."""
+    """Return the newest measurement of a task if it has the same *inputs* and is faster, so that only tests are
+    missing.
+    """
     row = newest_measurement(connection, month, key)
-    # what broke off before its return values were compared lacks more
+    # a measurement without compared return values lacks more than tests
     if row is None or row.inputs != inputs or not row.is_faster or not row.returned or row.returning_other:
         return None
     return Measured(row, is_kept=True)

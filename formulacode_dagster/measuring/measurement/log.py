@@ -1,4 +1,4 @@
-"""What is worth keeping of one task's measurement."""
+"""The log of one task's measurement."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Progress = Callable[[str], None]
 
 
 class Log:
-    """Everything worth keeping of one task's measurement, told to the listener as it happens."""
+    """The log of one task's measurement; each line is also reported to the listener."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.lines: list[str] = []
         self._progress = progress
 
     def __call__(self, line: str) -> None:
-        """Keep *line* and tell it."""
+        """Append *line* and report it."""
         self.lines.append(line)
         if self._progress is not None:
             self._progress(line)

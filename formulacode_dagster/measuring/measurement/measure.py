@@ -45,21 +45,21 @@ from .surveyed import Surveyed
 
 @dataclass(frozen=True)
 class TimedTask:
-    """The samples of a task with their verdict, what taking them again would need, and the log."""
+    """Samples of a task with their verdict, the procedure to repeat them, and the log."""
 
     measurement: Measurement
     procedure: Procedure
     log: str
     hidden: tuple[str, ...]
-    """What of the change runs compiled, whoever executes it."""
+    """Parts of the change that run compiled."""
 
 
 Keep = Callable[[TimedTask], object]
-"""Is given what was timed, where what comes after the samples breaks off."""
+"""Receives the timed task if something after the samples fails."""
 
 
 def keep_nothing(_timed: TimedTask) -> None:
-    """Leave it to who measures."""
+    """Do nothing."""
 
 
 def measure_task(
@@ -82,12 +82,12 @@ def measure_task(
 ) -> TimedTask:
     """Measure *patch* against the base of *image*.
 
-    *suite* is laid over base, oracle and control alike; when none of its benchmarks tells anything about the change,
-    those that *later* gives for the names of the changed code are tried, then the scripts *shown* for them, its own
-    tests, what its authors wrote down, there too, and what *writer* writes. What was *surveyed* before is not run to
-    find relevant benchmarks, and what this survey finds is added. Benchmarks are kept on one core, which others that
-    share *cores* leave alone. A measurement that is not faster is returned as well. *keep* gets one that was ended by
-    what broke off after its samples, without what was not learnt of it.
+    *suite* is copied over base, oracle and control alike; if none of its benchmarks is relevant to the change,
+    fallbacks are tried in order: suites from *later* for the names of the changed code, scripts *shown* for them, the
+    repository's tests, snippets from docs and issues, benchmarks by *writer*. Benchmarks ruled out in *surveyed* do not
+    run again, and new results are added to it. Benchmarks stay on one core, which other users of *cores* leave free. A
+    measurement that is not faster is returned too. *keep* gets a measurement if a later step fails, without the missing
+    parts.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
     `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`,
@@ -162,7 +162,7 @@ def measure_task(
             sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
             if row.is_faster:
                 timed = [candidate.by_arm[Arm.BASE] for candidate in choice.candidates if candidate.name in set(names)]
-                # after the samples: nothing of ours runs beside a timing
+                # after the samples: nothing of ours runs next to a timing
                 with cores.choosing():
                     returned = compare_returned(arms.remotes, names, limits, plan, log)
                     profile = profile_base(arms.remotes[Arm.BASE], timed, log)
@@ -173,7 +173,7 @@ def measure_task(
 
 @contextmanager
 def _kept(sampled: Sequence[TimedTask], keep: Keep) -> Iterator[None]:
-    """Give *keep* the last of what is *sampled* in the block, when the block breaks off afterwards."""
+    """Give *keep* the last of what is *sampled* in the block if a later step fails."""
     try:
         yield
     except FormulaCodeError:
@@ -195,10 +195,10 @@ def sample(
 ) -> Taken:
     """Sample by *rule*, or else by the plan's for the unit of chance.
 
-    That is the build where a patch of compiled code changes what it becomes, else the process. Raises ItemFailure as
+    It is the build if a patch of compiled code changes the objects, else the process. Raises ItemFailure as
     `Sampler.take`.
     """
-    # what is compiled is the same on every arm where the patch changes none of its sources, nor how they are built
+    # compiled code is the same on every arm if the patch changes neither its sources nor its build
     objects = arms.objects() if is_compiled else dict.fromkeys(Arm, "")
     if rule is None:
         is_build = is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE]
@@ -210,7 +210,7 @@ def sample(
     def make_build(arm: Arm) -> KeptBuild:
         if unit is Unit.PROCESS:
             return KeptBuild(objects=objects[arm])
-        # within the turn of what is timed: nobody else builds meanwhile, and the task times nothing itself
+        # within the timing turn: no other run builds meanwhile, and the task itself times nothing
         with budget.building():
             return arms.build_anew(arm, layouts)
 
@@ -228,7 +228,7 @@ def sample(
 
 
 def _touched(files: Sequence[FileChange], changed: ChangedCode) -> dict[str, frozenset[int]]:
-    """Lines of the base that are changed, and those around what is inserted, by path."""
+    """Return the changed lines of the base, and those around insertions, by path."""
     return {
         file.base_path: file.base_lines | file.beside_insertions
         for file in files
@@ -247,7 +247,7 @@ def measurement_row(
     failures: Sequence[BenchmarkFailure] = (),
     left_out: LeftOut = NOTHING_LEFT_OUT,
 ) -> Measurement:
-    """What is kept of samples *taken* in *image*; *failures* are those of benchmarks that were not timed at all."""
+    """Return the stored form of samples *taken* in *image*; *failures* are of benchmarks that were not timed at all."""
     return Measurement(
         month=image.month,
         repository_id=image.repository_id,

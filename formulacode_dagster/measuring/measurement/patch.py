@@ -20,7 +20,7 @@ class FileChange:
     base_lines: frozenset[int]
     oracle_lines: frozenset[int]
     beside_insertions: frozenset[int]
-    """Lines of the base around those that are added alone: what stands for them where there is only the base."""
+    """Lines of the base around pure insertions, which represent them on the base."""
 
     @property
     def path(self) -> str:
@@ -39,7 +39,7 @@ def changed_files(patch: bytes) -> tuple[FileChange, ...]:
 
 
 def is_only_python(files: Iterable[FileChange]) -> bool:
-    """Whether every file is one of Python: then no compiled code is built otherwise."""
+    """True if every file is Python, so that no compiled code changes."""
     return all(PurePosixPath(change.path).suffix == ".py" for change in files)
 
 

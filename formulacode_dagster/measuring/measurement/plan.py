@@ -1,4 +1,4 @@
-"""How many samples are taken and when they may decide: all of it fixed before the first is taken."""
+"""The sampling plan: number of samples and interim analyses, fixed before the first sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .statistics.chance import smallest_sign_flip_p
 RULE_VERSION = "4"
 """Raise it when the same samples may be judged otherwise."""
 LOOKS = (
-    # half the blocks that a claim needs are enough to see that there is nothing to claim
+    # half the blocks of a claim suffice to see futility
     Look(units=4, alpha=0),
     Look(units=8, alpha=0.004),
     Look(units=12, alpha=0.003),
@@ -26,9 +26,9 @@ LOOKS = (
 class SamplingPlan(Frozen):
     """The effort spent on one task, and the rule by which it is judged.
 
-    The chance to call a patch without effect faster is spent over the looks, and bounded by their sum. A clear effect
-    ends at the first that has some of it, and what excludes any effect at whichever look comes next; an unclear one
-    goes on up to the last, or to the end of the time.
+    The error probability of calling a patch without effect faster is spent over the interim analyses, and bounded by
+    their sum. A clear effect ends at the first analysis with alpha, a clear absence at any analysis; an unclear one
+    continues to the last, or to the end of the time.
     """
 
     looks: tuple[Look, ...] = Field(
@@ -59,7 +59,7 @@ class SamplingPlan(Frozen):
     seed: int = Field(default=0, description="of the order of the samples and the choice of benchmarks")
 
     def rule(self, unit: Unit, metrics: Collection[Metric] = (Metric.TIME,)) -> DecisionRule:
-        """How samples of *metrics* with this unit of chance are judged: each has an equal share of the levels."""
+        """Return the rule for *metrics* with this randomization unit: each has an equal share of the levels."""
         return DecisionRule(
             version=RULE_VERSION,
             unit=unit,
@@ -85,7 +85,7 @@ class SamplingPlan(Frozen):
 
 
 def _shared(looks: Sequence[Look], parts: int) -> tuple[Look, ...]:
-    """*looks* with one of equal *parts* of their levels; what no test of that size can reach goes to the next."""
+    """Return *looks* with one of equal *parts* of their levels; levels unreachable for a test move to the next."""
     shared, carried = [], 0.0
     for look in looks:
         alpha = look.alpha / parts + carried

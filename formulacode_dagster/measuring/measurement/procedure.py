@@ -1,4 +1,4 @@
-"""What measuring a task again takes beside its image and its patch, as it is released with the task's row."""
+"""The procedure to repeat a measurement besides image and patch, released with the task's row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROCEDURE_BLOB = "procedure"
 
 
 class Procedure(Frozen):
-    """How a task was measured: nothing of it has to be looked up elsewhere."""
+    """A complete procedure: nothing has to be looked up elsewhere."""
 
     version: Literal[1] = Field(default=1, description="of this schema; fields may be added to it")
     engine: EngineName = Field(description="what runs the image: docker or process")
@@ -55,7 +55,7 @@ class Procedure(Frozen):
         rule: DecisionRule,
         limits: ResourceLimits,
     ) -> Procedure:
-        """How *patch* was measured in *image*."""
+        """Return the procedure by which *patch* was measured in *image*."""
         laid = None if suite.files is None else sorted(suite.files.items())
         return cls(
             engine=image.engine,
@@ -74,7 +74,9 @@ class Procedure(Frozen):
 
     @classmethod
     def parse(cls, text: str, where: str) -> Procedure:
-        """The procedure in *text*; raises ItemFailure (`unreadable`) naming *where*: it may be of a later platform."""
+        """Parse the procedure in *text*; raises ItemFailure (`unreadable`) naming *where*: it may be from a later
+        version.
+        """
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
@@ -87,17 +89,17 @@ class Procedure(Frozen):
 
     @property
     def suite_files(self) -> SuiteFiles:
-        """The suite that was laid over every arm."""
+        """Return the suite that is copied over every arm."""
         files = None if self.files is None else {path: base64.b64decode(text) for path, text in self.files.items()}
         origin = self.provenance
         return SuiteFiles(self.suite, files, origin.source, origin.commit, origin.adapted, origin.repository)
 
     def to_json(self) -> str:
-        """What `parse` reads; equal procedures give equal texts."""
+        """Return the text that `parse` reads; equal procedures give equal texts."""
         return self.model_dump_json()
 
 
 @functools.cache
 def harness_sha256() -> str:
-    """Hash of what runs in the sessions."""
+    """Return the hash of the code that runs in sessions."""
     return hashlib.sha256(harness_archive()).hexdigest()

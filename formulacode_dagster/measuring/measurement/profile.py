@@ -1,4 +1,4 @@
-"""Where the base spends its time in the benchmarks that were timed."""
+"""Where the base spends its time in the timed benchmarks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PROFILE_SECONDS = 120.0
 def profile_base(base: Remote, benchmarks: Sequence[SurveyedBenchmark], log: Log) -> BaseProfile | None:
     """Calls of each of *benchmarks* at the *base* under the profiler, and their sources.
 
-    A benchmark that does not end well under it has no functions. None where the harness itself breaks off: the samples
-    are taken by then and stand without.
+    A benchmark that fails under the profiler has no functions. None if the harness itself fails: the samples are taken
+    by then and remain valid.
     """
     log(f"profiling the base in {len(benchmarks)} benchmarks")
     try:

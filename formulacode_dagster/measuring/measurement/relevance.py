@@ -1,4 +1,4 @@
-"""Which benchmarks of a suite tell something about a patch, and which cannot be timed."""
+"""Relevance of a suite's benchmarks to a patch, and why some cannot be timed."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Candidate:
 
     @property
     def quantity(self) -> Quantity:
-        """What it measures."""
+        """Metric of the benchmark."""
         return self.by_arm[Arm.BASE].quantity
 
     def runs_on(self, arm: Arm) -> bool:
-        """Whether it was seen to run there."""
+        """True if it ran there."""
         return arm in self.by_arm and self.by_arm[arm].outcome == "ran"
 
     def with_copied_control(self) -> Candidate:
-        """The same where the control is a copy of the base: what ran there runs here, but for a cache of its own."""
+        """True if the control is a copy of the base: a benchmark that ran there runs here, except for caches."""
         base = self.by_arm[Arm.BASE]
         return self if base.cache_folder else replace(self, by_arm={**self.by_arm, Arm.CONTROL: base})
 
@@ -54,13 +54,13 @@ class Candidate:
 
     @property
     def isolate(self) -> bool:
-        """Whether each call needs a setup of its own: one answer for all arms, or they would time different things."""
+        """True if each call needs a separate setup: one answer for all arms, or they would time different things."""
         return any(surveyed.isolate for surveyed in self.by_arm.values())
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """How many benchmarks of a suite are not timed although they execute the change, or may do."""
+    """Number of benchmarks of a suite that execute the change, or may, and are not timed."""
 
     unsurveyed: int = 0
     """There was no time to run them once."""
@@ -69,12 +69,12 @@ class LeftOut:
 
     @classmethod
     def of(cls, candidates: Sequence[Candidate], selected: Sequence[Candidate]) -> LeftOut:
-        """What of *candidates* is left out where *selected* are timed."""
+        """Return which of *candidates* are left out if *selected* are timed."""
         relevant = sum(candidate.executes_change is True for candidate in candidates)
         return cls(sum(candidate.unknown == NO_TIME for candidate in candidates), relevant - len(selected))
 
     def __str__(self) -> str:
-        """What is told of them; nothing where there are none."""
+        """Return a description; empty if there are none."""
         told = [f"{self.unsurveyed} that there was no time to run once"] if self.unsurveyed else []
         told += [f"{self.undrawn} relevant ones that were not drawn"] if self.undrawn else []
         return f"left out: {', '.join(told)}" if told else ""
@@ -114,7 +114,7 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
 
 
 def with_surveys(candidate: Candidate, surveys: Mapping[Arm, Survey]) -> Candidate:
-    """*candidate* with what later *surveys* say of it."""
+    """Return *candidate* with the results of later *surveys*."""
     later = {
         arm: benchmark
         for arm, survey in surveys.items()
@@ -137,7 +137,7 @@ def completed(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Be
 
 
 def not_run(name: str, arm: Arm, surveyed: SurveyedBenchmark | None) -> BenchmarkFailure:
-    """Why a benchmark did not run on an arm, by what its survey there says; without any it is `missing`."""
+    """Return why a benchmark did not run on an arm, from its survey there; without one it is `missing`."""
     if surveyed is None:
         return BenchmarkFailure(benchmark=name, arm=arm, kind="missing", message="not defined on this arm")
     return BenchmarkFailure(benchmark=name, arm=arm, kind=surveyed.outcome, message=surveyed.message)
@@ -158,18 +158,17 @@ def disagreeing(base: Survey, oracle: Survey) -> list[str]:
 
 
 def renewed(survey: Survey, again: Survey) -> Survey:
-    """*survey* with what came of it when some of its benchmarks were run *again*."""
+    """Return *survey* with the results of benchmarks that were run *again*."""
     newer = {benchmark.name: benchmark for benchmark in again.benchmarks}
     kept = [newer.pop(benchmark.name, benchmark) for benchmark in survey.benchmarks]
     return survey.model_copy(update={"benchmarks": (*kept, *newer.values()), "lost": again.lost})
 
 
 def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Candidate]:
-    """At most *limit* of those that execute the change: first those that cover it, then spread over the functions.
+    """Return at most *limit* of those that execute the change: first a cover of it, then spread over the functions.
 
-    Raises Rejection (`no_relevant_workload`) when none executes the change, ItemFailure when that is known of none, and
-    unknown of some, which are never timed as if they did: `survey_unfinished` where there was no time to run them, else
-    `relevance_unknown`.
+    Raises Rejection (`no_relevant_workload`) if none executes the change; ItemFailure if none is known to and some are
+    unknown, which are never timed: `survey_unfinished` if there was no time to run them, else `relevance_unknown`.
     """
     relevant = _spread([candidate for candidate in candidates if candidate.executes_change], seed)
     if relevant:
@@ -205,7 +204,7 @@ def _failures(arm: Arm, survey: Survey) -> Iterable[BenchmarkFailure]:
 
 
 def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Survey) -> None:
-    """Raise when the oracle fails what runs on the base, whole modules included."""
+    """Raise if the oracle breaks something that runs on the base, including whole modules."""
     ran = [benchmark for benchmark in on_base.values() if benchmark.outcome == "ran"]
     names = {benchmark.name for benchmark in ran}
     broken = {
@@ -227,7 +226,7 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Su
 
 
 def _owners(benchmark: SurveyedBenchmark) -> frozenset[str]:
-    """What it is lost with: its module, its class or function."""
+    """Group with which it is lost: its module, its class or function."""
     return frozenset({benchmark.module, f"{benchmark.module}.{benchmark.owner or benchmark.attribute}"})
 
 
@@ -263,7 +262,7 @@ def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
 def _covering_first(ordered: Sequence[Candidate], limit: int) -> list[Candidate]:
     """*ordered*, but for those before which the most of the changed lines is executed by none: up to *limit* of them.
 
-    Where there is time for few, they are to tell of all of the change. What they take is not looked at.
+    If there is time for few, they should represent all of the change. Their duration does not matter.
     """
     lines = {
         candidate.name: {

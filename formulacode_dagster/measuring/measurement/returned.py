@@ -1,4 +1,4 @@
-"""What the timed benchmarks return with the author's patch, beside what they return without."""
+"""Return values of the timed benchmarks with and without the author's patch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from .plan import SamplingPlan
 def compare_returned(
     remotes: Mapping[Arm, Remote], names: Sequence[str], limits: ResourceLimits, plan: SamplingPlan, log: Log
 ) -> dict[str, Returned]:
-    """Call each of the benchmarks *names* once on base and oracle; where they differ, once more on either side.
+    """Call each of the benchmarks *names* once on base and oracle; if they differ, once more on either side.
 
-    Each call has a hash seed of its own, as it would elsewhere; both sides run at the same time where each has a core.
-    Where the harness itself breaks off twice, nothing was seen of that side: the samples are taken by then and stand
-    without.
+    Each call has a fresh hash seed; both sides run in parallel if each has a core. If the harness itself fails twice,
+    nothing is known of that side: the samples are taken by then and remain valid.
     """
 
     def values(arm: Arm, only: Sequence[str]) -> dict[str, ReturnValue]:
@@ -63,7 +62,7 @@ def compare_returned(
 
 
 def first_of(base: ReturnValue | None, oracle: ReturnValue | None) -> Returned:
-    """What one call of either side says; None is what was not seen."""
+    """Return the comparison of one call per side; None means unknown."""
     if base is None or oracle is None or not (base.form and oracle.form) or (base.is_none and oracle.is_none):
         return Returned.NOT_COMPARABLE
     return Returned.SAME if base.equals(oracle) else Returned.DIFFERENT

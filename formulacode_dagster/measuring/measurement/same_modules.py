@@ -1,4 +1,4 @@
-"""What a survey of one suite tells of the next: a module that both have, and all that it speaks of, runs but once."""
+"""Import filter: a module shared by two suites, with everything that it mentions, runs only once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def still_ruled_out(
 ) -> frozenset[str]:
     """Names of those *candidates*, surveyed in the files *before*, that need not run in the files *after*.
 
-    That is what did not execute the change then, in a module that is the same in both.
+    These are benchmarks that did not execute the change then, in a module equal in both suites.
     """
     same = same_modules(before, after, benchmark_dir=benchmark_dir)
     return frozenset(
@@ -30,8 +30,8 @@ def still_ruled_out(
 def same_modules(before: Mapping[str, bytes], after: Mapping[str, bytes], *, benchmark_dir: str) -> frozenset[str]:
     """Names, below *benchmark_dir*, of the modules that do the same in the files *before* and *after*.
 
-    A module of equal content counts as another where it speaks of a file that differs, or of one that does so in turn:
-    that it imports it is not looked for. Where an `__init__.py` differs, all do.
+    A module of equal content counts as different if it mentions a file that differs, directly or indirectly; imports
+    are not analysed. If an `__init__.py` differs, all do.
     """
     differing = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     if any(PurePosixPath(path).name == "__init__.py" for path in differing):

@@ -30,10 +30,10 @@ from .statistics.verdict import Judged, judge
 
 Note = Callable[[str], None]
 MakeBuild = Callable[[Arm], KeptBuild]
-"""Builds the package of an arm anew, with a layout of its own."""
+"""Rebuilds the package of an arm with a random layout."""
 
 LEAST_ROUNDS = 2
-"""Without two there is no spread, and nothing to say."""
+"""Two are needed for a spread."""
 PADDING_STEPS = 4096
 UNKNOWN_MACHINE = "unknown"
 BLAMELESS = frozenset({"skipped", "no_ratio"})
@@ -42,7 +42,7 @@ BLAMELESS = frozenset({"skipped", "no_ratio"})
 
 @dataclass(frozen=True)
 class Taken:
-    """The samples, what they say, and what could not be timed."""
+    """The samples, the verdict, and the benchmarks that could not be timed."""
 
     judged: Judged
     rule: DecisionRule
@@ -56,7 +56,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class _Process:
-    """One interpreter of a round: an arm, and the build of it that is laid there."""
+    """One interpreter of a round: an arm, and its build."""
 
     arm: Arm
     build: KeptBuild
@@ -97,9 +97,9 @@ class Sampler:
     def take(self) -> Taken:
         """Warm up, then take rounds until the rule decides.
 
-        Raises ItemFailure: `oracle_breaks_benchmarks` when a benchmark fails with the oracle twice and nowhere else,
-        `benchmarks_fail` when none is left; `several_machines` when processes tell of different ones; and what a build
-        raises before there are rounds that say something.
+        Raises ItemFailure: `oracle_breaks_benchmarks` if a benchmark fails with the oracle twice and nowhere else,
+        `benchmarks_fail` if none is left; `several_machines` if processes report different ones; and build failures
+        before there are enough rounds.
         """
         self._warm_up()
         judged, look = self._sample()
@@ -133,7 +133,7 @@ class Sampler:
                     if failure.kind not in UNBUILT or self._rounds < LEAST_ROUNDS:
                         raise
                     self._note(f"no round follows, for nothing more can be built: {failure}")
-                    # no look either: builds do not fail by what the samples say
+                    # no interim analysis either: build failures are independent of the samples
                     return _cut_short(self._judge(look), f"no more could be built: {failure.kind}"), look
                 self._round(processes)
             judged = self._judge(look)
@@ -142,7 +142,7 @@ class Sampler:
         return judged, look
 
     def _has_time(self) -> bool:
-        """Whether another round fits, and the builds of it may be begun."""
+        """Return True if another round fits, and its builds may begin."""
         return self._budget.left >= self._round_seconds and self._budget.built < self._plan.max_build_seconds
 
     def _judge(self, look: int) -> Judged:
@@ -151,7 +151,7 @@ class Sampler:
         return judge({name: self._samples[name] for name in traced}, self._rule, look, quantities, traced=traced)
 
     def _warm_up(self) -> None:
-        """One call of everything on every arm, thrown away: it fills caches, and tells what a round costs."""
+        """Call everything once on every arm, to fill caches and to measure the cost of a round."""
         self._note(f"warming up {len(self._candidates)} benchmarks")
         calls = {candidate.name: 0.0 for candidate in self._candidates}
         start = {arm: _Process(arm, KeptBuild()) for arm in Arm}
@@ -177,7 +177,7 @@ class Sampler:
         while True:
             # one that is taken again does not make the next one longer
             start = self._budget.spent
-            # what hash seed, stack and heap move, they move alike for all arms of a round, and otherwise in the next
+            # hash seed, stack and heap are the same for all arms of a round, and differ in the next
             setting = ProcessSetting(
                 hash_seed=self._generator.randrange(1, 2**32),
                 padding=self._generator.randrange(PADDING_STEPS),
@@ -230,7 +230,7 @@ class Sampler:
     def _run_abreast(
         self, group: Sequence[_Process], candidates: Sequence[Candidate], setting: ProcessSetting
     ) -> list[tuple[_Process, ProcessAnswer]]:
-        """Run them at once on one core, so that its slow moments are those of all."""
+        """Run them concurrently on one core, so that all meet its slow moments."""
         setting = dataclasses.replace(setting, abreast=len(group))
         with ThreadPoolExecutor(len(group)) as pool:
             answers = pool.map(lambda process: self._run(process, candidates, setting), group)
@@ -257,9 +257,10 @@ class Sampler:
     def _mend(
         self, taken: dict[_Process, dict[str, Timed | NotTimed]], setting: ProcessSetting, *, once: bool = False
     ) -> None:
-        """Try what failed anywhere once more on every arm, each benchmark in a process of its own.
+        """Retry whatever failed on any arm once on every arm, each benchmark in a separate process.
 
-        One that fails again is dropped on all arms. Raises ItemFailure when it failed with the oracle alone, twice.
+        A benchmark that fails again is dropped on all arms. Raises ItemFailure if it failed only with the oracle,
+        twice.
         """
         failed = {
             name for samples in taken.values() for name, sample in samples.items() if isinstance(sample, NotTimed)
@@ -289,14 +290,14 @@ class Sampler:
 
 
 def _cut_short(judged: Judged, why: str) -> Judged:
-    """*judged*, saying *why* where it is rounds that are missing."""
+    """Return *judged*, with *why* rounds are missing."""
     if not judged.needs or judged.disturbed:
         return judged
     return dataclasses.replace(judged, needs=f"{judged.needs}; {why}")
 
 
 def _conditions_of(group: Sequence[ProcessAnswer]) -> list[Conditions]:
-    """What each process met, but for what those beside it took of the core."""
+    """Return the interference that each process met, without that of its siblings on the core."""
     told = [answer.conditions for answer in group if answer.conditions is not None]
     own = sum(conditions.own for conditions in told)
     return [

@@ -1,4 +1,4 @@
-"""In which stacks base and oracle of a measured task spend their time: taken on request, outside of all samples."""
+"""Stacks in which base and oracle of a measured task spend their time, sampled on request, outside all samples."""
 
 from __future__ import annotations
 

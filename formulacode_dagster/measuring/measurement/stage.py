@@ -57,12 +57,12 @@ REJECTIONS = {
     Verdict.TRADE_OFF: RejectionReason.TRADE_OFF,
     Verdict.INCONCLUSIVE: RejectionReason.INCONCLUSIVE,
 }
-"""What the others end with: only a task that is faster goes on."""
+"""Rejections by verdict: only a faster task continues."""
 
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """What is measured of one pull request."""
+    """Inputs of the measurement of one pull request."""
 
     pr: PullRequest
     image: BuiltImage
@@ -72,7 +72,7 @@ class MeasuredTask:
 
 
 def work_item(task: MeasuredTask, inputs: str, engine: Engine) -> WorkItem[MeasuredTask]:
-    """*task* as runs share it: where its image is, by the one that measures others above the same environment."""
+    """Return *task* as a shared item: on the machine with its image, next to tasks with the same environment."""
     layer = task.image.tiers[-2].tag
     return WorkItem(task.pr.item, inputs, task, shared_with=layer, is_here=keeps(engine, task.image))
 
@@ -258,12 +258,12 @@ def _described(row: Measurement) -> str:
 
 
 def longest_build_first(prs: Sequence[PullRequest], images: Mapping[PullRequestKey, BuiltImage]) -> list[PullRequest]:
-    """What takes long to build is built several times an arm: begun last, it would be waited for alone."""
+    """Sort by build time, longest first, so that the run does not end waiting for a compiled arm."""
     return sorted(prs, key=lambda pr: -images[pr.key].tiers[-1].seconds)
 
 
 def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
-    """How a pull request ends the stage: done when it is faster and right, with all that was found in any case."""
+    """Return how a pull request ends the stage: done if it is faster and right, with all findings in any case."""
     detail, tested = summary_of(measured.measurement), measured.correctness
     if others := measured.measurement.returning_other:
         detail = f"{detail}; with the author's patch {', '.join(others)} returns something else"
@@ -299,7 +299,7 @@ def inputs_of(task: MeasuredTask, tools: MeasurementTools) -> str:
 
 
 def summary_of(measured: Measurement) -> str:
-    """One line for the ledger: what it is, by how much, and how sure that is."""
+    """Return a line for the ledger: verdict, size, certainty."""
     text = f"{measured.speedup_text} (95 % {measured.low:.2f} to {measured.high:.2f})"
     text += f" over {len(measured.results)} benchmarks, {len(measured.faster)} faster, {len(measured.slower)} slower"
     left_out = LeftOut(measured.unsurveyed, measured.undrawn)

@@ -1,4 +1,4 @@
-"""What earlier surveys of a task have found out, so that one which ran out of time goes on where it stopped."""
+"""Results of earlier surveys of a task, so that one which ran out of time can be resumed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Surveyed:
     by_suite: Mapping[str, frozenset[str]] = field(default_factory=dict)
     keep: Keep = _forget
     goes_on: bool = False
-    """Whether another attempt can go on where a survey of this one ran out of time."""
+    """True if another attempt can resume a survey that runs out of time."""
 
     def ruled_out(self, suite: SuiteFiles) -> frozenset[str]:
         """Names of the benchmarks of *suite* that need not run again."""
         return self.by_suite.get(_key(suite), frozenset())
 
     def add(self, suite: SuiteFiles, candidates: Sequence[Candidate]) -> None:
-        """Keep those of *candidates* that do not execute the change, where there was no time to run all."""
+        """Store which of *candidates* do not execute the change, when there was no time to run all."""
         if not any(candidate.unknown == NO_TIME for candidate in candidates):
             return
         names = frozenset(candidate.name for candidate in candidates if candidate.executes_change is False)
@@ -40,5 +40,5 @@ class Surveyed:
 
 
 def _key(suite: SuiteFiles) -> str:
-    """Which files *suite* has: that one goes by the same name another day, does not say it."""
+    """Key by content, because suite names are not stable."""
     return suite.sha256 or suite.name

@@ -1,1 +1,1 @@
-"""What a change can be timed by, where the suite at hand says nothing of it: one file a source of workloads."""
+"""Sources of workloads beyond the suite at hand: one file per source."""

@@ -25,8 +25,8 @@ def later_suites(
 ) -> Iterator[SuiteFiles]:
     """Suites after the merge that begin to speak of one of *names*, the nearest first, MOST_LATER at most; the newest.
 
-    *names* are those of what the patch changes, and of what is public beside it. The newest comes last, if it has
-    benchmarks that the merge has not: one may come to the change by other names.
+    *names* are those of the changed code, and of public names next to it. The newest suite comes last, if it has
+    benchmarks that the merge lacks, since one may reach the change under other names.
     """
     folder = benchmark_dir.strip("/")
     commits = reader.later(pr.facts.merge_commit_sha, f"{folder}/**")

@@ -1,4 +1,4 @@
-"""What the repository shows of its use at the base: its documents, and benchmark scripts that asv does not know."""
+"""Examples of use in the repository at the base: its documents, and benchmark scripts unknown to asv."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .shown_code import (
 )
 
 MOST_TEXTS = 20
-"""Of each kind: those that speak most of the change."""
+"""Maximum of each kind: those that mention the change most."""
 MOST_BYTES = 500_000
 """A longer one is data."""
 _WORD = re.compile(r"[A-Za-z_]\w+")
@@ -45,17 +45,17 @@ class Shown:
     texts: Mapping[str, str] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
     threads: tuple[tuple[str, str], ...] = ()
-    """What was written where references of the pull request lead, as `owner/repo#n` and text."""
+    """Texts in threads that the pull request refers to, as `owner/repo#n` and text."""
 
     def spoken(self, text: str) -> int:
-        """How many of the names *text* speaks of."""
+        """Return how many of the names *text* mentions."""
         return len(self.names.intersection(_WORD.findall(text)))
 
 
 def shown_at(reader: CommitReader, commit: str, names: Collection[str], *, benchmark_dir: str) -> Shown:
-    """What there is at *commit*, MOST_TEXTS of each kind, those first that speak of most of *names*.
+    """Return the texts at *commit*, MOST_TEXTS of each kind, those with most of *names* first.
 
-    What lies in *benchmark_dir* is asv's.
+    Files in *benchmark_dir* are asv's.
     """
     suite = "" if is_whole_checkout(benchmark_dir) else benchmark_dir.strip("/")
     reader.complete(commit)
@@ -72,7 +72,7 @@ def shown_at(reader: CommitReader, commit: str, names: Collection[str], *, bench
 
 
 def threads_of(walk: LinkWalk | None) -> tuple[tuple[str, str], ...]:
-    """What was written in linked issues, comments included, and last in later comments, as far as it is stored."""
+    """Return the texts of linked issues with their comments, then later comments, as far as they are stored."""
     if walk is None:
         return ()
     threads = [
@@ -84,7 +84,7 @@ def threads_of(walk: LinkWalk | None) -> tuple[tuple[str, str], ...]:
 
 
 def snippets_of_documents(shown: Shown) -> Iterator[Snippet]:
-    """What documents show of the names; each block after what it needs of those before it."""
+    """Return snippets of documents that mention the names; each block follows the earlier blocks it needs."""
     for path, text in shown.texts.items():
         if not path.endswith(DOCUMENTS):
             continue
@@ -101,7 +101,9 @@ def _after(earlier: Sequence[_Earlier], code: str) -> Iterator[Snippet]:
 
 
 def snippets_of_scripts(shown: Shown) -> Iterator[Snippet]:
-    """What scripts time, or run at their end, and functions without arguments, those that speak of the names first."""
+    """Return what scripts time or run at their end, and functions without arguments, those that mention the names
+    first.
+    """
     for path, text in shown.texts.items():
         tree = parsed(text) if path.endswith(".py") else None
         if tree is not None:
@@ -145,7 +147,7 @@ def _indent(line: str) -> int:
 
 
 def _statements(code: str) -> list[ast.stmt]:
-    """What *code* does, magic commands aside."""
+    """Return *code* without magic commands."""
     tree = parsed("\n".join(line for line in entered(code) if not line.lstrip().startswith(("%", "!"))))
     return tree.body if tree is not None else []
 
@@ -160,12 +162,12 @@ class _Earlier:
 
     @functools.cached_property
     def code(self) -> str:
-        """It, written out; raises RecursionError where it is nested too deep for that."""
+        """Return its source; raises RecursionError if it is nested too deeply."""
         return ast.unparse(self._statement)
 
 
 def _needed(earlier: Sequence[_Earlier], code: str) -> list[_Earlier]:
-    """Those of *earlier* that make, or do something to, what *code* names, and what they themselves read."""
+    """Return those of *earlier* that define or modify what *code* names, and what they themselves read."""
     wanted = set(_NAME.findall(code))
     imported = {name for statement in earlier for name in statement.imported}
     needed: list[_Earlier] = []
@@ -194,7 +196,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def _touched(statement: ast.stmt) -> set[str]:
-    """Names of what *statement* calls a method of, or assigns a part of."""
+    """Return names on which *statement* calls a method, or whose parts it assigns."""
     nodes = list(ast.walk(statement))
     owners = [node.func.value for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
     parts = [node.value for node in nodes if isinstance(node, ast.Subscript | ast.Attribute) and not _is_load(node)]
@@ -206,7 +208,7 @@ def _is_load(node: ast.Subscript | ast.Attribute) -> bool:
 
 
 def _is_guard(statement: ast.stmt) -> bool:
-    """Whether it is `if __name__ == "__main__":`."""
+    """Return True for `if __name__ == "__main__":`."""
     return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
 
 

@@ -24,7 +24,7 @@ def suites_elsewhere(
 ) -> Iterator[SuiteFiles]:
     """Suites for the repository of *pr* in those of *candidates*: as each stood at the merge, then the newest.
 
-    They are laid in the place of *benchmark_dir*. *note* is told of candidates that cannot be read.
+    They replace *benchmark_dir*. *note* receives unreadable candidates.
     """
     for name in candidates_for(pr.facts.repository, candidates):
         try:
@@ -40,13 +40,13 @@ def suites_elsewhere(
 
 
 def candidates_for(repository: str, candidates: Sequence[str]) -> list[str]:
-    """Those of *candidates* that have the name of *repository* in theirs: only these are worth a clone."""
+    """Return those of *candidates* with the name of *repository* in theirs: only these are worth a clone."""
     short = repository.partition("/")[2].casefold()
     return [name for name in candidates if short in name.casefold() and name.casefold() != repository.casefold()]
 
 
 def is_named(address: str, repository: str) -> bool:
-    """Whether *address*, as a suite's configuration gives it, is that of *repository* on whichever host."""
+    """Return True if *address*, from a suite's configuration, is that of *repository* on any host."""
     match = _ADDRESS.fullmatch(address.strip())
     return match is not None and match["name"].casefold() == repository.casefold()
 

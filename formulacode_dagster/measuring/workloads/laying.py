@@ -1,4 +1,4 @@
-"""Tests of a repository written down as a suite of benchmarks, and what of them can be laid over every arm."""
+"""Generates a suite of benchmarks from tests, and decides which test files may be copied over every arm."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _FOLDERS = frozenset(
     {"test", "tests", "_tests", "testsuite", "benchmark", "benchmarks", "bench", "benches", "asv_bench"}
 )
 _TESTING = "testing"
-"""Holds tests in the repository's root; within a package it is what that offers for the tests of others."""
+"""Contains tests in the repository's root; within a package it is test support for others."""
 _FILE = re.compile(r"^(test_.*|conftest|bench_.*|benchmark_.*)\.py$")
 _FILE_BESIDE = re.compile(r"^(.*_tests?|tests|.*_bench|.*_benchmarks?)\.py$")
-"""Of files beside the package: within it, `ab_test.py` may be anything."""
+"""Patterns outside the package: inside it, `ab_test.py` may be anything."""
 
 
 @dataclass(frozen=True, order=True)
@@ -46,11 +46,11 @@ def suite_files(
     grown: bool = False,
     handing: bool = False,
 ) -> dict[str, bytes]:
-    """The benchmark folder with *functions* alone; of each those tests, by name, or all that pytest finds.
+    """Return a benchmark folder with only *functions*; of each the named tests, or all that pytest finds.
 
-    What a survey should come to first is told by *words* that stand in the benchmark.
-    Tests that are *grown* name rule and factor as well. What those *handing* it to a fixture hand over may be short:
-    it is called as often behind one setup as the clock needs, unless a second call is another than the first.
+    *words* in the benchmark tell a survey what to run first. *grown* tests also name rule and factor. Tests *handing* a
+    callable to a fixture may be short: it is called as often after one setup as the clock needs, unless a second call
+    differs from the first.
     """
     folder = spec.benchmark_dir.strip("/")
     runtime = _laid(MODULE)
@@ -80,7 +80,7 @@ def suite_files(
 
 @functools.cache
 def frames_sha256(folder: Traversable = _FRAMES) -> str:
-    """Hash of what is laid as it stands, around whatever is timed."""
+    """Return the hash of the generated frames around whatever is timed."""
     every = hashlib.sha256()
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".py"):
@@ -94,10 +94,10 @@ def _laid(name: str) -> str:
 
 
 def is_laid(path: str, package: str) -> bool:
-    """Whether a changed file is one of tests or benchmarks, which may be laid over every arm.
+    """Return True if a changed file belongs to tests or benchmarks, and may be copied over every arm.
 
-    It is by its name, or that of a folder it is in, to the letter. What else belongs to the *package* is what is
-    timed: laid over, the base would have the patch, and the solution would be among the files that are published.
+    The decision uses the file's name, or that of a parent folder, exactly. Other files of the *package* are what is
+    timed: copied over the base, they would give it the patch, and the solution would be published.
     """
     top = package.partition(".")[0]
     *folders, name = PurePosixPath(path).parts
@@ -111,10 +111,10 @@ def is_laid(path: str, package: str) -> bool:
 
 
 def is_same_everywhere(path: str, changed: Collection[str], package: str) -> bool:
-    """Whether a file of tests can be the same on all arms, where *changed* files are laid over all that may be.
+    """Return True if a test file can be the same on all arms, given that *changed* files are copied where allowed.
 
-    What is laid beside the package is. Tests inside it are installed with it, each arm's own: those may not be changed,
-    nor what they share.
+    Files outside the package are copied. Tests inside it are installed with it, each arm's own: these, and what they
+    share, must be unchanged.
     """
     laid = {other for other in changed if is_laid(other, package)}
     if path in changed and path not in laid:
@@ -126,7 +126,7 @@ def is_same_everywhere(path: str, changed: Collection[str], package: str) -> boo
 
 
 def functions_in(source: bytes) -> dict[str, ast.FunctionDef]:
-    """The functions of *source*, and its methods as `Class::function`; none of what cannot be read."""
+    """Return the functions of *source*, and its methods as `Class::function`; none if it cannot be parsed."""
     try:
         body = parse_python(source.decode()).body
     except (SyntaxError, ValueError, RecursionError):
@@ -145,14 +145,14 @@ def words_of(code: ast.AST) -> frozenset[str]:
 
 
 def imported_as(path: str, package: str) -> str:
-    """The name of the module in the file *path* of *package*: what lies above the package is no part of it."""
+    """Return the module name of the file *path* in *package*, without the folders above the package."""
     parts = [part for part in PurePosixPath(path).with_suffix("").parts if part != "__init__"]
     top = package.partition(".")[0]
     return ".".join(parts[parts.index(top) :] if top in parts else parts)
 
 
 def class_names(functions: Iterable[PytestFunction]) -> dict[PytestFunction, str]:
-    """The class of benchmarks that each of *functions* is laid as, no two of one name."""
+    """Return the benchmark class for each of *functions*, with unique names."""
     names: dict[PytestFunction, str] = {}
     taken: Counter[str] = Counter()
     for function in functions:

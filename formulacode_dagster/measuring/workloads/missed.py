@@ -1,7 +1,7 @@
 """Callables that a pull request brings into the suite, and that asv's rule of names leaves out.
 
-An author who adds `test_multipoint_from_numpy` to a class of benchmarks meant it to be timed; asv never collects it.
-Such a callable gets a second name that asv collects, so that its class's setup and parameters hold for it as well.
+An author who adds `test_multipoint_from_numpy` to a class of benchmarks meant it to be timed, but asv never collects
+it. Such a callable gets a second name that asv collects, so its class's setup and parameters apply to it as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from formulacode_dagster.building.declarations.python_source import parse_python
 from formulacode_dagster.building.suites.reading import BENCHMARK_NAME
 
 SUITE_FUNCTIONS = frozenset({"setup", "setup_cache", "teardown"})
-"""What asv calls around a benchmark."""
+"""Functions that asv calls around a benchmark."""
 HEADING = "# What asv's rule of names leaves out of what the pull request brings."
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -39,8 +39,8 @@ class MissedCallable:
 def missed_callables(merged: Mapping[str, bytes], base: Mapping[str, bytes]) -> list[MissedCallable]:
     """Public functions and methods of *merged* that are not so in *base*, that nothing in the suite uses.
 
-    Both are files of the suite, by path. What else the suite uses is a helper: the clock is on its caller. Left out is
-    what a decorator changes, what stands under a condition, and what asv collects.
+    Both map paths to files of the suite. Anything that the suite itself calls is a helper, timed through its caller.
+    Decorated and conditional definitions are left out, and those that asv collects.
     """
     uses = Counter(word for path, text in merged.items() if path.endswith(".py") for word in _words(text))
     return [
@@ -66,7 +66,7 @@ def with_aliases(files: Mapping[str, bytes], missed: list[MissedCallable]) -> di
 
 
 def _functions(source: bytes) -> dict[tuple[str, str], str]:
-    """The meaning of each plain public function and method, by (class or ``, name); none of what cannot be read."""
+    """Return the meaning of each public function and method by (class or ``, name); none for invalid Python."""
     try:
         return {
             (owner, function.name): ast.dump(function)

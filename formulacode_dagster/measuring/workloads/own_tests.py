@@ -27,10 +27,10 @@ from .sides import Lines, Sides
 
 MOST_TESTS = 24
 ENOUGH = 2 * MOST_TESTS
-"""Of those that take long enough, on a side: not every one passes and executes the change on the other, too."""
+"""Number of slow tests per side; some do not pass or execute the change on the other side."""
 MOST_FILES = 20
 RUN_SECONDS = 60.0
-"""For the tests of one side; what they do not come to is no workload."""
+"""Time limit for the tests of one side; tests beyond it are no workload."""
 TURN = 20
 """Tests of a file that are run before those of the next: one file with thousands took all the time."""
 HASH_SEED = 0
@@ -38,7 +38,7 @@ HASH_SEED = 0
 
 @dataclass(frozen=True)
 class OwnTest:
-    """One test: its file below the repository, what follows it in pytest's id, and the longer of its two calls."""
+    """One test: its file in the repository, the rest of its pytest id, and the longer of its two calls in seconds."""
 
     file: str
     name: str
@@ -53,10 +53,10 @@ class OwnTest:
 def suites_of_tests(
     sides: Sides, *, patch: bytes, commit: str, merged: str, note: Callable[[str], None]
 ) -> Iterator[SuiteFiles]:
-    """The suites of tests that pass on both sides and execute the change, if there are any; else *note* says why.
+    """Return suites of tests that pass on both sides and execute the change; otherwise *note* receives the reason.
 
-    Tests run in copies of the sessions. Files of tests that *patch* changes are laid over every arm as they are after
-    it, and come from the commit *merged*, all others from *commit*, the base's.
+    Tests run in copies of the sessions. Test files that *patch* changes are copied over every arm in their final state,
+    from the commit *merged*; all others come from *commit*, the base.
     """
     spec = sides.image.spec
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
@@ -92,7 +92,7 @@ def suites_of_tests(
 
 
 def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, bytes], str]:
-    """The tests, the files that are laid with them, and why not all tests were run."""
+    """The tests, the files copied with them, and why not all tests were run."""
     spec = sides.image.spec
     changed = patch_lines(patch, benchmark_dir=spec.benchmark_dir)
     laid = [path for path in changed.tests if is_laid(path, spec.package_name)]
@@ -106,7 +106,7 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
             return runner.run(hash_seed=HASH_SEED, words=changed.words, watched=watched)
 
         remote = Remote(oracle, benchmark_dir=spec.benchmark_dir)
-        # at the same time where each has a core
+        # in parallel if each has a core
         with ThreadPoolExecutor(min(2, remote.core_count)) as pool:
             runs = list(pool.map(run, (base, oracle), sides.lines))
         candidates = relevant_tests(*runs, is_compiled=sides.is_compiled)
@@ -126,7 +126,7 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
 
 
 def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: Collection[str]) -> list[OwnTest]:
-    """Those of *tests* that speak of *words*, most of them first: of compiled code no more is known before it is built.
+    """Return *tests* that mention most of *words* first: for compiled code no more is known before it is built.
 
     *sources* are the files of tests, by path.
     """
@@ -142,8 +142,8 @@ def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: C
 def relevant_tests(base: TestRun, oracle: TestRun, *, is_compiled: bool = False) -> dict[str, float]:
     """Names of tests that pass on both sides and whose call executes watched lines on either, longest first.
 
-    Where the change *is_compiled*, all that pass: no line tells. What a fixture takes and executes is not timed later,
-    and does not count.
+    If the change *is_compiled*, all that pass, since lines cannot be traced. Code executed by fixtures is not timed
+    later, and does not count.
 
     With each the seconds of its longer call. Of a function with many parameters the longest comes before any second.
     """

@@ -1,4 +1,4 @@
-"""Suites of pytest-benchmark: tests that hand what is to be timed to a fixture `benchmark`."""
+"""Suites of pytest-benchmark: tests that pass a callable to the fixture `benchmark`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .laying import PytestFunction, functions_in, is_laid, is_same_everywhere, s
 
 FIXTURE = "benchmark"
 MOST_FUNCTIONS = 40
-"""Of all that use the fixture: those that speak most of the change."""
+"""Maximum of tests with the fixture: those that mention the change most."""
 
 
 def pytest_benchmark_suites(
     reader: CommitReader, pr: PullRequest, spec: BuildSpec, names: Collection[str]
 ) -> Iterator[SuiteFiles]:
-    """The tests of the merge commit that use the fixture, as one suite of asv's, if there are any.
+    """Return the tests of the merge commit that use the fixture, as one asv suite, if there are any.
 
-    Those that speak of *names* come first. pytest-benchmark itself is not needed: what a test hands to the fixture is
-    timed as everything else is. Files of tests and benchmarks that the pull request changes are laid over every arm.
+    Those that mention *names* come first. pytest-benchmark itself is not needed: the callable passed to the fixture is
+    timed like everything else. Test and benchmark files that the pull request changes are copied over every arm.
     """
     commit, folder = pr.facts.merge_commit_sha, spec.benchmark_dir.strip("/")
     reader.complete(commit)
     every = [path for path in reader.list(commit) if path.endswith(".py") and _may_use_it(PurePosixPath(path))]
     texts = {path: reader.read(commit, path) or b"" for path in every}
-    # what lies in the place of the asv suite is gone when another is laid there
+    # files in the asv suite's place are gone when another suite is installed
     changed = {file.path for file in pr.change.files if not file.path.startswith(f"{folder}/")}
     words = {
         PytestFunction(path, function): frozenset(names) & spoken

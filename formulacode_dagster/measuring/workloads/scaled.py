@@ -1,8 +1,7 @@
-"""Short tests with larger inputs, so that the clock sees something: grown by declared rules, until a call takes long
-enough.
+"""Short tests scaled to larger inputs by declared rules, until a call takes long enough for the clock.
 
-The rules are in `laid/growing.py`: numbers that size data are multiplied, lists are tiled. A test counts as far as it
-passes on both sides with what it asserts as it is; one that nothing grows is called many times at once.
+The rules are in `laid/growing.py`: numbers that size data are multiplied, lists are tiled. A scaled test counts if it
+passes on both sides with its assertions unchanged; a test that no rule scales is repeated.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ RULES = (*LARGER, REPEATS)
 FACTORS = (10, 100, 1000)
 MOST_TESTS = 12
 LEAST_SECONDS = 0.002
-"""Of a call: what takes less is grown, as it is mostly what calls it that would be timed."""
+"""Minimum seconds of a call: shorter ones are scaled, since mostly the caller would be timed."""
 LONGEST_SECONDS = 5.0
-"""Of one call of a grown test."""
+"""Time limit of one call of a scaled test, in seconds."""
 TRIAL_SECONDS = 60.0
-"""For all growths of one side; what they do not come to is no workload."""
+"""Time limit for all scaled tests of one side; tests beyond it are no workload."""
 
 Growths = Mapping[PytestFunction, Sequence[str]]
 """Tests of each function, by name with rule and factor."""
@@ -35,7 +34,7 @@ Growths = Mapping[PytestFunction, Sequence[str]]
 def grown_tests(sides: Sides, tests: Growths, laid: Mapping[str, bytes], *, least: float) -> Growths:
     """The least growth of each of *tests* by which a call takes *least* seconds, of those that have one.
 
-    *laid* are the files that are laid with them. Repeating is the last of the rules: it makes no input larger.
+    *laid* are the files copied with them. Repetition is the last rule: it enlarges no input.
     """
     growths = {
         function: [growth_name(name, rule, factor) for name in names for rule in RULES for factor in FACTORS]
@@ -52,7 +51,7 @@ def grown_tests(sides: Sides, tests: Growths, laid: Mapping[str, bytes], *, leas
 
 
 def least_growths(tried: Sequence[Tried], *, least: float) -> dict[tuple[str, str], str]:
-    """By class and test, the shortest growth of at least *least* seconds."""
+    """Return the smallest growth with at least *least* seconds, by class and test."""
     long_enough = [each for each in tried if each.seconds >= least]
     ordered = sorted(long_enough, key=lambda each: (_rule(each) == REPEATS, each.seconds))
     chosen: dict[tuple[str, str], str] = {}
@@ -63,7 +62,7 @@ def least_growths(tried: Sequence[Tried], *, least: float) -> dict[tuple[str, st
 
 
 def grown_files(growths: Growths, spec: BuildSpec) -> dict[str, bytes]:
-    """The benchmark folder with *growths* alone."""
+    """Return a benchmark folder with only *growths*."""
     return suite_files(growths, spec, grown=True)
 
 

@@ -1,4 +1,4 @@
-"""Code in what people write: what of it is executed before the clock starts, and what is timed."""
+"""Code in texts: the part executed before the clock starts, and the part that is timed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _FIRST_PROMPT = re.compile(r"^[ \t]*(?:>>>|In \[\d*\]:)", re.MULTILINE)
 _MAGIC = re.compile(r"(?P<cell>%{1,2})(?:timeit|time)\b(?:[ \t]+-\w+(?:[ \t]*\d+)?)*[ \t]*(?P<rest>.*)")
 _SHELL = re.compile(r"[\s$]*python[\d.]*\s+-m\s+timeit\s+(?P<rest>.+)")
 _ALIASES = {"np": "numpy", "pd": "pandas", "xr": "xarray", "nx": "networkx", "da": "dask.array", "gpd": "geopandas"}
-"""What everybody calls them."""
+"""Conventional aliases."""
 _TIMERS = frozenset({"timeit", "repeat", "Timer"})
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """One block: what is executed before the clock starts, what is timed, and where it stands."""
+    """One block: code before the clock starts, timed code, and its place."""
 
     before: str
     timed: str
@@ -53,18 +53,18 @@ def as_far_as_written(read: Callable[P, Iterator[Snippet]]) -> Callable[P, Itera
 
 
 def snippets_in(text: str) -> Iterator[Snippet]:
-    """What can be timed of the code blocks of *text*, markdown."""
+    """Return what can be timed in the code blocks of *text*, Markdown."""
     for code in code_in_markdown(text):
         yield from snippets_in_code(code)
 
 
 def shows_code(texts: Iterable[tuple[str, str]]) -> bool:
-    """Whether one of *texts*, each by where it stands, has something that can be timed."""
+    """Return True if one of *texts*, with their places, contains something that can be timed."""
     return any(True for _, text in texts for _ in snippets_in(text))
 
 
 def code_in_markdown(text: str) -> Iterator[str]:
-    """The code of the blocks of *text*, and what is not fenced as far as it has prompts."""
+    """Return the code of the blocks of *text*, and unfenced text with prompts."""
     for block in blocks(text.replace("\r\n", "\n")):
         if block.fenced and block.language.partition(" ")[0] in _LANGUAGES:
             yield textwrap.dedent("\n".join(block.text.splitlines()[1:])).rstrip("`~ \n")
@@ -73,12 +73,12 @@ def code_in_markdown(text: str) -> Iterator[str]:
 
 
 def has_prompts(text: str) -> bool:
-    """Whether *text* shows a session of an interpreter."""
+    """Return True if *text* shows an interpreter session."""
     return _FIRST_PROMPT.search(text) is not None
 
 
 def entered(code: str) -> list[str]:
-    """The lines of *code* that are code: where there are prompts, what has none is what was printed."""
+    """Return the code lines of *code*: with prompts, lines without one are output."""
     lines = code.splitlines()
     if not any(map(_FIRST_PROMPT.match, lines)):
         return lines
@@ -87,7 +87,7 @@ def entered(code: str) -> list[str]:
 
 @as_far_as_written
 def snippets_in_code(code: str, earlier: str = "") -> Iterator[Snippet]:
-    """What can be timed of one block, with what is executed *earlier*."""
+    """Return what can be timed in one block, with code executed *earlier*."""
     yield from filter(None, map(_of_shell, code.splitlines()))
     lines = entered(code)
     magics = [(place, match) for place, line in enumerate(lines) if (match := _MAGIC.fullmatch(line.strip()))]
@@ -127,7 +127,7 @@ def _of_shell(line: str) -> Snippet | None:
 
 
 def _of_script(code: str, earlier: str) -> Iterator[Snippet]:
-    """What `timeit` is given in it; else its last statements, from the first that does more than prepare them."""
+    """Return the argument of `timeit` in it; else its last statements, from the first that does more than prepare."""
     tree = parsed(code)
     if tree is None or not tree.body:
         return
@@ -149,7 +149,7 @@ def _timer_calls(statement: ast.stmt) -> list[ast.Call]:
 
 
 def _given(call: ast.Call) -> tuple[str, str]:
-    """What a call of `timeit` times, and what it does before; `` for what cannot be told."""
+    """Return what a call of `timeit` times, and its setup; empty if unknown."""
     setup = next((keyword.value for keyword in call.keywords if keyword.arg == "setup"), None)
     setup = call.args[1] if setup is None and len(call.args) > 1 else setup
     return _code_of(call.args[0]), _code_of(setup)
@@ -179,7 +179,7 @@ def _prepares(statement: ast.stmt) -> bool:
 
 
 def _defines(statement: ast.stmt) -> bool:
-    """Whether it is an import, a definition, or a text, which take no time worth telling."""
+    """Return True for an import, a definition, or a text, which take no time."""
     match statement:
         case ast.Expr(value=ast.Constant()):
             return True
@@ -192,7 +192,7 @@ def _snippet(before: Iterable[str], timed: Iterable[str]) -> Iterator[Snippet]:
     """The snippet of these lines, if both are code, and the timed one does something."""
     first, second = ("\n".join(filter(str.strip, lines)).strip() for lines in (before, timed))
     prepared, tree = parsed(first), parsed(second)
-    # a name alone, or a definition, is nothing that takes time
+    # a lone name, or a definition, takes no time
     acts = [statement for statement in tree.body if not _defines(statement)] if tree else []
     nodes = (node for statement in acts for node in ast.walk(statement))
     if prepared and tree and any(isinstance(node, ast.Call | ast.BinOp | ast.Subscript) for node in nodes):
@@ -202,7 +202,7 @@ def _snippet(before: Iterable[str], timed: Iterable[str]) -> Iterator[Snippet]:
 
 
 def _unbound(*trees: ast.Module) -> list[str]:
-    """Names of which attributes are read and that nothing binds: modules, which who writes an issue does not import."""
+    """Return names whose attributes are read and that nothing binds: modules that authors of issues do not import."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
     bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
@@ -213,7 +213,7 @@ def _unbound(*trees: ast.Module) -> list[str]:
 
 
 def parsed(code: str) -> ast.Module | None:
-    """The statements of *code*; None where it is none."""
+    """Return the statements of *code*; None if it cannot be parsed."""
     try:
         return parse_python(code)
     except (SyntaxError, ValueError, RecursionError):
@@ -223,9 +223,9 @@ def parsed(code: str) -> ast.Module | None:
 def docstrings(
     code: Mapping[str, bytes], package: str, lines: Mapping[str, Collection[int]] | None = None
 ) -> list[Snippet]:
-    """What doctests in the files *code* show, each in the names of its module, as doctest has it.
+    """Return doctests in the files *code*, each in the names of its module, as in doctest.
 
-    Those of what holds one of *lines*, by path, come first, the smallest before what it is in.
+    Those of definitions with one of *lines*, by path, come first, innermost first.
     """
     shown = [
         (_lines_around(node, (lines or {}).get(path, ())), snippet)

@@ -25,25 +25,25 @@ class Sides:
     lines: tuple[Lines, Lines]
     run_id: str
     is_compiled: bool = False
-    """Whether compiled code changes, too: what executes it is not told here, but of the suite that comes of it."""
+    """True if compiled code changes too: its execution is seen only in the resulting suite."""
 
     @property
     def can_be_aimed(self) -> bool:
-        """Whether any line changed of which it can be told what executes it."""
+        """True if any changed line can be traced."""
         return self.is_compiled or any(numbers for side in self.lines for numbers in side.values())
 
     def may_execute_change(self, tried: Tried) -> bool:
-        """Whether a call on either side executes a changed line, as far as it is told here."""
+        """Return True if a call on either side executes a changed line, as far as tracing shows."""
         return self.is_compiled or bool(tried.base.lines or tried.oracle.lines)
 
     @property
     def is_confined(self) -> bool:
-        """Whether all runs in containers: what nobody merged into the repository is run nowhere else."""
+        """True if everything runs in containers: code that no maintainer merged runs nowhere else."""
         return self.image.engine is EngineName.DOCKER
 
     @contextmanager
     def copies(self) -> Iterator[tuple[Session, Session]]:
-        """Sessions like base and oracle; what is done in them leaves those as they are."""
+        """Return copies of the sessions of base and oracle, which can be modified freely."""
         base, oracle = self.sessions
         with (
             self.engine.session(self.image, run_id=self.run_id, like=base) as first,
@@ -69,12 +69,12 @@ class Sides:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of trying a suite."""
+    """Result of trying a suite."""
 
     tried: Sequence[Tried]
     """Its benchmarks that ran on both sides, on the base twice."""
     failures: Sequence[str]
-    """What the first run on the base said of those that do not run there."""
+    """Messages of the first run on the base about benchmarks that do not run there."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,17 @@ class Tried:
 
     @property
     def seconds(self) -> float:
-        """Of a call: the middle of three, which is the base's and bears that one of them met a slow moment."""
+        """Seconds of a call: the median of three, which tolerates one slow moment."""
         return sorted(run.seconds for run in (self.base, self.again, self.oracle))[1]
 
     @property
     def is_comparable(self) -> bool:
-        """Whether what it returns can be compared."""
+        """True if its return value can be compared."""
         return self.base.returned is not None and bool(self.base.returned.form) and not self.base.returned.is_none
 
     @property
     def agrees(self) -> bool:
-        """Whether it returns the same each time; so does what cannot be compared."""
+        """True if it returns the same each time; incomparable values count too."""
         first, *others = (each.returned for each in (self.base, self.again, self.oracle))
         return all(first == other or (first and other and first.equals(other)) for other in others)
 

@@ -1,8 +1,8 @@
-"""What the authors wrote down, as suites: code of the pull request, of the issues that it closes, of docstrings and
-documents; and benchmark scripts that asv does not know.
+"""Snippets of the authors as suites: code of the pull request, of the issues it closes, of docstrings and documents;
+and benchmark scripts unknown to asv.
 
-Whoever writes the statement sees nothing of it. A block that tells of the solution what the gates of statements forbid
-is left out: a task is given with its workloads.
+The writer of the statement never sees them. A block that reveals the solution, by the gates of statements, is left out,
+because a task is published with its workloads.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .sides import Sides
 MODULE = "snippets"
 MOST_SNIPPETS = 20
 LONGEST_SECONDS = 30.0
-"""Of one call."""
+"""Time limit of one call, in seconds."""
 TRIAL_SECONDS = 60.0
-"""For all of one run; what they do not come to is no workload."""
+"""Time limit of one run; snippets beyond it are no workload."""
 TOLD = {Source.SCRIPTS: "code of benchmark scripts", Source.SNIPPETS: "code that the authors wrote down"}
 
 
 def suites_of_scripts(sides: Sides, shown: Shown, *, commit: str, note: Callable[[str], None]) -> Iterator[SuiteFiles]:
-    """The suite of what benchmark scripts among the *shown* texts of *commit* time, as `suites_of_snippets` has it."""
+    """Return the suite of what benchmark scripts among the *shown* texts of *commit* time, as `suites_of_snippets`."""
     yield from _suites(sides, snippets_of_scripts(shown), Source.SCRIPTS, commit, note)
 
 
@@ -47,11 +47,11 @@ def suites_of_snippets(
     shown: Shown,
     note: Callable[[str], None],
 ) -> Iterator[SuiteFiles]:
-    """The suite of what runs on both sides with one result and executes the change, if there is anything.
+    """Return the suite of snippets that run on both sides with equal results and execute the change, if there are any.
 
-    *code* are the changed Python files of the base, by path: what they show of changed functions comes first, in turns
-    with what documents have *shown*, most of the change first. What is short is grown, as short tests are. Else *note*
-    says why there is none. All is tried in copies of the sessions.
+    *code* maps paths to the changed Python files of the base: snippets of changed functions come first, alternating
+    with those that documents have *shown*, most relevant first. Short ones are scaled like short tests. Otherwise
+    *note* receives the reason. Everything runs in copies of the sessions.
     """
     of_functions = docstrings(code, sides.image.spec.package_name, sides.lines[0])
     of_documents = sorted(snippets_of_documents(shown), key=lambda snippet: -shown.spoken(snippet.timed))
@@ -92,7 +92,7 @@ def _suites(
 
 
 def _fit(sides: Sides, snippets: Sequence[Snippet]) -> dict[Snippet, float]:
-    """Those of *snippets* that can be workloads, with the seconds of a call."""
+    """Return those of *snippets* that can be workloads, with the seconds of a call."""
     if not snippets:
         return {}
     files = snippet_files(snippets, sides.image.spec)
@@ -103,7 +103,7 @@ def _fit(sides: Sides, snippets: Sequence[Snippet]) -> dict[Snippet, float]:
 
 
 def _grown(sides: Sides, short: Sequence[Snippet]) -> dict[Snippet, Snippet]:
-    """For each of *short* its least growth that takes long enough, where it has one."""
+    """Return for each of *short* its smallest sufficient growth, if there is one."""
     growths = [
         (larger, snippet)
         for snippet in short
@@ -135,9 +135,9 @@ def _larger(snippet: Snippet, rule: str, factor: int) -> Snippet | None:
 def snippets_of(
     pr: PullRequest, patch: bytes, documented: Iterable[Snippet] = (), threads: Iterable[tuple[str, str]] = ()
 ) -> Iterator[Snippet]:
-    """What can be timed of the texts of *pr*, its own first, of *threads*, and of what is *documented*, none twice.
+    """Iterate over what can be timed in the texts of *pr*, of *threads*, and *documented* code, without duplicates.
 
-    What tells something of *patch* is left out; each is looked at when it is asked for.
+    Snippets that reveal parts of *patch* are left out; each is checked on demand.
     """
     facts = pr.facts
     gates = Gates(Secrets(facts.repository, facts.number, patch))
@@ -152,7 +152,7 @@ def snippets_of(
 
 
 def texts_of(facts: MergedPullRequest) -> list[tuple[str, str]]:
-    """The texts of a pull request and of the issues that it closes, each by what it is told as."""
+    """Return the texts of a pull request and of the issues it closes, with their places."""
     issues = [(f"{issue.repository}#{issue.number}", issue.body) for issue in facts.linked_issues]
     return [("pull request", facts.body), *issues]
 
@@ -162,7 +162,7 @@ def _as_written(snippet: Snippet) -> str:
 
 
 def snippet_files(snippets: Sequence[Snippet], spec: BuildSpec) -> dict[str, bytes]:
-    """The benchmark folder with *snippets* alone."""
+    """Return a benchmark folder with only *snippets*."""
     folder = spec.benchmark_dir.strip("/")
     parts = [
         resources.files("formulacode_dagster.measuring.workloads").joinpath("laid", f"{MODULE}.py").read_text("utf-8")

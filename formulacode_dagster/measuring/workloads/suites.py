@@ -1,4 +1,4 @@
-"""The suites that are tried, one after the other, where the first tells nothing about a change."""
+"""Suites that are tried in order if the first one is not relevant to a change."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def other_suites(
     *,
     elsewhere: Iterable[SuiteFiles] = (),
 ) -> Iterator[SuiteFiles]:
-    """Suites beside the first, for *names* of what the patch changes, no two of the same files.
+    """Iterate over suites other than the first, for *names* of changed code, no two with the same files.
 
-    First what the pull request brought that asv does not collect, then the base's own where the pull request changes
-    it, then later commits, nearest first, then an earlier one, those that other repositories have for this one, then
-    what uses pytest-benchmark. Each is read when it is asked for: who finds enough workloads asks no more.
+    First callables of the pull request that asv does not collect, then the base's own suite if the pull request changes
+    it, then later commits, nearest first, then an earlier one, suites of other repositories for this one, then users of
+    pytest-benchmark. Each is read on demand.
     """
     benchmark_dir = spec.benchmark_dir
     if is_whole_checkout(benchmark_dir):
@@ -62,9 +62,9 @@ def missed_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> 
 
 
 def base_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> Iterator[SuiteFiles]:
-    """The base's own suite where the pull request's took its place: that may drop or rename what executes the change.
+    """Return the base's own suite if the pull request's replaced it: that may drop or rename what executes the change.
 
-    None where the two have the same files, or the base has none.
+    None if the two have the same files, or the base has none.
     """
     if not touches(pr, benchmark_dir.strip("/")):
         return

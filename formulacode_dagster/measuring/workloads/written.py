@@ -1,6 +1,6 @@
 """A benchmark that a model writes, from the base's code and the names of changed functions, and never from the patch.
 
-What the model is told of a try that does not do comes from the base alone, too.
+The model's feedback on an insufficient try comes from the base only, too.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ TRIES = 3
 MODULE = "written"
 LEAST_SIZES = 2
 LEAST_SECONDS = 1e-4
-"""That a call of some size has to take: a hundred times what reading the clock costs."""
+"""Minimum seconds of a call of some size: a hundred times the cost of reading the clock."""
 LONGEST_SECONDS = 30.0
-"""Of one call."""
+"""Time limit of one call, in seconds."""
 TRIAL_SECONDS = 60.0
-"""For all of one run."""
+"""Time limit of one run, in seconds."""
 MOST_CHARACTERS = 40_000
-"""Of code that the model is shown."""
+"""Maximum characters of code shown to the model."""
 MESSAGE_CHARACTERS = 1_000
 WRITER_VERSION = "2"
-"""Raise it with any change of meaning of what the writer is asked."""
+"""Raise it with any change of meaning of the writer's instructions."""
 INSTRUCTIONS = """\
 You write a benchmark for functions of a Python package, one module in the format of airspeed velocity (asv).
 
@@ -71,7 +71,7 @@ class Writer(Protocol):
         ...
 
     def draft(self, instructions: str, material: str) -> Draft:
-        """What it writes on *instructions* about *material*."""
+        """Return its draft for *instructions* about *material*."""
         ...
 
 
@@ -97,8 +97,8 @@ def written_suites(
 ) -> Iterator[SuiteFiles]:
     """The suite that *writer* writes for the functions of *code* with *changed* lines, if one of its tries does.
 
-    *code* is that of the base, by path; *commit* is the base's. Else *note* says what is wrong with each. Raises
-    what the writer does.
+    *code* maps paths to the base's sources; *commit* is the base's. Otherwise *note* receives the problem of each try.
+    Raises as the writer.
     """
     spec = sides.image.spec
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
@@ -131,7 +131,7 @@ def written_suites(
 
 
 def changed_functions(path: str, source: bytes, lines: Collection[int]) -> list[ChangedFunction]:
-    """The functions and methods of *source* that hold one of *lines*; none of what cannot be read."""
+    """Return the functions and methods of *source* with one of *lines*; none if it cannot be parsed."""
     return [
         ChangedFunction(path, name.replace("::", "."), _required(function.args))
         for name, function in functions_in(source).items()
@@ -140,13 +140,13 @@ def changed_functions(path: str, source: bytes, lines: Collection[int]) -> list[
 
 
 def written_files(code: str, spec: BuildSpec) -> dict[str, bytes]:
-    """The benchmark folder with that module alone."""
+    """Return a benchmark folder with only that module."""
     folder = spec.benchmark_dir.strip("/")
     return {f"{folder}/__init__.py": b"", f"{folder}/{MODULE}.py": f"{code.rstrip()}\n".encode()}
 
 
 def _fault(sides: Sides, files: Mapping[str, bytes]) -> str:
-    """Why the suite *files* is no workload, in words for its writer; `` where it is one."""
+    """Return why the suite *files* is no workload, for its writer; empty if it is one."""
     try:
         trial = sides.trial(files, limit=LONGEST_SECONDS, budget=TRIAL_SECONDS)
     except ItemFailure as failure:
@@ -159,7 +159,7 @@ def _fault(sides: Sides, files: Mapping[str, bytes]) -> str:
 
 
 def fault_of(tried: Sequence[Tried], lines: tuple[Lines, Lines]) -> str:
-    """Why benchmarks that ran are no workload, in words that tell nothing of the patch; `` where they are one."""
+    """Return why benchmarks that ran are no workload, revealing nothing of the patch; empty if they are one."""
     if not all(each.is_comparable for each in tried):
         return "every method has to return what it computes, in numbers, strings, lists, dicts or arrays"
     if not all(each.agrees for each in tried):
@@ -186,7 +186,7 @@ def fault_of(tried: Sequence[Tried], lines: tuple[Lines, Lines]) -> str:
 
 
 def _material(functions: Sequence[ChangedFunction], code: Mapping[str, bytes], spec: BuildSpec) -> str:
-    """The names of the functions, and the files that they are in as far as there is room, at the base."""
+    """Return the names of the functions, and their files as far as there is room, at the base."""
     names = [
         {
             "module": imported_as(function.path, spec.package_name),

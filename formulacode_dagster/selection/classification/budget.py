@@ -1,4 +1,4 @@
-"""What the model may cost in a month."""
+"""Monthly budget of the model."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _KEPT = "Answers paid for are kept: run again when it is raised"
 
 
 class Prices(Frozen):
-    """What tokens cost. Zero for a model of one's own."""
+    """Prices of tokens. Zero for a self-hosted model."""
 
     dollars_per_million_in: float = Field(default=0.0, ge=0)
     dollars_per_million_out: float = Field(default=0.0, ge=0)
 
     @property
     def known(self) -> bool:
-        """Whether anything costs anything."""
+        """True if any price is positive."""
         return self.dollars_per_million_in > 0 or self.dollars_per_million_out > 0
 
     def cost(self, tokens_in: int, tokens_out: int, *, calls: int = 1) -> Cost:
@@ -37,9 +37,9 @@ class Prices(Frozen):
 class Budget:
     """The tokens and dollars left for one month, shared by concurrent calls of one event loop.
 
-    What other runs spend is learnt with every call that is booked: they pass the limits by the calls under way at most.
-    A call holds what it may cost at worst before it is made, so that the limits are never passed, however many are
-    under way; what it did cost is charged afterwards. None means no limit.
+    Spending of other runs becomes known with every recorded call: they exceed the limits by at most the calls in
+    flight. A call reserves its worst case before it is made, so the limits are never exceeded by concurrent calls; its
+    real cost is charged afterwards. None means no limit.
     """
 
     month: str
@@ -47,12 +47,12 @@ class Budget:
     tokens: int | None = None
     dollars: float | None = None
     spent: Cost = Cost()
-    """What the month has cost so far, earlier runs included."""
+    """Cost of the month so far, including earlier runs."""
     _held: list[Cost] = field(default_factory=list, init=False)
     _settled: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
 
     def require_prices(self, prices: Prices) -> None:
-        """Raise ConfigurationError when there is a dollar limit that could never be reached for want of prices."""
+        """Raise ConfigurationError for a dollar limit that could never be reached without prices."""
         if self.dollars is not None and not prices.known:
             raise ConfigurationError(
                 "LLM_DOLLARS_PER_MONTH is set, but no price is, so it could never be reached",
@@ -60,16 +60,18 @@ class Budget:
             )
 
     def charge(self, cost: Cost) -> None:
-        """Book what a call did cost."""
+        """Charge the real cost of a call."""
         self.spent += cost
 
     def learn(self, spent: Cost) -> None:
-        """Take in what the month *spent* by the store, where other runs book as well; no less than is known here."""
+        """Update from what the month *spent* according to the store, where other runs record too; never below what is
+        known here.
+        """
         mine, booked = self.spent.model_dump(), spent.model_dump()
         self.spent = Cost(**{name: max(mine[name], booked[name]) for name in mine})
 
     def require_left(self) -> None:
-        """Raise OutsideSystemError when what is held for calls under way would pass a limit, after some cost more."""
+        """Raise OutsideSystemError if the reservations of calls in flight plus some cost would exceed a limit."""
         if shortage := self._shortage(Cost.total(self._held)):
             raise self._is_spent(shortage)
 
@@ -77,7 +79,7 @@ class Budget:
     async def hold(self, worst: Cost) -> AsyncIterator[None]:
         """Keep *worst* aside for the length of a call.
 
-        Waits for calls under way when only they stand in the way; raises OutsideSystemError when the budget is spent.
+        Waits if only calls in flight stand in the way; raises OutsideSystemError if the budget is spent.
         """
         async with self._settled:
             while self._held and self._shortage(Cost.total((*self._held, worst))):

@@ -25,10 +25,10 @@ def every_candidate_has_verdict(
 
 
 def share_of_positives(positives: int, candidates: int, history: Sequence[tuple[int, int]]) -> Judgement:
-    """The share of performance changes lies within three-sigma limits of earlier months.
+    """Pass if the share of performance changes is within three-sigma limits of earlier months.
 
-    *history* holds (positives, candidates) of other months. The limits of this p-chart allow for the few data of this
-    month and of the history alike, so they are wide at first; without any history nothing can be out of limits.
+    *history* has (positives, candidates) of other months. The limits of this p-chart allow for the few data of this
+    month and of the history, so they are wide at first; without history, nothing is out of limits.
     """
     seen_positives, seen = (sum(column) for column in zip(*history, strict=True)) if history else (0, 0)
     share = positives / candidates if candidates else 0.0
@@ -56,7 +56,7 @@ def share_of_positives(positives: int, candidates: int, history: Sequence[tuple[
 def accuracy_on_labelled_set(evaluations: Mapping[tuple[str, str], ClassifierEvaluation | None]) -> Judgement:
     """Each model and version of the prompt that judged has been measured on the labelled commits.
 
-    *evaluations* holds the newest of each (model, prompt version), None where there is none. Figures are of the last.
+    *evaluations* has the newest of each (model, prompt version), None if there is none. Figures are of the last.
     """
     unmeasured = [f"{model}, prompt {version}" for (model, version), kept in evaluations.items() if kept is None]
     measured = [kept for kept in evaluations.values() if kept is not None]

@@ -1,4 +1,4 @@
-"""The verdict on one candidate: of one judge, or of two where a second is set."""
+"""The verdict on one candidate, from one judge, or from two if a second is configured."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ DOUBTED_BELOW = 0.8
 
 @dataclass(frozen=True)
 class Judges:
-    """Who judges candidates."""
+    """Judges of candidates."""
 
     first: LanguageModel
     second: LanguageModel | None = None
-    """Judges category and difficulty of what the first accepts, and what is disputed; may be the first, asked in
-    another way."""
+    """Judges category and difficulty of what the first accepts, and disputed verdicts; may be the first, asked
+    differently.
+    """
 
 
 @dataclass(frozen=True)
 class Opined:
-    """One judge's opinion, whether it saw less than the whole patch, and what asking cost."""
+    """One judge's opinion, whether it saw only part of the patch, and its cost."""
 
     opinion: Opinion
     patch_truncated: bool
@@ -40,10 +41,10 @@ class Opined:
 
 
 async def opine(facts: MergedPullRequest, patch: bytes, model: LanguageModel, way: Way = Way.TEXTS_FIRST) -> Opined:
-    """What *model*, asked in one *way*, says of a pull request.
+    """Return the opinion of *model* on a pull request, asked in one *way*.
 
-    An error is never a verdict: ItemFailure (`evidence` where it quoted twice what is not in the diff) and
-    OutsideSystemError of `LanguageModel.ask` go through.
+    An error is never a verdict: ItemFailure (`evidence` if it twice quoted text that is not in the diff) and
+    OutsideSystemError of `LanguageModel.ask` propagate.
     """
     prompt = await asyncio.to_thread(prompt_for, facts, patch, way)
     requirement = Requirement[Judgement](
@@ -58,14 +59,14 @@ async def opine(facts: MergedPullRequest, patch: bytes, model: LanguageModel, wa
 
 
 def is_disputed(opinion: Opinion, facts: MergedPullRequest) -> bool:
-    """Whether *opinion* is a no that its judge doubts or that the title speaks against."""
+    """Return True if *opinion* is a negative verdict with low confidence or a contradicting title."""
     if opinion.is_performance:
         return False
     return opinion.confidence < DOUBTED_BELOW or POSITIVE.search(facts.title) is not None
 
 
 async def classify(facts: MergedPullRequest, patch: bytes, judges: Judges) -> tuple[Classification, Cost]:
-    """What *judges* say of a pull request, whichever way, and what asking cost. Raises as `opine`.
+    """Return the verdict of *judges* on a pull request, positive or negative, and its cost. Raises as `opine`.
 
     The failure of the second fails the item, and carries the cost of both: the first's answer is kept, and not paid for
     again.
@@ -84,7 +85,7 @@ async def classify(facts: MergedPullRequest, patch: bytes, judges: Judges) -> tu
 
 
 def verdict_of(facts: MergedPullRequest, opinions: list[Opinion], *, patch_truncated: bool) -> Classification:
-    """The verdict of the first judge, or of both: any yes goes on.
+    """Combine the verdicts: any positive one accepts.
 
     Reason and evidence are those of the first that says so; category and difficulty of the last that does.
     """
@@ -114,6 +115,6 @@ def verdict_of(facts: MergedPullRequest, opinions: list[Opinion], *, patch_trunc
 def _disagreements(opinions: list[Opinion]) -> tuple[str, ...]:
     if len({opinion.is_performance for opinion in opinions}) > 1:
         return ("is_performance",)
-    # of what is no performance change neither means anything
+    # for a negative verdict neither has a meaning
     judged = [opinion for opinion in opinions if opinion.is_performance]
     return tuple(name for name in ("category", "difficulty") if len({getattr(opinion, name) for opinion in judged}) > 1)

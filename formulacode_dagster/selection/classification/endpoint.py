@@ -1,6 +1,6 @@
 """One question over the wire: retries, waiting, and telling a busy endpoint from a dead one.
 
-What the answer says is not judged here.
+The content of the answer is not judged here.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _RETRIED = frozenset({408, 409, 425, 429})
 _MALFORMED = frozenset({400, 422})
 _MODERATION = re.compile(r"content[ _-]?(?:filter|policy|management)|moderat|flagged", re.IGNORECASE)
-"""How the error for a text that an endpoint's owner does not want to be asked calls it."""
+"""Matches errors for a text that the endpoint's moderation rejects."""
 _EXCERPT = 300
 
 
 class Retries(Frozen):
-    """How long to insist. Seconds; an attempt that times out has cost its whole timeout, so those are fewer."""
+    """Retry limits. Seconds; an attempt that times out has cost its whole timeout, so there are fewer of those."""
 
     attempts: int = 4
     attempts_on_timeout: int = 2
@@ -135,7 +135,7 @@ class Endpoint:
             try:
                 completion = await self._create(capabilities, messages, name, schema)
             except asyncio.CancelledError:
-                # it was asked, and what nobody waits for is paid for all the same
+                # the request was sent, and an abandoned answer is paid for too
                 with suppress(OutsideSystemError):
                     lose(True)
                 raise
@@ -174,13 +174,13 @@ class Endpoint:
         return await self._client.chat.completions.create(model=self.model, **request)
 
     def _require_transient(self, error: APIStatusError) -> str:
-        """What the endpoint said, when asking again may help; raises otherwise."""
+        """Return the endpoint's error if a retry may help; raises otherwise."""
         status = error.status_code
         said = self._clean(f"HTTP {status}: {_message_of(error)}")
         if status in (400, 403) and _is_moderation(error):
             raise self._moderated(said)
         if status == 403 and self._has_answered:
-            # the key is good for other questions, so that it is this one that is refused
+            # the key works for other questions, so this one is rejected
             self._count_unanswered(said)
             raise SuspectedOutage(SYSTEM, FailureKind.MODERATED, f"{self.place} refuses this text", why=said)
         if status in (401, 403):

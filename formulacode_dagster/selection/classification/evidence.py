@@ -1,11 +1,11 @@
-"""Whether what a judge quotes stands in the diff that it was shown."""
+"""Whether a judge's quotations occur in the diff that it was shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 LEAST_CHARACTERS = 8
-"""Of a quotation that is not a whole line: less stands in any diff."""
+"""Minimum length of a quotation of part of a line: shorter ones occur in any diff."""
 MOST_QUOTED = 200
 """Characters of a wrong quotation that an objection repeats."""
 
@@ -16,7 +16,7 @@ def changed_lines(diff: str) -> tuple[str, ...]:
 
 
 def objection_to(evidence: Sequence[str], diff: str) -> str:
-    """What is wrong with *evidence* for a verdict on *diff*; empty when each of it is of a changed line there.
+    """Return what is wrong with *evidence* for a verdict on *diff*; empty if each quotes a changed line there.
 
     A diff without any changed line, of binary files or of renames, needs no evidence.
     """

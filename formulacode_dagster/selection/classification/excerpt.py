@@ -16,7 +16,7 @@ _HEAD_SHARE = 2 / 3
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What of a text fits, and whether that is less than all of it."""
+    """The part of a text that fits, and whether it was cut."""
 
     text: str
     truncated: bool
@@ -25,8 +25,8 @@ class Excerpt:
 def excerpt_of_patch(patch: bytes, characters: int) -> Excerpt:
     """*patch* in at most about *characters*.
 
-    Sources come before tests and documentation when not all fits; small files stay whole; of a large one its head and
-    tail stay. Every cut leaves a line in square brackets that says what was left out, binary content included.
+    Sources come before tests and documentation if not all fits; small files stay whole; large ones keep head and tail.
+    Every cut leaves a line in square brackets that says what was left out, binary content included.
     """
     files = split_patch(patch)
     texts = [_readable(file) for file in files]
@@ -67,7 +67,9 @@ def _readable(file: FileDiff) -> str:
 
 
 def _shares(sizes: Sequence[int], total: int) -> list[int]:
-    """How much each of *sizes* gets of *total*: small ones all they need, the rest equal parts of what is left."""
+    """Return the share of *total* for each of *sizes*: small ones get all they need, the rest equal parts of what is
+    left.
+    """
     shares = [0] * len(sizes)
     left = total
     by_size = sorted(range(len(sizes)), key=lambda index: sizes[index])

@@ -26,41 +26,41 @@ from .requests import Capabilities, Message
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Book = Callable[[Cost], Cost | None]
-"""Is told what was spent; tells what the month has cost by then, where others spend of the same budget."""
+"""Records spending; returns the total of the month by then if others spend from the same budget."""
 
 
 @dataclass(frozen=True)
 class Requirement(Generic[Answer]):
-    """What an answer must hold beyond its form."""
+    """A requirement of an answer beyond its form."""
 
     objection: Callable[[Answer], str]
-    """What is wrong with an answer, said to the model; empty when nothing is."""
+    """Returns the objection to an answer, worded for the model; empty if there is none."""
     kind: FailureKind
-    """Of the failure when it is wrong again."""
+    """Kind of the failure if the second answer is wrong too."""
 
 
 _ASKED = 2
 _BEGINNING = 200
-# dense text such as code; high on purpose, since it is what a call holds of the budget
+# dense text such as code; a high estimate, since it is what a call reserves of the budget
 _CHARACTERS_PER_TOKEN = 3
 
 
 @dataclass(frozen=True)
 class Answered(Generic[Answer]):
-    """An answer, what it cost now, and how it was asked for when it was paid."""
+    """An answer, its cost now, and how it was requested when it was paid."""
 
     answer: Answer
     cost: Cost
     mode: OutputMode
     temperature: float | None
-    """None where it was left to the endpoint."""
+    """None if it was left to the endpoint."""
 
 
 @dataclass
 class LanguageModel:
     """A model that answers in pydantic models. Lives in one event loop; call `close` when done.
 
-    Raises ConfigurationError when there is a dollar budget without prices.
+    Raises ConfigurationError for a dollar budget without prices.
     """
 
     endpoint: Endpoint
@@ -68,7 +68,7 @@ class LanguageModel:
     budget: Budget
     prices: Prices
     book: Book | None = None
-    """Told of all that is spent, also where nothing came of it; it may block."""
+    """Receives all spending, also without a result; it may block."""
     _probing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,12 +82,11 @@ class LanguageModel:
     async def ask(
         self, messages: Sequence[Message], answer: type[Answer], requirement: Requirement[Answer] | None = None
     ) -> Answered[Answer]:
-        """The model's answer to *messages* as an *answer*, and what it cost; nothing when it was asked before.
+        """Return the model's answer to *messages* as an *answer*, and its cost; nothing for a cached one.
 
-        What *requirement* objects to is asked for again as a useless answer is. Raises ItemFailure (for a second one
-        in a row `model_answer`, or the kind of *requirement* where it objects; `timeout`, `model_request`,
-        `moderated`), which carries what was spent; OutsideSystemError when the endpoint is dead or the month's budget
-        spent.
+        An answer that *requirement* objects to is requested again, like an unusable one. Raises ItemFailure
+        (`model_answer` for a second one in a row, or the kind of *requirement*; `timeout`, `model_request`,
+        `moderated`) with the spending; OutsideSystemError if the endpoint is dead or the month's budget spent.
         """
         schema = strict_schema(answer)
         key = await asyncio.to_thread(self._key, messages, schema)
@@ -113,7 +112,7 @@ class LanguageModel:
         raise failure
 
     async def probe(self) -> tuple[Capabilities, Cost]:
-        """What the endpoint understands, found out once for its address and this model, and what that cost.
+        """Return the endpoint's capabilities, probed once for its address and this model, and the cost.
 
         Raises as `ask`, and OutsideSystemError when no form of question brings an answer.
         """
@@ -151,7 +150,7 @@ class LanguageModel:
         return ItemFailure(problem.kind, what, why=why, remedy=remedy, log_tail=said)
 
     async def answer(self, instructions: str, material: str, form: type[Answer]) -> tuple[Answer, Cost]:
-        """What `ask` says to *instructions* about *material*, which was written by others."""
+        """Return the answer of `ask` to *instructions* about *material*, which was written by others."""
         messages = [Message(role="system", content=instructions), Message(role="user", content=material)]
         answered = await self.ask(messages, form)
         return answered.answer, answered.cost
@@ -174,7 +173,7 @@ class LanguageModel:
             self.budget.charge(cost)
 
         def lose(timed_out: bool) -> None:
-            # nobody tells what was answered too late, and it is paid for all the same
+            # the cost of a late answer is unknown, and it is paid for anyway
             charge(worst if timed_out else Cost(model_calls=1))
             self.budget.require_left()
 
@@ -226,7 +225,7 @@ def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Problem:
-    """Why an answer is of no use."""
+    """Why an answer is unusable."""
 
     kind: FailureKind
     text: str

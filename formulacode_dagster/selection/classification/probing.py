@@ -1,4 +1,4 @@
-"""Which form of question an endpoint understands, found out once by a small one."""
+"""Probes which form of question an endpoint supports, with one small question."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ QUESTION = (
 
 @dataclass(frozen=True)
 class Probed:
-    """What was found out, and whether it is worth keeping: not where something passing may have stood in the way."""
+    """The capabilities, and whether to store them: not if a transient error may have affected them."""
 
     capabilities: Capabilities
     is_certain: bool
 
 
 def probe_key(address: str, model: str) -> str:
-    """Under which what was found out of *model* behind *address* is kept."""
+    """Return the key under which the capabilities of *model* at *address* are stored."""
     return hashlib.sha256("\0".join(("probe", PROBE_VERSION, address, model)).encode()).hexdigest()
 
 
 async def probe(ask: Callable[[Capabilities], Awaitable[tuple[Reply, Capabilities]]], place: str) -> Probed:
     """The strictest mode in which *ask* brings a valid answer.
 
-    *ask* sends the question, and returns the capabilities it was understood with. Raises OutsideSystemError where no
-    mode brings one; ItemFailure `timeout`, and OutsideSystemError, of *ask*.
+    *ask* sends the question, and returns the capabilities that worked. Raises OutsideSystemError if no mode works;
+    ItemFailure `timeout`, and OutsideSystemError, of *ask*.
     """
     said, certain = [], True
     for mode in OutputMode:

@@ -1,4 +1,4 @@
-"""What the model is asked, and in which form it answers. Raise PROMPT_VERSION with any change of meaning."""
+"""Prompts of the classifier, and the form of its answers. Raise PROMPT_VERSION with any change of meaning."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MEANINGS: dict[Category, str] = {
 
 
 class Way(StrEnum):
-    """How the same is asked: two judges, or one asked twice, are not to repeat each other."""
+    """Order of the prompt's parts: two judges, or one asked twice, should not repeat each other."""
 
     TEXTS_FIRST = "texts_first"
     DIFF_FIRST = "diff_first"
@@ -102,7 +102,7 @@ class Judgement(Frozen):
 
 @dataclass(frozen=True)
 class Prompt:
-    """The conversation to send, what it shows of the patch, and whether that is not all of it."""
+    """The conversation to send, the shown diff, and whether it was cut."""
 
     messages: tuple[Message, ...]
     diff: str
@@ -142,6 +142,6 @@ def _issues(facts: MergedPullRequest) -> list[str]:
 
 
 def _visible(text: str) -> str:
-    """What a person sees of *text*: comments of HTML and characters without a glyph may hide instructions."""
+    """Return the visible part of *text*: HTML comments and characters without a glyph may hide instructions."""
     shown = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL)
     return "".join(character for character in shown if unicodedata.category(character) != "Cf").strip()

@@ -1,4 +1,4 @@
-"""What an endpoint sent, as one text that may be the answer: servers put it in different places and wrappings."""
+"""An endpoint's reply, as one text that may be the answer: servers differ in place and wrapping."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _THOUGHT = re.compile(r"<think>.*?</think>|\A.*</think>", re.DOTALL)
-"""A template may put the opening tag into the prompt, so that only the closing one is sent."""
+"""A template may put the opening tag into the prompt, so that only the closing one is returned."""
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 _REASONING = ("reasoning", "reasoning_content")
 _CONTENT_FILTER = "content_filter"
@@ -17,7 +17,7 @@ _CONTENT_FILTER = "content_filter"
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back: text, or a refusal; whether it was cut at the token limit; what it used."""
+    """A reply: text, or a refusal; whether it was cut at the token limit; usage."""
 
     content: str = ""
     refusal: str = ""
@@ -27,11 +27,11 @@ class Reply:
 
 
 def reply_of(completion: object, clean: Callable[[str], str]) -> Reply:
-    """*completion* as the client gives it, which checks nothing: whatever JSON, or HTML, a gateway sends arrives here.
+    """Convert *completion* from the client, which validates nothing: any JSON, or HTML, of a gateway arrives here.
 
-    The answer is the arguments of a called function, else the content without thoughts and code fences, else, where
-    there is no content, a field of reasoning that is one JSON object and nothing else. What is no completion at all is
-    quoted, made *clean*.
+    The answer is the arguments of a called function, else the content without thoughts and code fences, else, without
+    content, a reasoning field that is exactly one JSON object. Anything that is not a completion is quoted, made
+    *clean*.
     """
     choices: Any = getattr(completion, "choices", None)
     message = getattr(choices[0], "message", None) if choices else None
@@ -63,7 +63,7 @@ def _answer(message: Any) -> str:
 
 
 def _text(content: object) -> str:
-    """Of a string, or of the parts that are text where there are several."""
+    """Return the text of a string, or of the text parts of a list."""
     if isinstance(content, list):
         parts = [part if isinstance(part, dict) else getattr(part, "__dict__", {}) for part in content]
         return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")
@@ -71,7 +71,9 @@ def _text(content: object) -> str:
 
 
 def _bare(text: str) -> str:
-    """*text* without thoughts; of a text with one code fence, what is in it. A thought without end hides all after."""
+    """Return *text* without thoughts; of a text with one code fence, its content. An unclosed thought hides all after
+    it.
+    """
     text = _THOUGHT.sub("", text).partition("<think>")[0].strip()
     if text.startswith("{"):
         return text

@@ -36,14 +36,16 @@ class TokenField(StrEnum):
 
 
 class Capabilities(Frozen):
-    """What one model behind one address understands."""
+    """Capabilities of one model at one address."""
 
     mode: OutputMode = OutputMode.JSON_SCHEMA
     token_field: TokenField = TokenField.MAX_COMPLETION_TOKENS
     takes_temperature: bool = True
 
     def without(self, complaint: str) -> Capabilities | None:
-        """Those of a server that refused a request with *complaint*; None where it names none of the fields sent."""
+        """Return the capabilities of a server that rejected a request with *complaint*; None if it names none of the
+        sent fields.
+        """
         if re.search(rf"\b{self.token_field}\b", complaint):
             return self.model_copy(update={"token_field": self.token_field.other})
         if self.takes_temperature and re.search(r"\btemperature\b", complaint, re.IGNORECASE):
@@ -78,7 +80,7 @@ class Capabilities(Frozen):
 
 
 def _with_schema(messages: Sequence[Message], schema: dict[str, Any]) -> list[Message]:
-    # some servers refuse `json_object` unless a message holds the word JSON
+    # some servers reject `json_object` unless a message contains the word JSON
     form = f"Answer with nothing but one JSON object that follows this JSON schema:\n{json.dumps(schema)}"
     first, *rest = messages
     if first.role == "system":

@@ -1,7 +1,7 @@
 """The loose filter before the model: cheap, and wrong only on the side of letting through.
 
-Real performance changes are titled "Pipeline" or "Dev", so no word is asked of a title; a title is turned away only for
-a word that speaks of something else, and not even then when title or body also speak of performance.
+Real performance changes are titled "Pipeline" or "Dev", so no word is required in a title; a title is rejected only for
+a word about something else, and not if title or body also mention performance.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What every stage that asks a model shows it texts of strangers with."""
+"""Prompts: how models are shown texts written by strangers."""

@@ -1,4 +1,4 @@
-"""What others wrote, as a prompt shows it to a model: between tags that nothing of it can close or open."""
+"""Texts of others in a prompt: between tags that none of them can close or open."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _DIGITS = 12
 
 
 def sectioned(sections: Sequence[tuple[str, str]]) -> str:
-    """(name, text) of each section between tags of its name and one suffix, which none of the texts holds.
+    """Return each (name, text) section between tags with its name and a common suffix that occurs in no text.
 
-    The texts stay as they are: whatever is spelled like a tag in them lacks the suffix. It is a checksum of all of
-    them, so that equal sections are equal prompts, and whoever writes one of them cannot know it.
+    The texts are unchanged: anything that looks like a tag in them lacks the suffix. It is a checksum of all of them,
+    so equal sections are equal prompts, and no author of one can know it.
     """
     suffix = _suffix([part for section in sections for part in section])
     return "\n\n".join(f"<{name}-{suffix}>\n{text}\n</{name}-{suffix}>" for name, text in sections)

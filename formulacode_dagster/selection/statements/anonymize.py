@@ -1,4 +1,4 @@
-"""Taking people out of a text. Code is left alone: `@property` is no person, and `a@b` may be a matrix product."""
+"""Anonymization of texts. Code is left alone: `@property` is not a person, and `a@b` may be a matrix product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DECORATORS = re.compile(
     r"|deprecated|register|typing|abc|atexit|enum|task|flow|asset|op",
     re.IGNORECASE,
 )
-"""Names after an `@` that are code even where nobody marked them as such."""
+"""Names after an `@` that are code even without markup."""
 
 _EMAIL = re.compile(
     r"(?:(?P<name>[A-Z][\w.'-]{1,40}(?:[ \t][A-Z][\w.'-]{1,40}){1,4})[ \t])?"
@@ -34,7 +34,7 @@ _PAGE = re.compile(
 )
 _PLACEHOLDER = re.compile(r"@user\d+")
 _SHORTEST_PAGE = 5
-"""Letters of a name that an address is told to be somebody's by."""
+"""Minimum letters of a name by which an address is recognized as a person's."""
 _BELOW_HOME = re.compile(r"(?P<home>/home/|/Users/|\b[A-Za-z]:\\{1,2}Users\\{1,2})(?P<login>[\w.-]+)")
 _NOT_PEOPLE = re.compile(r"runner|root|user|ubuntu|vsts|circleci|travis|work|public|shared", re.IGNORECASE)
 _DECORATED = re.compile(
@@ -51,11 +51,11 @@ def signed_names(text: str) -> list[str]:
 
 
 class People:
-    """Who was met so far, and under which placeholder. One for all texts of a statement keeps them consistent."""
+    """People found so far, with their placeholders. One per statement keeps its texts consistent."""
 
     def __init__(self, logins: Iterable[str] = ()) -> None:
-        """*logins* are people known beforehand, by login or name: they are recognized where nothing marks them too, if
-        they are no plain word, and so are addresses with their name in it.
+        """*logins* are people known in advance, by login or name: they are recognized without markup too, unless they
+        are plain words, and so are addresses with their name in it.
         """
         self._aliases: dict[str, str] = {}
         self._known = [login for login in dict.fromkeys(logins) if login]
@@ -65,11 +65,12 @@ class People:
         self._bare = [r"\s+".join(map(re.escape, login.split())) for login in self._known if _is_particular(login)]
 
     def alias(self, who: str) -> str:
-        """The placeholder of *who* (a login, a name, an address), `@user1` for the first."""
+        """Return the placeholder of *who* (a login, a name, an address), `@user1` for the first."""
         return self._aliases.setdefault(who.casefold(), f"@user{len(self._aliases) + 1}")
 
     def anonymize(self, text: str) -> str:
-        """*text* with people replaced: mentions, profile links, e-mail addresses, names beside them, known logins.
+        """Return *text* with people replaced: mentions, profile links, e-mail addresses, names next to them, known
+        logins.
 
         Outside code only, but for home directories, whose owner is named in tracebacks.
         """
@@ -89,7 +90,7 @@ class People:
         return text
 
     def _page(self, match: re.Match[str]) -> str:
-        """An address in whose host, or first folder, a known name stands."""
+        """An address whose host, or first folder, contains a known name."""
         first = (match["path"] or "").split("/")[1:2]
         where = [_squash(part) for part in (*match["host"].split("."), *first)]
         return next((self.alias(login) for name, login in self._squashed.items() if name in where), match[0])
@@ -114,5 +115,5 @@ def _squash(name: str) -> str:
 
 
 def _is_particular(login: str) -> bool:
-    """Whether *login* is hardly an ordinary word: a text may speak of a `stack` that is nobody's login."""
+    """Return True if *login* is unlikely to be a plain word: a text may mention a `stack` that is nobody's login."""
     return len(login) >= 8 or (len(login) >= 4 and bool(re.search(r"[\dA-Z-]", login)))

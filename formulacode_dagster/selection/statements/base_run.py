@@ -1,6 +1,6 @@
-"""What running the base has shown, as far as a statement may tell it: nothing of the patch, and nothing it did.
+"""Results of running the base, as far as a statement may show them: nothing about the patch.
 
-The statement stage comes before there is an image, so this is known only where the base was measured.
+Statements are written before there is an image, so this is known only once the base was measured.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BaseRun(Frozen):
 
     @property
     def slowest(self) -> tuple[TimedWorkload, ...]:
-        """Of each benchmark, the slowest combination that was profiled."""
+        """Per benchmark, the slowest combination that was profiled."""
         by_benchmark: dict[str, TimedWorkload] = {}
         for workload in self.workloads:
             if workload.functions:
@@ -46,9 +46,9 @@ class BaseRun(Frozen):
 
 
 def base_run_of(measurement: Measurement, trails: Trails) -> BaseRun | None:
-    """What *measurement* saw of the base; None where the base was not profiled, or not sampled.
+    """Return what *measurement* recorded of the base; None if the base was not profiled, or not sampled.
 
-    Of samples only those of the base are read. In sources what `trails` finds is withheld, as in issues.
+    Only samples of the base are read. In sources, the findings of `trails` are withheld, as in issues.
     """
     profile = measurement.profile
     if profile is None:

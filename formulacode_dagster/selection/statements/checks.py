@@ -12,7 +12,7 @@ from .second_look import look_again
 
 
 def nothing_leaks(statements: Iterable[tuple[ProblemStatement, MergedPullRequest, bytes]]) -> Judgement:
-    """No variant of a statement tells anything of its solution that a second look sees.
+    """Pass if no variant of a statement reveals anything of its solution to a second check.
 
     *statements* come with the facts and the patch of their pull request, taken one at a time, so a month's patches need
     never be in memory together.

@@ -1,4 +1,4 @@
-"""The form of a line of code: what is left of it when the names of its variables are taken away."""
+"""The form of a line of code: the line with its variable names removed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ def tokens_of(code: str) -> list[str]:
 
 
 def form_of(line: str) -> Form:
-    """*line* with its variables numbered by first appearance; what is called, an attribute, or the keyword of
-    an argument keeps its name.
+    """Return *line* with its variables numbered by first appearance; names of calls, attributes and keywords stay.
 
-    Empty for a line that is too plain to be told by its form.
+    Empty for a line that is too plain to be recognized by its form.
     """
     tokens = tokens_of(line)
     if len(tokens) < _SHORTEST:
@@ -56,7 +55,7 @@ def forms_of(lines: Iterable[str]) -> frozenset[Form]:
 
 
 def code_lines(text: str) -> Iterator[str]:
-    """What in the markdown *text* may be a line of code: every line, and every span of inline code."""
+    """Return what may be a line of code in the Markdown *text*: every line, and every code span."""
     for block in blocks(text):
         for line in block.text.split("\n"):
             yield _SIGNS.sub("", line).strip()

@@ -22,8 +22,8 @@ _HARMLESS = frozenset("\ufeff\u200d\u00ad")
 
 
 def encoded_spans(text: str) -> Iterator[str]:
-    """The places of *text* that hold another text, in base64, hexadecimal digits, escapes, or a `data:` address, and
-    those with invisible characters inside a word.
+    """Spans of *text* with hidden text: base64, hexadecimal digits, escapes, `data:` addresses, and invisible
+    characters inside words.
     """
     yield from (match[0] for match in _DATA.finditer(text))
     yield from (match[0] for match in _ESCAPED.finditer(text) if re.search(r"\w", _unescaped(match[0])))

@@ -1,4 +1,4 @@
-"""What a text tells of a solution, as far as rules see it. A mechanism told in other words they do not see."""
+"""Leaks of a solution in a text, as far as rules can see them. They miss a mechanism in other words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Run = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Secrets:
-    """What a text must not tell, of one pull request."""
+    """Everything of one pull request that a text must not reveal."""
 
     repository: str
     number: int
@@ -47,21 +47,21 @@ class Secrets:
     people: Sequence[str] = ()
     """Logins, real names and addresses, by which the people of the pull request are known."""
     names_at_base: frozenset[str] = field(default=frozenset())
-    """Those of the names that the patch adds which the base knows elsewhere."""
+    """Names that the patch adds and the base has elsewhere."""
 
 
 class Gates:
     """Looks for one pull request's secrets in texts."""
 
     def __init__(self, secrets: Secrets, *, earlier: Sequence[str] = ()) -> None:
-        """*earlier* was written before the pull request was: what stands there, nobody has from its words."""
+        """*earlier* was written before the pull request: text that occurs there was not taken from its words."""
         self._secrets = secrets
         self._trails = Trails(secrets.repository, secrets.number, secrets.shas)
         self._earlier = _runs(earlier, RUN)
         self._earlier_words = [words_of(text) for text in earlier]
 
     def judge(self, text: str, where: str) -> list[Leak]:
-        """Every leak of *text*, each kind and span once; *where* is what they will say they stand in."""
+        """Return every leak of *text*, each kind and span once; *where* is recorded as their place."""
         spans = {
             LeakKind.LINE: leaks(text, self._secrets.patch, new_only=True),
             LeakKind.RENAMED_LINE: self._renamed(text),
@@ -83,7 +83,7 @@ class Gates:
         ]
 
     def solution_in(self, text: str) -> bool:
-        """Whether *text* has a line of the solution, with other names too, or a run of its code."""
+        """Return True if *text* has a line of the solution, also with other names, or a run of its code."""
         if leaks(text, self._secrets.patch, new_only=True) or any(self._renamed(text)):
             return True
         return not self._code_runs.isdisjoint(_runs([text], RUN, of=_code_tokens))
@@ -91,7 +91,7 @@ class Gates:
     def new_names_in(self, text: str) -> frozenset[str]:
         """The names that the patch adds and shows nowhere before, as far as *text* has them.
 
-        A plain word such as `cache` counts only where it is code: in backticks, called, or an attribute.
+        A plain word such as `cache` counts only as code: in backticks, called, or as an attribute.
         """
         in_code = "\n".join(part for block in blocks(text) for part in _marked_as_code(block.text, fenced=block.fenced))
         code_words = {*re.findall(r"\w+", in_code), *re.findall(r"(?<=\w\.)\w+|\w+(?=\()", text)}
@@ -142,7 +142,7 @@ class Gates:
                 yield from leaks(other, self._secrets.patch, new_only=True)
 
     def _people(self, text: str) -> Iterator[str]:
-        """Whatever taking people out of *text* once more would still change."""
+        """Return everything that another anonymization of *text* would still change."""
         without = People(self._secrets.people).anonymize(text)
         if without != text:
             after = set(without.split("\n"))
@@ -160,7 +160,7 @@ def _code_tokens(text: str) -> list[str]:
 def _runs(
     texts: Sequence[str] | frozenset[str], length: int, *, of: Callable[[str], list[str]] = words_of
 ) -> frozenset[Run]:
-    """All runs of *length* in a row of what *of* reads in *texts*, but those of hardly more than signs and letters."""
+    """Return all runs of *length* that *of* reads in *texts*, except those of little more than signs and letters."""
     runs = (
         tuple(parts[start : start + length]) for parts in map(of, texts) for start in range(len(parts) - length + 1)
     )

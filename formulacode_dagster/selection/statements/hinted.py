@@ -1,4 +1,4 @@
-"""`statement_hinted`: the statement tasks use by default, and what running the base has shown."""
+"""`statement_hinted`: the default statement, with the results of running the base."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .writing import write_hinted
 
 @dataclass(frozen=True)
 class Hinted:
-    """The text with what its writer saw; no text where the base was not profiled, or where *leaks* were found in it."""
+    """The text with its writer's view; no text if the base was not profiled, or *leaks* were found in it."""
 
     text: str | None = None
     run: BaseRun | None = None
@@ -31,8 +31,8 @@ def state_hinted(
 ) -> Hinted:
     """*statement* with the sources of the workloads, their times at the base and the functions these go to.
 
-    The same parts give the same text. It passes the gates of the others and the look of `nothing_leaks`, or there is
-    none. A name that the base itself has is none that the patch brings in.
+    Equal parts give an equal text. It passes the gates of the others and the check of `nothing_leaks`, or there is
+    none. A name that the base itself has does not count as introduced by the patch.
     """
     run = base_run_of(measurement, Trails(facts.repository, facts.number))
     if run is None:

@@ -1,6 +1,6 @@
-"""Judges of a text: models that are shown the change and asked what the text tells of it.
+"""Judges of leaks: models that see the change and are asked what a text reveals of it.
 
-Two of them, or one asked in two ways, and the stricter counts. A judge has to quote what it means.
+Two models, or one asked in two ways; the stricter one counts. A judge has to quote its evidence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from formulacode_dagster.selection.prompting.sections import sectioned
 Form = TypeVar("Form", bound=Frozen)
 
 JUDGES_VERSION = "1"
-"""Raise it with any change of meaning of what judges or the writer are asked."""
+"""Raise it with any change of meaning of the instructions to judges or writer."""
 PATCH_CHARACTERS = 60_000
 _ASKED = 2
 _LONGEST_SPAN = 200
@@ -32,12 +32,12 @@ class Model(Protocol):
     name: str
 
     async def answer(self, instructions: str, material: str, form: type[Form]) -> tuple[Form, Cost]:
-        """What it says to *instructions* about *material*, and what that cost."""
+        """Return its answer to *instructions* about *material*, and the cost."""
         ...
 
 
 class Label(StrEnum):
-    """How much a text tells."""
+    """How much a text reveals."""
 
     NONE = "none"
     LOCATION = "location"
@@ -78,19 +78,19 @@ change, and ask what you would try after reading it. Where that is what the chan
 
 @dataclass(frozen=True)
 class Judges:
-    """Those who are asked."""
+    """The configured judges."""
 
     models: Sequence[Model]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of their models."""
+        """Names of their models."""
         return tuple(model.name for model in self.models)
 
     async def judge(self, text: str, patch: bytes, where: str) -> tuple[list[Leak], Cost]:
-        """What of *patch* any of them says that *text* tells, mechanism or code, and what asking cost.
+        """Return what any of them says *text* reveals of *patch*, mechanism or code, and the cost.
 
-        A span that does not stand in *text* is asked for again; the second time the label counts without it.
+        A span that does not occur in *text* is requested again; the second time the label counts without it.
         """
         models = self.models if len(self.models) > 1 else [*self.models, *self.models]
         cost, leaks = Cost(), []

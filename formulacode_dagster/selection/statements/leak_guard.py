@@ -38,10 +38,11 @@ class Solution:
         self._added = changed_lines(patch, added_only=True)
 
     def withhold(self, text: str) -> Guarded:
-        """*text* with every distinctive line of the patch withheld: lines of code whole, in prose the place alone.
+        """Return *text* with every distinctive line of the patch withheld: code lines as a whole, in prose only the
+        place.
 
-        A block that shows a diff goes whole when it holds any of them or has hunks, since what surrounds the lines
-        gives the rest away.
+        A block that shows a diff is withheld as a whole if it has any of them or hunks, since the surrounding lines
+        reveal the rest.
         """
         parts: list[str] = []
         withheld = 0
@@ -61,7 +62,7 @@ class Solution:
             return "\n".join([first, WITHHELD, *last]), len(body)
         if not hit:
             return block.text, 0
-        # beside distinctive lines, the plain ones of the patch are its lines too
+        # besides distinctive lines, plain lines of the patch count here too
         hit |= {n for n, line in enumerate(body) if _QUOTED.sub("", line).strip() in self._added}
         kept = [WITHHELD if n in hit else line for n, line in enumerate(body) if n not in hit or n - 1 not in hit]
         return "\n".join([first, *kept, *last]), len(hit)
@@ -98,7 +99,7 @@ class Solution:
 
 
 def without_references(text: str, *, repository: str, number: int, shas: Sequence[str]) -> str:
-    """*text* without what leads to the pull request, whose commits are *shas*, and without the hash of any commit.
+    """Return *text* without references to the pull request, whose commits are *shas*, and without commit hashes.
 
     Phrases that close issues ("Fixes #12") go too; other references stay.
     """

@@ -1,7 +1,7 @@
 """The issues' variant with models: judged by those that are set, and put more clearly by one.
 
-The writer sees the same view as the template. Its text passes the same gates; what does not pass is written anew at
-most twice, and then the text without a model stands.
+The writer sees the same view as the template. Its text must pass the same gates; after at most two rewrites, the text
+without a model is used.
 """
 
 from __future__ import annotations
@@ -41,22 +41,21 @@ class Report(Frozen):
 
 @dataclass(frozen=True)
 class Models:
-    """Who writes, and who judges; either may be missing."""
+    """Writer and judges; either may be missing."""
 
     writer: Model | None = None
     judges: Judges | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all of them, the writer first, empty where there is none."""
+        """Return the names of all of them, the writer first, empty without one."""
         return (self.writer.name if self.writer else "", *(self.judges.names if self.judges else ()))
 
 
 async def improve(stated: Stated, *, patch: bytes, models: Models) -> tuple[ProblemStatement, Cost]:
-    """The statement judged, and its `statement_issue` written anew from the same issues.
+    """Judge the statement, and rewrite its `statement_issue` from the same issues.
 
-    A text that tells something is not shown; without one that does not, the minimal statement is what tasks use. Raises
-    as `Model.answer`.
+    A leaking text is not shown; if none is clean, tasks use the minimal statement. Raises as `Model.answer`.
     """
     statement = stated.statement
     if statement.statement_issue is None or not any(models.names):
@@ -92,7 +91,7 @@ async def _judged(text: str, patch: bytes, judges: Judges | None) -> tuple[list[
 
 
 def _material(view: WriterView, told: list[Leak]) -> str:
-    """The view, and of what it wrote before only the kinds of what was told: a span may be of the patch."""
+    """Return the view, and of earlier drafts only the kinds of leaks: a span may be part of the patch."""
     material = sectioned([("reports", view.model_dump_json(indent=1))])
     kinds = sorted({leak.kind.value for leak in told})
     return (

@@ -1,4 +1,4 @@
-"""What a pull request and its issues tell of a problem, for people: it holds the pull request's words, no task text."""
+"""Problem description from a pull request and its issues, for people: it contains the pull request's words."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def render_pull_request_text(
 ) -> str:
     """Title, body and issues of a pull request as markdown, people anonymized, the lines of *patch* kept out.
 
-    No task text: what a pull request says of itself names its mechanism, which no rule sees. Tasks use `statements`.
+    Not a task text: a pull request names its own mechanism, which no rule detects. Tasks use `statements`.
 
-    *walk* gives title, body and issues as they stood at the merge; without it they are those of *facts*. *issues* take
-    the place of both. Those written after the merge are left out. Without *anonymize*, people keep their names. What is
-    left may be no more than a neutral title. Raises ItemFailure (`leak`) when the solution cannot be kept out.
+    *walk* gives title, body and issues as they stood at the merge; without it those of *facts* are used. *issues*
+    override both. Those written after the merge are left out. Without *anonymize*, names of people stay. The result may
+    be a neutral title only. Raises ItemFailure (`leak`) if the solution cannot be kept out.
     """
     if issues is None:
         issues = facts.linked_issues if walk is None else walk.links
@@ -104,7 +104,7 @@ class _Cleaner:
         return self._without_leaking_paragraphs(tidy(plain))
 
     def _without_leaking_paragraphs(self, text: str) -> str:
-        """What an odd spelling hid from the guard, the independent search may still find: its paragraph goes then."""
+        """The independent check may find oddly spelled text that the guard missed: its paragraph is then removed."""
         if not leaks(text, self._patch):
             return text
         paragraphs = re.split(r"(\n\s*\n)", text)

@@ -1,6 +1,6 @@
-"""What a stored statement tells, judged from the stored facts alone and by other means than those that let it through.
+"""A second check of stored statements, from the stored facts and with separate code.
 
-Shares with `gates` only what a distinctive line is: a gap there is no gap here.
+It shares with `gates` only the definition of a distinctive line, so a gap there is not a gap here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SHORTEST_HASH = 7
 
 
 def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: bytes) -> tuple[Leak, ...]:
-    """Leaks of every variant of *statement*, by what is stored of its pull request."""
+    """Return the leaks of every variant of *statement*, from the stored data of its pull request."""
     issues: Iterable[LinkedIssue] = facts.linked_issues if statement.walk is None else statement.walk.links
     later = statement.walk.later if statement.walk else ()
     before = " ".join(_squashed(f"{issue.title} {issue.body}") for issue in issues)
@@ -79,7 +79,7 @@ class _Secrets:
     shapes: set[str]
     before: str
     texts: tuple[tuple[LeakKind, int, list[str]], ...]
-    """Kind, least words, and sentences of what nobody may quote."""
+    """Kind, minimum words, and sentences that no text may quote."""
     shas: set[str]
     people: set[str]
 
@@ -127,7 +127,7 @@ def _shape(code: str) -> str:
 
 
 def _hides(span: str) -> bool:
-    """Whether *span* stands for text: readable when decoded."""
+    """Return True if *span* encodes text: readable when decoded."""
     if "%" in span:
         return True
     for decode in (bytes.fromhex, lambda text: base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_")):

@@ -1,4 +1,4 @@
-"""Which lines of a patch give the solution away."""
+"""Lines of a patch that reveal the solution."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def words_of(text: str) -> list[str]:
 
 
 def changed_lines(patch: bytes, *, added_only: bool = False) -> frozenset[str]:
-    """Lines of the solution, stripped, distinctive or not: what *patch* adds to or removes from anything but tests,
-    benchmarks, documentation and CI. Those do not tell how the code was made faster, and issues quote them rightly.
+    """Return the lines of the solution, stripped, distinctive or not: those that *patch* adds to or removes from
+    anything except tests, benchmarks, documentation and CI. The latter do not show how the code was made faster, and
+    issues may quote them.
     """
     return frozenset(
         text
@@ -46,9 +47,9 @@ def changed_lines(patch: bytes, *, added_only: bool = False) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=4)
 def solution_lines(patch: bytes, *, new_only: bool = False) -> tuple[str, ...]:
-    """The distinctive lines of the solution, sorted: those that hardly stand in a text by chance.
+    """Return the distinctive lines of the solution, sorted: those unlikely to occur in a text by chance.
 
-    With *new_only*, those that the patch adds and neither moves nor shows beside: who quotes the base tells nothing.
+    With *new_only*, those that the patch adds and neither moves nor shows as context: quoting the base reveals nothing.
     """
     # kept for a while: many texts are held against one patch
     lines = new_lines(patch) if new_only else changed_lines(patch)
@@ -73,8 +74,8 @@ def new_lines(patch: bytes) -> frozenset[str]:
 
 
 def new_names(patch: bytes) -> frozenset[str]:
-    """Identifiers of four letters and more in what *patch* adds, outside comments and strings, that it shows nowhere
-    as they were: whether the base knows them elsewhere, only the base tells.
+    """Return identifiers of four letters and more that *patch* adds, outside comments and strings, and does not show as
+    they were; only the base knows whether it has them elsewhere.
     """
     before = {name for line in base_lines(patch) for name in _WORD.findall(line)}
     added = {name for line in new_lines(patch) for name in _WORD.findall(_NO_CODE.sub(" ", line))}
@@ -86,7 +87,7 @@ def _is_name(word: str) -> bool:
 
 
 def is_distinctive(line: str) -> bool:
-    """Whether *line* is long and particular enough that finding it elsewhere means it was copied.
+    """Return True if *line* is long and specific enough that an occurrence elsewhere means it was copied.
 
     Code needs three words and twelve characters (or five words and six), not all of them keywords and idioms; a
     sentence of a comment or docstring needs six words and thirty characters, since prose repeats itself.
@@ -101,12 +102,12 @@ def is_distinctive(line: str) -> bool:
 
 
 def leaks(text: str, patch: bytes, *, new_only: bool = False) -> tuple[str, ...]:
-    """The distinctive lines of the solution that *text* holds, however it is quoted, wrapped, spaced or escaped.
+    """Return the distinctive lines of the solution that *text* contains, however quoted, wrapped, spaced or escaped.
 
     With *new_only*, those of `solution_lines` so called.
 
-    Shares with `leak_guard.Solution` only what a distinctive line is, not the way of looking for it: the text is
-    squashed to its bare words and searched as one string.
+    It shares with `leak_guard.Solution` only the definition of a distinctive line, not the search: the text is reduced
+    to its words and searched as one string.
     """
     plain = html.unescape(unicodedata.normalize("NFKC", text)).replace("\\", "")
     plain = "".join(character for character in plain if unicodedata.category(character) != "Cf")

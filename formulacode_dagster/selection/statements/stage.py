@@ -103,7 +103,7 @@ async def run(stage: StageRun, tools: StatementTools) -> StageSummary:
 
 
 def commits_of(mirror: Mirror, pr: PullRequest) -> tuple[BranchCommit, ...]:
-    """What *pr* brought, with all whom git names in it."""
+    """Return the commits of *pr*, with everyone whom git names in them."""
     commits = branch_commits(mirror, pr.change.base_sha, (pr.facts.head_sha, pr.facts.merge_commit_sha))
     return tuple(
         BranchCommit(
@@ -123,7 +123,7 @@ def commits_of(mirror: Mirror, pr: PullRequest) -> tuple[BranchCommit, ...]:
 
 
 def _names(name: str, mail: str) -> Iterator[str]:
-    """By which somebody may be called; forges and robots are nobody, and `Mark` alone may be a word."""
+    """Return the names by which a person may be called; forges and robots are no people, and `Mark` may be a word."""
     if _NOBODY.search(f"{name} <{mail}>"):
         return
     if " " in name:

@@ -20,12 +20,12 @@ from .view import EarlierIssue, WriterView, view_of
 from .writing import TEMPLATE_VERSION, write_issue, write_minimal
 
 NamesAtBase = Callable[[Collection[str]], frozenset[str]]
-"""Tells which of some names stand in the files of the base commit."""
+"""Returns which of some names occur in the files of the base commit."""
 
 
 @dataclass(frozen=True)
 class Stated:
-    """A statement, what its writer saw, and the gates it passed."""
+    """A statement, its writer's view, and the gates it passed."""
 
     statement: ProblemStatement
     view: WriterView
@@ -44,8 +44,8 @@ def state_problem(
     """The statement of a pull request in its variants.
 
     The issues are those of *walk*; without it, those that *facts* says it closes. *commits* are the branch's. An issue
-    that tells something of the solution is left out whole: what surrounds a withheld line tells the rest. Raises
-    ItemFailure (`leak`) when even the minimal statement tells something.
+    that reveals something of the solution is left out as a whole, since the text around a withheld line reveals the
+    rest. Raises ItemFailure (`leak`) if even the minimal statement reveals something.
     """
     issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
     view = task_view(facts, repository_description=repository_description, issues=issues, commits=commits)
@@ -66,7 +66,7 @@ def state_problem(
     shown = view.only({issue.name for issue in view.issues} - {leak.where for leak in left_out})
     with_issues = write_issue(shown)
     if with_issues is not None and (telling := gates.judge(with_issues, "statement_issue")):
-        # what no issue tells by itself, two of them may tell together
+        # two issues may reveal together what neither does by itself
         left_out, shown, with_issues = [*left_out, *telling], view.only(()), None
     statement = ProblemStatement(
         month=facts.month,
@@ -92,9 +92,9 @@ def task_view(
     issues: Sequence[LinkedIssue],
     commits: Sequence[BranchCommit] = (),
 ) -> WriterView:
-    """What the writer of *facts*'s statement is shown, of which *issues* are a part: neither its title nor its body.
+    """Return the view of the writer of *facts*'s statement, including *issues* but neither title nor body.
 
-    Of *commits* it takes whom to keep out.
+    *commits* provide people to anonymize.
     """
     return view_of(
         repository=facts.repository,
@@ -114,7 +114,7 @@ def secrets_of(
     commits: Sequence[BranchCommit] = (),
     names_at_base: frozenset[str] = frozenset(),
 ) -> Secrets:
-    """What no text about the pull request may tell; *commits* are those of its branch."""
+    """Return everything that no text about the pull request may reveal; *commits* are those of its branch."""
     issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
     shas = (facts.merge_commit_sha, facts.head_sha, *(commit.sha for commit in commits))
     return Secrets(

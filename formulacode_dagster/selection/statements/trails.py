@@ -1,4 +1,4 @@
-"""What leads from a text to a solution: links to where code is kept, and hashes of commits."""
+"""Trails from a text to a solution: links to code hosts, and commit hashes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AT_COMMIT = re.compile(r"(?<![\w./-])[\w-]{1,100}/[\w.-]{1,100}@[0-9a-f]{7,40}\
 
 @dataclass(frozen=True)
 class Trails:
-    """What leads to the pull request *number* of *repository*, whose commits are *shas*."""
+    """Trails to the pull request *number* of *repository*, whose commits are *shas*."""
 
     repository: str
     number: int
@@ -40,7 +40,7 @@ class Trails:
         yield from (match[0] for match in self._reference.finditer(text))
 
     def hashes(self, text: str) -> Iterator[str]:
-        """Whatever looks like the hash of a commit, and any beginning of those of *shas*, wherever it stands."""
+        """Return everything that looks like a commit hash, and any prefix of *shas*, anywhere in the text."""
         seen = dict.fromkeys(match[0] for match in _HASH.finditer(text))
         ours = (match[0] for match in _HEX_RUN.finditer(text) if self._is_ours(match[0]))
         yield from dict.fromkeys((*seen, *ours))

@@ -1,6 +1,6 @@
-"""What the writer of a problem statement may see, and nothing else: what was known before the pull request was opened.
+"""Everything the writer of a problem statement may see: what was known before the pull request was opened.
 
-Neither a pull request nor a patch is given to anything here, so none of their text can come through.
+Nothing here receives a pull request or a patch, so none of their text can come through.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def view_of(
     issues: Sequence[LinkedIssue],
     people: People,
 ) -> WriterView:
-    """What may be shown for the pull request *number*, which was opened at *opened_at*: *issues* written before.
+    """Return what may be shown for the pull request *number*, opened at *opened_at*: *issues* written before.
 
     They are taken as they are: whoever read them has read them as they stood then. Checklists, trailers, hashes of
     commits, links to code elsewhere and sections that propose a fix go, and so do the names of *people* and of whomever

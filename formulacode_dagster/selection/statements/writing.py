@@ -13,18 +13,18 @@ from .view import WriterView
 TEMPLATE = "problem_statement.md.j2"
 TEMPLATE_HINTED = "problem_statement_hinted.md.j2"
 TEMPLATE_VERSION = "6"
-"""Raise it with any change of the template, of what a view holds, or of what is kept out of the text."""
+"""Raise it with any change of the template, of the view's contents, or of what is kept out of the text."""
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def write_minimal(view: WriterView) -> str:
-    """The goal alone: which repository, and that it is to run faster."""
+    """Return the goal only: the repository, and that it should run faster."""
     return _rendered(view.only(()))
 
 
 def write_issue(view: WriterView) -> str | None:
-    """The goal, and the symptom as users reported it; None where nobody did."""
+    """Return the goal, and the symptom as users reported it; None if nobody did."""
     return _rendered(view) if view.issues else None
 
 
@@ -34,7 +34,7 @@ def with_report(view: WriterView, report: str) -> str:
 
 
 def write_hinted(statement: str, run: BaseRun) -> str:
-    """*statement*, and what running the base showed: the workloads, their times, and where those go."""
+    """Return *statement* with the results of running the base: the workloads, their times, and hot spots."""
     values = {
         "statement": statement.strip(),
         "machine": run.machine,
@@ -72,7 +72,7 @@ def _value(workload: TimedWorkload) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """With three figures, in the largest unit of which there is one."""
+    """Format with three figures, in the largest unit with at least one."""
     scale, unit = next(((scale, unit) for scale, unit in _UNITS if seconds >= scale), _UNITS[-1])
     return f"{seconds / scale:.3g} {unit}"
 

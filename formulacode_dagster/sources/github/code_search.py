@@ -193,7 +193,7 @@ class _Finder:
         return max(pages, key=lambda page: (not page.incomplete_results, page.total_count))
 
     async def _take(self, piece: _Slice, first: _Page) -> None:
-        """Return all hits of *piece*; additional hits of a repeated query count, and hits that none returns are a gap."""
+        """Return all hits of *piece*, over repeated queries; hits that no query returns are a gap."""
         hits: set[CodeHit] = set()
         opened, ran_out = first, False
         for attempt in range(ATTEMPTS):

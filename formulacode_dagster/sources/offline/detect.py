@@ -65,7 +65,7 @@ def _stat(path: Path) -> tuple[str, int, int]:
 
 
 def _refs(mirror: Path) -> list[tuple[str, int, int]]:
-    """git replaces ref files, so the times of their folders show every change."""
+    """Return the refs: git replaces ref files, so the times of their folders show every change."""
     folders = [Path(folder) for folder, _, _ in os.walk(mirror / "refs")]
     return sorted(_stat(path) for path in (mirror / "HEAD", mirror / "packed-refs", *folders))
 

@@ -28,7 +28,7 @@ class Spool:
         )
 
     def add(self, repository: str, row: MergedPullRequest, place: str) -> str:
-        """Store *row*, read at *place*; for a pull request that was read before, return that place and store nothing."""
+        """Store *row*, read at *place*; return the earlier place of a pull request that was read before."""
         values = (repository, row.number, place, row.model_dump_json())
         with self._lock:
             added = self._connection.execute("INSERT OR IGNORE INTO rows VALUES (?, ?, ?, ?)", values)

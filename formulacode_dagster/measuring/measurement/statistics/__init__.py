@@ -1,1 +1,1 @@
-"""What samples of a task say: chance, intervals and the verdict. Pure: nothing here runs or stores anything."""
+"""Statistics of a task's samples: tests, intervals and the verdict. Pure: nothing here runs or stores anything."""

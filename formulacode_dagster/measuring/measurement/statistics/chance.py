@@ -1,7 +1,7 @@
-"""What chance alone would do: exact sign-flip tests, and p-values of single workloads corrected on the same.
+"""Exact sign-flip tests, and p-values of single workloads corrected with the same permutations.
 
 Every statistic is a weighted sum of blocks (pairs of processes, or of builds), so a relabelling is a row of weights.
-The first row is what was observed, and counts among the rest: p = (1 + count) / (1 + N) where the others are drawn.
+The first row is the observed one, and counts among the rest: p = (1 + count) / (1 + N) if the others are drawn.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ DRAWN_FLIPS = 50_000
 MOST_ROWS = 4096
 """Relabellings that single workloads are compared on."""
 _TIE = 1e-12
-"""Sums of the same numbers in another order are equal, whatever their last bits say."""
+"""Tolerance for sums of the same numbers in another order."""
 
 
 def sign_flip_p(differences: Sequence[float], *, seed: int = 0) -> float:
     """One-sided p-value of the mean of paired *differences* being above 0, if each had either sign by chance.
 
-    Exact up to ENUMERATED_BLOCKS. Raises ValueError when there is none, or one is not finite.
+    Exact up to ENUMERATED_BLOCKS. Raises ValueError if there is none, or one is not finite.
     """
     import numpy as np
 
@@ -119,7 +119,7 @@ def _drawn_signs(blocks: int, rows: int, seed: int) -> Array:
 
 
 def generator(seed: int) -> Any:
-    """A generator whose stream is the same in every version of numpy, so that stored figures can be computed again."""
+    """Return a generator with the same stream in every version of numpy, so that stored figures can be recomputed."""
     import numpy as np
 
     return np.random.RandomState(seed % 2**32)

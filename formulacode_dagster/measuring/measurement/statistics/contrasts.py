@@ -1,4 +1,4 @@
-"""The base beside another arm, in blocks that chance deals out anew: pairs of processes, or of builds."""
+"""Contrasts of the base with another arm, in randomization blocks: pairs of processes, or of builds."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 Samples = Mapping[str, Sequence[Sample]]
 """By benchmark; each has the same arms and rounds as the others."""
 Quantities = Mapping[str, Quantity]
-"""What each benchmark measures; one that is not named, seconds."""
+"""Metric of each benchmark; seconds if not named."""
 FASTER, SLOWER = 1, -1
 MOST_MEDIANS = 2.0
-"""Huber's bound, 1.35 standard deviations of a normal distribution: where no unit is an outlier, it costs 5 %."""
+"""Huber's bound, 1.35 standard deviations of a normal distribution: without outliers it costs 5 % efficiency."""
 
 
 @dataclass(frozen=True)
 class Contrast:
     """Logarithms of base / arm (of rates arm / base), a block a process or build of either.
 
-    They are free of what the machine did meanwhile.
+    They are free of common effects of the machine.
     """
 
     units: int
     means: Array
-    """Of each workload."""
+    """By workload."""
     resampled: Array
     """The same drawn again: resamples by workloads."""
     differences: Array
@@ -66,7 +66,9 @@ class Contrast:
 
 
 def contrast_of(samples: Samples, arm: Arm, rule: DecisionRule, quantities: Quantities) -> Contrast:
-    """The base beside *arm*, whichever way is better of each; raises ValueError when a sample of either is missing."""
+    """Contrast the base with *arm*, oriented so that better is larger; raises ValueError if a sample of either is
+    missing.
+    """
     import numpy as np
 
     if not samples:
@@ -103,8 +105,8 @@ def interval(contrast: Contrast, level: float, workload: int | None = None) -> I
 def bounded(deviations: Array) -> Array:
     """*deviations* from 0 along the first axis, none more than so many times their median size.
 
-    What slows a core down for a while hits single units, and may be larger than all that the others tell. The bound
-    depends on sizes alone, never on signs: what flips them stays exact.
+    A slow period of a core hits single units, and can exceed everything else. The bound depends on sizes, never on
+    signs, so sign flips stay exact.
     """
     import numpy as np
 
@@ -116,8 +118,8 @@ def bounded(deviations: Array) -> Array:
 def _sharing(taken: Sequence[Sample], arm: Arm) -> list[list[int]]:
     """Places of the rounds, in order; those together in which base or *arm* ran a binary of each other's.
 
-    Equal objects are one sample of layouts, however often they were built or run: what relates two blocks flips the
-    signs of both, as if they were one.
+    Equal objects are one sample of layouts, however often they were built or run: dependent blocks are merged, so that
+    one sign flips both.
     """
     objects: dict[int, set[str]] = {}
     for sample in taken:

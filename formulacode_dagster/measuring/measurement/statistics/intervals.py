@@ -51,7 +51,7 @@ def expanded_tail(tail: float, units: int) -> float:
 
 
 def needed_units(spread: float, margin: float, *, level: float = 0.95) -> int:
-    """How many units of a standard deviation of *spread* make an interval of *level* within *margin* on each side.
+    """Return the number of units needed for an interval of *level* within *margin* on each side, given *spread*.
 
     At least 2; raises ValueError when *margin* is not positive.
     """
@@ -75,7 +75,7 @@ def needed_units(spread: float, margin: float, *, level: float = 0.95) -> int:
 
 
 def _counts(drawn: Array, cells: int) -> Array:
-    """How often each cell was drawn in each row."""
+    """Count how often each cell was drawn in each row."""
     import numpy as np
 
     rows = len(drawn)

@@ -1,4 +1,4 @@
-"""What the samples of a task say. Pure: samples and a rule fixed before in, verdict out."""
+"""The verdict on a task. Pure: samples and a predefined rule in, verdict out."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .intervals import Interval, needed_units
 BOTH = (FASTER, SLOWER)
 LEVEL = 0.95
 UNCHANGED_LEVEL = 0.90
-"""Its upper bound is that of a one-sided test at 5 %, that the task is not faster by what counts."""
+"""Its upper bound is that of a one-sided test at 5 % that the task is not faster by enough."""
 MOST_NAMED_UNITS = 1000
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What the samples of one task say: ratios are before / after, of the benchmarks of one metric."""
+    """Result of one task's samples: ratios are before / after, over the benchmarks of one metric."""
 
     verdict: Verdict
     metric: Metric
@@ -56,7 +56,7 @@ class Judged:
 
     @property
     def is_decided(self) -> bool:
-        """Whether more samples would be wasted."""
+        """True if more samples would be wasted."""
         return self.verdict is not Verdict.INCONCLUSIVE or self.disturbed
 
 
@@ -70,8 +70,8 @@ def judge(
 ) -> Judged:
     """Decide by *rule* as of its *look*; *traced* says which benchmarks are known to execute the change.
 
-    One test for each metric, over the mean of all its workloads: they were chosen before, by what they execute. What
-    is better by one metric and worse by none is faster. Raises ValueError when samples are missing.
+    One test per metric, over the mean of all its workloads, which were chosen before by what they execute. Better in
+    one metric and worse in none is faster. Raises ValueError if samples are missing.
     """
     quantities = quantities or {}
     oracle, control = (contrast_of(samples, arm, rule, quantities) for arm in (Arm.ORACLE, Arm.CONTROL))
@@ -85,7 +85,7 @@ def judge(
         )
         for direction in BOTH
     )
-    # the control is judged as if it were a patch: where chance alone makes a task, the samples are worth nothing
+    # the control is judged as if it were a patch: if chance makes a task, the samples are worthless
     disturbed = any(_moved(control, direction, rule, alpha) for control in controls.values() for direction in BOTH)
     verdict = Verdict.INCONCLUSIVE if disturbed else _verdict(oracles.values(), rule, alpha, bool(faster), bool(slower))
     metric = _deciding(oracles, verdict, rule, alpha)
@@ -112,7 +112,7 @@ def judge(
 
 
 def accepts_control(samples: Samples, rule: DecisionRule, look: int, quantities: Quantities | None = None) -> bool:
-    """Whether the control, judged as if it were a patch, would be called faster at a look up to this one."""
+    """Return True if the control, judged as if it were a patch, is called faster at an analysis up to this one."""
     quantities = quantities or {}
     for place, at in enumerate(rule.looks[: look + 1]):
         seen = {name: taken_by(at, taken) for name, taken in samples.items()}
@@ -124,12 +124,12 @@ def accepts_control(samples: Samples, rule: DecisionRule, look: int, quantities:
 
 
 def taken_by(at: Look, samples: Sequence[Sample]) -> list[Sample]:
-    """Those that were there at a look."""
+    """Return the samples available at an interim analysis."""
     return [sample for sample in samples if sample.round < at.units]
 
 
 def _by_metric(contrast: Contrast, names: Collection[str], quantities: Quantities) -> dict[Metric, Contrast]:
-    """*contrast* of the benchmarks of each metric that there is, time first."""
+    """Return *contrast* by metric, time first."""
     places: dict[Metric, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(quantities.get(name, Quantity()).metric, []).append(place)
@@ -151,7 +151,7 @@ def _verdict(
 
 
 def _deciding(oracles: Mapping[Metric, Contrast], verdict: Verdict, rule: DecisionRule, alpha: float) -> Metric:
-    """The first metric that makes the verdict what it is; of what single benchmarks make, the first there is."""
+    """Return the first metric that determines the verdict; for single benchmarks, the first there is."""
     direction = SLOWER if verdict is Verdict.SLOWER else FASTER
     is_open = verdict is Verdict.INCONCLUSIVE
     deciding = (
@@ -163,12 +163,12 @@ def _deciding(oracles: Mapping[Metric, Contrast], verdict: Verdict, rule: Decisi
 
 
 def _is_unchanged(oracle: Contrast, rule: DecisionRule, alpha: float) -> bool:
-    """Whether a speed-up worth anything is excluded, and no slow-down of that size seen."""
+    """Return True if a relevant speed-up is excluded, and no slow-down of that size is seen."""
     least = math.log(rule.min_speedup)
     if interval(oracle, UNCHANGED_LEVEL).high > least or oracle.means.mean() <= -least:
         return False
     margin = math.log(rule.trade_off)
-    # where nothing can be claimed yet, what goes up and down by workload must not pass for what stays as it is
+    # before any claim is possible, opposite effects of workloads must not pass for no effect
     return alpha > 0 or not any(
         bounds.low > margin or bounds.high < -margin
         for bounds in (interval(oracle, UNCHANGED_LEVEL, workload) for workload in range(len(oracle.means)))
@@ -176,7 +176,7 @@ def _is_unchanged(oracle: Contrast, rule: DecisionRule, alpha: float) -> bool:
 
 
 def _moved(contrast: Contrast, direction: int, rule: DecisionRule, alpha: float) -> bool:
-    """Whether the mean over all workloads went in *direction*: surely, by enough, and with enough of a margin."""
+    """Return True if the mean over all workloads moved in *direction*: significantly, by enough, with enough margin."""
     bounds = interval(contrast, LEVEL)
     least = bounds.low if direction == FASTER else -bounds.high
     return (
@@ -187,7 +187,7 @@ def _moved(contrast: Contrast, direction: int, rule: DecisionRule, alpha: float)
 
 
 def _needs(oracle: Contrast, rule: DecisionRule, *, disturbed: bool) -> str:
-    """What it would take to decide, by the samples' own spread."""
+    """Return what a decision would need, by the samples' own spread."""
     if disturbed:
         return "base and control, the same code, differ as much as a task would: measure again on a quieter machine"
     mean = float(oracle.means.mean())

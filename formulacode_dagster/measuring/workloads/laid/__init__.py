@@ -1,1 +1,1 @@
-"""Beginnings of files that are laid over a checkout; each is text that is shipped, and nothing here imports it."""
+"""Heads of generated files; they are shipped as text, and nothing here imports them."""

@@ -1,7 +1,7 @@
-"""Larger inputs for a test: what its file says of sizes is multiplied, and its lists are tiled, by rules declared here.
+"""Larger inputs for a test: sizes in its file are multiplied, and its lists are tiled, by rules declared here.
 
-This file was laid beside the repository's benchmarks and is no part of it. What the test asserts stays as it is: one
-that fails with larger inputs is no workload.
+This file was generated next to the repository's benchmarks and is not part of it. The test's assertions stay as they
+are: a test that fails with larger inputs is not a workload.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SHAPED = {
 }
 """Calls whose first argument is a size, or a shape whose first number is."""
 _GRAPHS = "_graph"
-"""What the names of functions end with that make a graph of so many nodes."""
+"""Suffixes of function names that create a graph with that many nodes."""
 _NAMES = {"n", "N", "size", "num", "count", "length", "periods", "shape", "repeats", "reps", "width", "height"}
 _PREFIXES = ("n_", "num_", "N_")
-"""Of keywords and variables that hold a size."""
+"""Names of keywords and variables that contain a size."""
 _LEAST = 2
 """The smallest number that is a size, and the shortest list that is data; smaller ones are mostly flags."""
 
@@ -35,7 +35,7 @@ _LEAST = 2
 def grow(module: ModuleType, rule: str, factor: int) -> None:
     """Give the functions of *module* the code that *rule* makes of them.
 
-    Raises NotImplementedError, which skips a benchmark, where the rule changes nothing, or one of several does not.
+    Raises NotImplementedError, which skips a benchmark, if the rule, or one of several, changes nothing.
     """
     codes = _grown(inspect.getsource(module), str(module.__file__), frozenset(rule.split(" and ")), factor)
     if not codes:
@@ -48,7 +48,7 @@ def grow(module: ModuleType, rule: str, factor: int) -> None:
 
 
 def grown_code(code: str, rule: str, factor: int) -> str:
-    """The statements *code* by *rule*; `` where it changes nothing, or one of several rules does not."""
+    """Return the statements *code* scaled by *rule*; empty if it, or one of several rules, changes nothing."""
     larger = _Larger(frozenset(rule.split(" and ")), factor)
     tree = ast.fix_missing_locations(larger.visit(ast.parse(code)))
     return ast.unparse(tree) if larger.is_applied else ""
@@ -56,10 +56,10 @@ def grown_code(code: str, rule: str, factor: int) -> str:
 
 @functools.lru_cache(8)
 def _grown(source: str, path: str, rules: frozenset[str], factor: int) -> dict[tuple[str, int], CodeType]:
-    """The code of all functions, by name and first line; none where one of *rules* changes nothing."""
+    """Return the code of all functions by name and first line; none if one of *rules* changes nothing."""
     tree = ast.parse(source)
     larger = _Larger(rules, factor)
-    # a module's own statements have been executed: functions alone can be changed
+    # a module's own statements have already run: only functions can be changed
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not larger.is_done(node):
             node.body = [larger.visit(statement) for statement in node.body]
@@ -77,11 +77,11 @@ class _Larger(ast.NodeTransformer):
 
     @property
     def is_applied(self) -> bool:
-        """Whether each of the rules changed something: sizes and sequences are sizes alone where there is no list."""
+        """Return True if each of the rules changed something; without lists, sizes and sequences equals sizes."""
         return self._applied == self._rules
 
     def is_done(self, node: ast.AST) -> bool:
-        """Whether it stands in a function that was changed."""
+        """Return True if it is in a changed function."""
         return node in self._done
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -118,7 +118,7 @@ class _Larger(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        # what picks elements is no data
+        # an index is not data
         node.value = self.visit(node.value)
         return node
 
@@ -150,11 +150,11 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _functions(owner: Any) -> Iterator[FunctionType]:
     """The plain functions of a module, its classes, and its fixtures."""
     for value in list(vars(owner).values()):
-        # of a class's static methods, and of what pytest 8.4 makes of a fixture
+        # static methods of a class, and pytest 8.4's fixture objects
         inner = getattr(value, "_fixture_function", getattr(value, "__func__", value))
         if inspect.isclass(inner):
             if inspect.ismodule(owner) and inner.__module__ == owner.__name__:
                 yield from _functions(inner)
-        # of anything else that is called, `mock.call` has no end of what it wraps
+        # for other callables: `mock.call` wraps itself without end
         elif inspect.isfunction(inner):
             yield inspect.unwrap(inner)

@@ -1,6 +1,6 @@
-"""Tests of this repository as benchmarks: each call finds fixtures of its own, set up before the clock starts.
+"""Tests of this repository as benchmarks: each call gets fresh fixtures, set up before the clock starts.
 
-This file was laid beside the repository's benchmarks and is no part of it. It needs pytest.
+This file was generated next to the repository's benchmarks and is not part of it. It needs pytest.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _VERSION = tuple(int(part) for part in pytest.__version__.split(".")[:2])
 _OPTIONS = (
     *("-qqq", "-s", "--tb=short", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:faulthandler"),
     *(("-W", "ignore") if _VERSION >= (3, 1) else ()),
-    # A stand-in is timed in place of pytest-benchmark, by whoever times everything else.
+    # a stand-in is timed in place of pytest-benchmark, like everything else
     *("-p", "no:benchmark"),
-    # What is installed is timed: the checkout comes last, and gives but what is nowhere else.
+    # the installed package is timed: the checkout comes last in the path
     "--import-mode=append",
-    # pytest 7 takes an empty setting for an error where there is no configuration file
+    # pytest 7 rejects an empty setting without a configuration file
     *(("-p", "no:python_path") if _VERSION < (8, 0) else ("-o", "pythonpath=")),
     *("-o", "addopts=", "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "minversion="),
 )
 
-# set at the end of the file, where the tests are named
+# set at the end of the file, which names the tests
 _REPOSITORY = Path()
 _FOLDER = ""
 _ITEMS: dict[str, dict[str, Any] | Exception] = {}
 
 
 class _Handed:
-    """Stands in for the fixture `benchmark`: what a test hands it is what is timed, and not the test around it."""
+    """Replaces the fixture `benchmark`: the callable that a test passes to it is timed, not the test around it."""
 
     def __init__(self) -> None:
         self.extra_info: dict[str, Any] = {}
@@ -48,7 +48,7 @@ class _Handed:
         return self.pedantic(function, arguments, keywords)
 
     def pedantic(self, target: Any, args: Any = (), kwargs: Any = None, setup: Any = None, **_: Any) -> Any:
-        """Call *target* once, and keep it; *setup* may give it arguments, anew before each call."""
+        """Call *target* once, and remember it; *setup* may give it fresh arguments before each call."""
 
         def prepare() -> Any:
             arguments, keywords = (setup() if setup is not None else None) or (args, kwargs or {})
@@ -58,7 +58,7 @@ class _Handed:
         return prepare()()
 
     def prepared(self) -> Any:
-        """What is to be timed."""
+        """The callable to time."""
         if self._prepare is None:
             raise NotImplementedError("the test handed nothing to the benchmark fixture")
         return self._prepare()
@@ -71,9 +71,9 @@ class _Plugin:
 
 
 class _Workload:
-    """Every parameter is a test of one function of `file`, by what follows the file in its node id.
+    """Each parameter is a test of one function of `file`, by the part of its node id after the file.
 
-    With `grown`, a rule and a factor follow, ` | sizes x10`, by which the test is grown, or called so often at once.
+    With `grown`, a rule and a factor follow, ` | sizes x10`, by which the test is scaled or repeated.
     """
 
     number = 1
@@ -106,7 +106,7 @@ class _Workload:
             self._call = lambda: [once() for _ in range(times)]
 
     def time_call(self, _test: str) -> Any:
-        # what a test hands over is compared as what other benchmarks return is; a test itself returns nothing
+        # the result of a passed callable is compared like those of other benchmarks; a test itself returns nothing
         return self._call()
 
     def teardown(self, _test: str) -> None:
@@ -114,13 +114,13 @@ class _Workload:
             try:
                 self._case.tearDown()
             finally:
-                # the next call would find what they undo
+                # the next call would see their cleanup
                 self._case.doCleanups()
         self._run("teardown", nextitem=None)
         os.chdir(self._before)
 
     def _grow(self, rule: str, factor: str) -> int:
-        """How often the test is to be called; otherwise its file is changed, in this process alone."""
+        """Return how often the test is called; otherwise its file is changed, in this process only."""
         from .growing import REPEATS, grow
 
         if rule == REPEATS:
@@ -129,7 +129,7 @@ class _Workload:
         return 1
 
     def _run(self, phase: Literal["setup", "teardown"], **options: Any) -> None:
-        # fixtures of pytest's own ask for the reports that it makes beside
+        # pytest's own fixtures request the reports that it makes in parallel
         report = call_and_report(self._item, phase, log=False, **options)
         if report.skipped:
             raise NotImplementedError(str(report.longrepr))
@@ -138,13 +138,14 @@ class _Workload:
 
 
 def _collected(file: str, functions: list[str]) -> dict[str, Any] | Exception:
-    """The tests of these functions and methods of *file*, `Class::function`, by what follows the file in their ids.
+    """Return the tests of these functions and methods of *file*, `Class::function`, by the part of their ids after the
+    file.
 
-    What keeps one file from being collected is raised where its tests are set up: other files are none the worse.
+    An error in collecting a file is raised when its tests are set up: other files are not affected.
     """
     before = os.getcwd()
     os.chdir(_FOLDER)
-    # tests inside the package are those that are installed, where they are
+    # tests inside the package are the installed ones, if they exist
     os.environ["PY_IGNORE_IMPORTMISMATCH"] = "1"
     try:
         paths = [f"{_REPOSITORY / file}::{function}" for function in functions]
@@ -163,7 +164,7 @@ def _collected(file: str, functions: list[str]) -> dict[str, Any] | Exception:
 
 
 def _names(file: str, function: str) -> list[str]:
-    """Every test of *function* that pytest finds; its own name where the file cannot be collected."""
+    """Return every test of *function* that pytest finds; its own name if the file cannot be collected."""
     items = _ITEMS[file]
     names = [] if isinstance(items, Exception) else [name for name in items if name.partition("[")[0] == function]
     return names or [function]

@@ -1,6 +1,6 @@
-"""What the authors wrote down to show a change, as benchmarks: each has a setup, and a statement that is timed.
+"""Snippets of the authors as benchmarks: each has a setup, and a statement that is timed.
 
-This file was laid beside the repository's benchmarks and is no part of it.
+This file was generated next to the repository's benchmarks and is not part of it.
 """
 
 from __future__ import annotations

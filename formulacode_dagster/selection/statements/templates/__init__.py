@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def render(name: str, values: Mapping[str, Any]) -> str:
-    """The template *name* filled in with *values*; jinja2's UndefinedError where one is missing."""
+    """Render the template *name* with *values*; raises jinja2's UndefinedError if one is missing."""
     return _environment().get_template(name).render(values).strip() + "\n"
 
 
