@@ -17,7 +17,7 @@ from .dashboards import dashboards
 
 @DashboardCheck
 def every_result_counts(dashboard: JudgedDashboard) -> Judgement:
-    """Every file of raw results was read, is of a commit of the history, and of benchmarks as they are now."""
+    """Every file of raw results was read, is of a commit of the history, and of benchmarks in their current version."""
     from formulacode_dagster.sources.dashboards import checks as verdicts
 
     return verdicts.every_file_read(dashboard.site(Source.RESULTS))

@@ -20,7 +20,7 @@ from .dashboards import dashboards
 
 
 class BreakpointConfig(dg.Config):
-    """How steps are looked for."""
+    """Options of the step detection."""
 
     methods: list[str] = Field(
         default=[Method.SEEDED.value], description="seeded, asv, rbf; the last two need their libraries"
@@ -30,7 +30,7 @@ class BreakpointConfig(dg.Config):
 
 @DashboardCheck
 def own_regressions_are_found(dashboard: JudgedDashboard) -> Judgement:
-    """Regressions that the site tells come out of asv's own code again, where the intervals of its values are known."""
+    """Regressions that the site reports are reproduced by asv's own code, if the intervals of its values are known."""
     from formulacode_dagster.measuring.breakpoints.regressions import reproduces, with_intervals
 
     published, results = dashboard.site(Source.PUBLISHED), dashboard.site(Source.RESULTS)

@@ -1,8 +1,8 @@
-"""How a check of a month is declared, and what Dagster makes of it.
+"""Declares the check of a month, for Dagster and the ledger.
 
-A check stands in its asset's file: `@month_check(blocking=…)` over a function that hands the month's rows to a verdict
-function of the domain. Its name is the function's, its description the docstring. The verdict is kept in the ledger's
-database: Dagster's blocking check stops only its own run, and a consumer in a later run reads what was judged.
+A check stands in its asset's file: `@month_check(blocking=…)` over a function that passes the month's rows to a verdict
+function of the domain. Its name is the function's, its description the docstring. The verdict is stored in the ledger's
+database: Dagster's blocking check stops only its own run, while a consumer in a later run reads the stored verdict.
 """
 
 import inspect
@@ -29,7 +29,7 @@ from .stopping import stoppable
 
 @dataclass(frozen=True)
 class JudgedMonth:
-    """The month of an asset that a check is about, and where its rows are."""
+    """The month of an asset that a check judges, and the source of its rows."""
 
     database: Database
     stage: Stage
@@ -55,7 +55,7 @@ class JudgedMonth:
 
 @dataclass(frozen=True)
 class MonthCheck:
-    """One check: how it judges a month, and whether it is a gate for what comes after."""
+    """One check: its function, and whether it blocks what comes after."""
 
     judge: Callable[..., Judgement]
     blocking: bool
@@ -63,11 +63,11 @@ class MonthCheck:
 
     @property
     def name(self) -> str:
-        """As the function that judges."""
+        """Name of the judging function."""
         return self.judge.__name__
 
     def verdict(self, month: JudgedMonth, **resources: Any) -> CheckVerdict:
-        """Judge *month* of an asset, and keep what was found."""
+        """Judge *month* of an asset, and store the verdict."""
         judgement = self.judge(month, **resources)
         blocking = self.blocking and not isinstance(judgement, Doubt)
         named = {"stage": month.stage, "month": month.key, "check": self.name, "blocking": blocking}
@@ -78,7 +78,7 @@ class MonthCheck:
 
     def definition(self, stage: Stage) -> dg.AssetChecksDefinition:
         """The check as Dagster runs it, month by month, on the asset of *stage*."""
-        # beside the month, the judge names the resources it needs
+        # besides the month, the judge names the resources it needs
         resources = list(inspect.signature(self.judge).parameters)[1:]
 
         @dg.asset_check(
@@ -110,7 +110,8 @@ def month_check(*, blocking: bool, pool: str | None = None) -> Callable[[Callabl
 
 @month_check(blocking=True)
 def failures_within_budget(month: JudgedMonth) -> Judgement:
-    """No more of what was tried failed than FC_FAILURE_BUDGET allows; if earlier months had some done, this has.
+    """No larger share of the attempted items failed than FC_FAILURE_BUDGET allows; if earlier months had some done,
+    this has.
 
     A person may accept a month as it is, by name and reason: `fc-data accept`.
     """
@@ -119,7 +120,7 @@ def failures_within_budget(month: JudgedMonth) -> Judgement:
 
 
 def result_of(verdict: Judgement, *, blocking: bool) -> dg.AssetCheckResult:
-    """*verdict* as Dagster shows it: an error where it blocks, else a warning."""
+    """Return *verdict* as Dagster shows it: an error if it blocks, else a warning."""
     metadata: dict[str, Any] = dict(verdict.figures)
     if verdict.offenders:
         metadata["offending"] = _table([{"offender": offender} for offender in verdict.offenders])

@@ -26,7 +26,7 @@ from .pull_requests import pull_requests
 from .stage_asset import stage_asset
 
 HISTORY_MONTHS = 12
-"""How far back the control limits of `share_of_positives` look."""
+"""Number of earlier months in the control limits of `share_of_positives`."""
 
 
 @month_check(blocking=True)
@@ -59,7 +59,7 @@ def share_of_positives(month: JudgedMonth) -> Judgement:
 
 @month_check(blocking=False)
 def accuracy_on_labelled_set(month: JudgedMonth) -> Judgement:
-    """How well the month's model and prompt judge labelled commits, as of the last `make eval-classifier`."""
+    """Accuracy of the month's model and prompt on labelled commits, as of the last `make eval-classifier`."""
     with month.database.transaction() as connection:
         judges = judges_of(connection, month.key)
         return verdicts.accuracy_on_labelled_set({judge: last_evaluation(connection, *judge) for judge in judges})

@@ -1,4 +1,4 @@
-"""How an asset of a dashboard is declared: its partitions, the frame around it, and the checks of its tables."""
+"""Declares an asset of a dashboard: its partitions, the common frame, and the checks of its tables."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -35,13 +35,13 @@ SHOWN_NAMES = 50
 
 @dataclass(frozen=True)
 class JudgedDashboard:
-    """The dashboard that a check is about, and where its tables are."""
+    """The dashboard that a check judges, and the folder of its tables."""
 
     database: Database
     name: str
 
     def site(self, source: Source) -> "Site | None":
-        """What is kept of it by *source*; None where there is nothing."""
+        """Return the stored site by *source*; None if there is nothing."""
         from formulacode_dagster.sources.dashboards.stored import kept_site
 
         return kept_site(self.database, self.name, source)
@@ -49,13 +49,13 @@ class JudgedDashboard:
 
 @dataclass(frozen=True)
 class DashboardCheck:
-    """One check of a dashboard's asset. It warns: what others publish, nobody here can mend."""
+    """One check of a dashboard's asset. It warns: we cannot fix what others publish."""
 
     judge: Callable[[JudgedDashboard], Judgement]
 
     @property
     def name(self) -> str:
-        """As the function that judges."""
+        """Name of the judging function."""
         return self.judge.__name__
 
     def definition(self, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
@@ -88,7 +88,7 @@ class DashboardAsset:
 def dashboard_asset(
     *, kinds: set[str], description: str, deps: Sequence[DashboardAsset] = (), checks: Sequence[DashboardCheck] = ()
 ) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], DashboardAsset]:
-    """`@dg.asset` with what all assets of a dashboard share; its columns are those of the relation of its name."""
+    """`@dg.asset` with the common options of dashboard assets; columns follow the relation of its name."""
 
     def declare(body: Callable[..., dg.MaterializeResult[Any]]) -> DashboardAsset:
         columns = SERIES_RELATIONS[body.__name__].columns
@@ -110,7 +110,7 @@ def dashboard_asset(
 
 @contextmanager
 def dashboard_run(context: dg.AssetExecutionContext, boards: DashboardsResource) -> Iterator[Dashboard]:
-    """The frame around an asset: the dashboard of its partition; errors are told in our words, and tried once more."""
+    """The frame around an asset: the dashboard of its partition; errors are converted, and retried once."""
     try:
         with stoppable(context):
             if not context.has_partition_key:
@@ -128,7 +128,7 @@ def dashboard_run(context: dg.AssetExecutionContext, boards: DashboardsResource)
 
 
 def site_metadata(site: "Site", folder: Path) -> dict[str, Any]:
-    """What the page of an asset tells of *site*, whose Parquet is in *folder*."""
+    """Return an asset's metadata on *site*, whose Parquet is in *folder*."""
     from formulacode_dagster.sources.dashboards.picture import draw_points
 
     by_kind = site.faults.group_by("kind", maintain_order=True).len().rows()

@@ -1,4 +1,4 @@
-"""`dashboards`: published asv sites as tables, whole, with what is missing or broken of them named."""
+"""`dashboards`: published asv sites as complete tables, with their missing or broken parts listed."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def in_order(dashboard: JudgedDashboard) -> Judgement:
 def dashboards(
     context: dg.AssetExecutionContext, postgres: PostgresResource, boards: DashboardsResource
 ) -> dg.MaterializeResult[Any]:
-    """Read the site of the dashboard, politely where it is on the network, and keep all of its tables."""
+    """Read the site of the dashboard, with rate limits on the network, and store all of its tables."""
     from formulacode_dagster.sources.dashboards.scraping import scrape
     from formulacode_dagster.sources.dashboards.stored import keep_site
 

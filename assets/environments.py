@@ -1,4 +1,4 @@
-"""`environments`: interpreter, suite, pinned and hashed lock, what was dropped and why."""
+"""`environments`: interpreter, suite, pinned and hashed lock, omissions and their reasons."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ from .stage_asset import stage_asset
 
 @month_check(blocking=False)
 def folders_hold_the_release(month: JudgedMonth, hub: HubResource, task_folders: TaskFoldersResource) -> Judgement:
-    """Every folder is what its row of the newest release gives; none is missing, changed or left over."""
+    """Every folder matches its row of the newest release; none is missing, changed or left over."""
     rows = hub.released(Month.parse(month.key)).frame.iter_rows(named=True)
     folders = exporting.exported_folders(rows, task_folders.folder(month.key))
     return exporting.folders_hold_the_release(month.key, folders)
@@ -48,7 +48,7 @@ def exports(
     hub: HubResource,
     task_folders: TaskFoldersResource,
 ) -> dg.MaterializeResult[Any]:
-    """Write the newest release of the month for every harness, and list it in `tasks.json`; a job of its own."""
+    """Write the newest release of the month for every harness, and list it in `tasks.json`; a separate job."""
     with stage_run(context, postgres, exports, config) as stage:
         released, folder = hub.released(Month.parse(stage.month)), task_folders.folder(stage.month)
         summary = run_loop(run(stage, ExportTools(released, folder)))

@@ -73,7 +73,7 @@ def images(
 
 
 def attempts_metadata(summary: AttemptSummary) -> dict[str, Any]:
-    """Attempts, their seconds, which rules won images, and where attempts were lost."""
+    """Attempts, their seconds, successful rules, and reasons for losses."""
     losses = [(loss.stage, loss.kind, loss.next_rule or "—", count) for loss, count in summary.losses]
     return {
         "attempts": summary.attempts,

@@ -1,4 +1,4 @@
-"""What all per-item assets share: the run config, the frame around a stage, and the metadata it leaves."""
+"""Common parts of all per-item assets: the run config, the frame around a stage, and its metadata."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .stopping import stoppable
 
 SHOWN_ITEMS = 50
 BUSY_TRIES = 6
-"""Times FC_RETRY_SECONDS that a run which Dagster launched anew waits for the month that the run before it held."""
+"""Multiple of FC_RETRY_SECONDS that a relaunched run waits for the month that its predecessor held."""
 
 
 HELPS = "formulacode/helps"
@@ -51,7 +51,7 @@ class ItemConfig(dg.Config):
 
     only: list[str] = option("only")
     limit_per_repository: int | None = option("limit_per_repository")
-    max_concurrency: int = option("max_concurrency")
+    concurrency: int = option("concurrency")
     force: bool = option("force")
     dry_run: bool = option("dry_run")
     accepted_by: str = Field(default="", description="who accepts the month as it is if too much of it failed")
@@ -79,7 +79,7 @@ class AgentConfig(ItemConfig):
     """Run config of assets that may ask a coding agent."""
 
     agent: str = option("agent")
-    agents_at_once: int = option("agents_at_once")
+    agent_concurrency: int = option("agent_concurrency")
     agent_tasks_per_repository: int | None = option("agent_tasks_per_repository")
 
 
@@ -90,14 +90,14 @@ class ReleaseConfig(ItemConfig):
 
 
 def helped(stage: Stage, month: str, run_id: str) -> str:
-    """What `HELPS` says of the runs that help *run_id* with *stage* of *month*."""
+    """Value of `HELPS` for runs that help *run_id* with *stage* of *month*."""
     return f"{stage} {month} {run_id}"
 
 
 def continued_runs(instance: dg.DagsterInstance, run: dg.DagsterRun, stage: Stage, month: str) -> frozenset[str]:
     """Ids of the runs whose work on *stage* of *month* is that of *run* too, its own among them.
 
-    What repeats a run that succeeded begins anew.
+    A retry of a run that succeeded starts from scratch.
     """
     chain = [run.run_id]
     earlier = run.parent_run_id
@@ -135,7 +135,7 @@ def stage_run(
 def helper_run(context: dg.OpExecutionContext, postgres: PostgresResource, stage: Stage) -> Iterator[StageRun | None]:
     """The frame around the help for a stage of a month, with the options of the run that leads it.
 
-    None where no run leads it any more.
+    None if no run leads it any more.
     """
     with _failing_as_dagster_does(context), stoppable(context):
         database, month = postgres.database(), month_of(context).key
@@ -153,7 +153,7 @@ def helper_run(context: dg.OpExecutionContext, postgres: PostgresResource, stage
 
 @contextmanager
 def _watched(context: StepContext, run: StageRun) -> Iterator[None]:
-    """Have the log told of items, waits and warnings, and a collector of traces where one is set."""
+    """Send items, waits and warnings to the log, and to a trace collector if one is set."""
     log = context.log
 
     def say_of_item(text: str, item: str) -> None:
@@ -166,7 +166,7 @@ def _watched(context: StepContext, run: StageRun) -> Iterator[None]:
 
 @contextmanager
 def _held(run: StageRun, asset: StageAsset) -> Iterator[StageRun]:
-    """*run* with the month its own; where another leads a stage that is shared, as one that joins it."""
+    """Run *run* with exclusive access to the month; if another run leads a shared stage, join it."""
     if not (asset.is_shared and read_settings().helper_runs):
         with run.database.month_lock(run.stage, run.month, run.run_id):
             yield run
@@ -184,14 +184,16 @@ def _held(run: StageRun, asset: StageAsset) -> Iterator[StageRun]:
 
 
 def _worker(stage: Stage, month: str, run_id: str) -> Worker:
-    # a step that is tried again has the same run: what its first try was at is not its own
+    # a retried step has the same run: its first try's work is not its own
     name = f"{run_id} {uuid.uuid4().hex[:8]}"
     return Worker(stage, month, name, timedelta(seconds=read_settings().lease_seconds))
 
 
 @contextmanager
 def _failing_as_dagster_does(context: StepContext) -> Iterator[None]:
-    """Our errors as Dagster's: what an outside system did may be tried once more, what a person can mend is not."""
+    """Convert our errors to Dagster's: failures of an outside system may be retried once, those a person must fix may
+    not.
+    """
     try:
         yield
     except OutsideSystemError as error:
@@ -202,7 +204,7 @@ def _failing_as_dagster_does(context: StepContext) -> Iterator[None]:
         raise failure from error
     except BusyError as error:
         failure = dg.Failure(description=str(error), allow_retries=False)
-        # a run launched anew may be here before the server misses the last one's machine; others are told at once
+        # a relaunched run may start before the server notices its predecessor's loss; others are told at once
         if (delay := read_settings().retry_seconds) and RETRY_NUMBER_TAG in context.run.tags:
             raise dg.RetryRequested(max_retries=BUSY_TRIES, seconds_to_wait=delay) from failure
         raise failure from error
@@ -222,7 +224,7 @@ def _accept_if_asked(run: StageRun, config: ItemConfig) -> None:
 
 
 def usage_metadata(run: StageRun) -> dict[str, Any]:
-    """What this run's stage asked of GitHub, for the asset's page; empty when it asked nothing."""
+    """Return the GitHub requests of this run's stage, for the asset's page; empty without any."""
     with run.database.transaction() as connection:
         totals = [total for total in usage_totals(connection, run.month, run.run_id) if total.stage is run.stage]
     if not totals:

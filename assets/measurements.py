@@ -31,13 +31,13 @@ from .stage_asset import stage_asset
 
 @month_check(blocking=True)
 def speedup_is_real(month: JudgedMonth) -> Judgement:
-    """Every measured speed-up follows from its stored samples; of the tasks that go on."""
+    """Every measured speed-up follows from its stored samples, for accepted tasks."""
     return verdicts.speedup_is_real(month.key, month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS))
 
 
 @month_check(blocking=True)
 def right_by_their_tests(month: JudgedMonth) -> Judgement:
-    """Of the tasks that go on, the tests that reach the change pass as before, and benchmarks return the same."""
+    """For accepted tasks, covering tests still pass and benchmark return values are unchanged."""
     measured = month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS)
     return correctness.right_by_their_tests(measured, month.done_rows(CORRECTNESS, Stage.MEASUREMENTS))
 
@@ -69,7 +69,7 @@ def measurements(
     sampling: SamplingResource,
     llm: LLMResource,
 ) -> dg.MaterializeResult[Any]:
-    """Time the benchmarks of every image, one task at a time unless FC_MEASURED_AT_ONCE allows more."""
+    """Time the benchmarks of every image, one task at a time unless FC_MEASUREMENT_CONCURRENCY allows more."""
     with stage_run(context, postgres, measurements, config) as stage:
         _, why = containers.engine_for(stage.database, stage.month)
         completions = postgres.completions(reask=config.reask)

@@ -1,4 +1,4 @@
-"""`monthly_report`: the funnel, costs, charts, what changed since last month."""
+"""`monthly_report`: the funnel, costs, charts, changes since last month."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ from .stage_asset import MONTHLY, stage_asset
 def monthly_report(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, reports: ReportsResource
 ) -> dg.MaterializeResult[Any]:
-    """Write the report of the month, and put its figures where Dagster plots them."""
+    """Write the report of the month, and record its figures for Dagster's plots."""
     with stage_run(context, postgres, monthly_report, config) as run:
         month = Month.parse(run.month)
         with run.database.transaction() as connection:

@@ -25,7 +25,7 @@ from .stage_asset import stage_asset
 
 @month_check(blocking=True)
 def nothing_leaks(month: JudgedMonth) -> Judgement:
-    """No problem statement tells anything of its solution."""
+    """No problem statement reveals anything of its solution."""
     with month.database.transaction() as connection:
         by_key = {pr.key: pr for pr in done_in(connection, month.key, Stage.PROBLEM_STATEMENTS)}
         statements = PROBLEM_STATEMENTS.read_keys(connection, month.key, by_key)

@@ -50,7 +50,7 @@ def published_images(
     containers: ContainersResource,
     registry: RegistryResource,
 ) -> dg.MaterializeResult[Any]:
-    """Push the images of the tasks whose speed-up is real; skip, with the reason, where there is nowhere to push."""
+    """Push the images of the tasks whose speed-up is real; skip, with the reason, without a registry."""
     with stage_run(context, postgres, published_images, config) as stage:
         summary = run_loop(run(stage, published_image_tools(stage, containers, registry)))
         with stage.database.transaction() as connection:

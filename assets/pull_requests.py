@@ -55,7 +55,7 @@ def counts_match(month: JudgedMonth) -> Judgement:
 
 @month_check(blocking=True)
 def window_and_shas_valid(month: JudgedMonth) -> Judgement:
-    """Every merge lies in the month, every SHA is one, nothing is stored twice."""
+    """Every merge lies in the month, every SHA is valid, nothing is stored twice."""
     with month.database.transaction() as connection:
         return verdicts.window_and_shas_valid(month.key, iterate_done(connection, month.key, Stage.PULL_REQUESTS))
 
@@ -95,7 +95,7 @@ def pull_requests(
     intake: IntakeResource,
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
-    """Ask for the windows of all repositories at once, then read each base and patch from the mirror."""
+    """Request the windows of all repositories at once, then read each base and patch from the mirror."""
     with stage_run(context, postgres, pull_requests, config) as stage:
         cache = mirrors.cache()
         for dashboard in config.dashboards:

@@ -1,4 +1,4 @@
-"""`replays`: released tasks measured again, from their rows and their images alone."""
+"""`replays`: released tasks measured again, only from their rows and images."""
 
 from collections import Counter
 from typing import Any
@@ -55,7 +55,7 @@ def replays(
     registry: RegistryResource,
     containers: ContainersResource,
 ) -> dg.MaterializeResult[Any]:
-    """Measure the newest release of the month again; a job of its own, since it is for other machines and days."""
+    """Measure the newest release of the month again; a separate job, since it is for other machines and days."""
     with stage_run(context, postgres, replays, config) as stage:
         destination, released = hub.destination(), hub.released(Month.parse(stage.month))
         tasks = list(tasks_of(released))

@@ -1,4 +1,4 @@
-"""`replication`: two sets of breakpoints of one repository beside each other."""
+"""`replication`: compares two sets of breakpoints of one repository."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from .dashboard_asset import DashboardCheck, JudgedDashboard, dashboard_asset, d
 
 
 class ReplicationConfig(dg.Config):
-    """What is compared with the published breakpoints of the dashboard."""
+    """Input to compare with the published breakpoints of the dashboard."""
 
     other_dashboard: str = Field(default="", description="the dashboard of the second set; the same one if empty")
     other_source: str = Field(default=Source.RESULTS.value, description="`results` or `published`")
@@ -26,7 +26,7 @@ class ReplicationConfig(dg.Config):
 
 @DashboardCheck
 def steps_agree_in_direction(dashboard: JudgedDashboard) -> Judgement:
-    """Of the steps that both sets have, nine in ten go the same way."""
+    """Of the steps in both sets, nine in ten have the same direction."""
     from formulacode_dagster.measuring.breakpoints.comparing import same_direction, stored_replications
 
     with dashboard.database.transaction() as connection:

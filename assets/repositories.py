@@ -39,7 +39,7 @@ def every_repository_resolves(month: JudgedMonth) -> Judgement:
 
 @month_check(blocking=False)
 def searches_complete(month: JudgedMonth) -> Judgement:
-    """Every code search showed what GitHub counts, but for one file in a hundred."""
+    """Every code search returned GitHub's count, with a tolerance of one file in a hundred."""
     return verdicts.searches_complete(month.rows(SEARCH_GAPS))
 
 

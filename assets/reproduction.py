@@ -1,4 +1,4 @@
-"""`images`/`reproduces`: of each month some images are built again, from spec and locks alone."""
+"""`images`/`reproduces`: some images of each month are built again, only from spec and locks."""
 
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.images.reproducibility import rebuild_stored, sample, verdict
@@ -18,7 +18,7 @@ from .checks import JudgedMonth, month_check
 
 @month_check(blocking=False, pool="build")
 def reproduces(month: JudgedMonth, mirrors: MirrorsResource, containers: ContainersResource) -> Judgement:
-    """A sample of the month's images, built again from spec and locks alone, comes out the same."""
+    """A sample of the month's images, built again only from spec and locks, comes out the same."""
     made: list[Reproduction] = []
     failures: dict[str, str] = {}
     engine, _ = containers.engine_for(month.database, month.key)
@@ -44,7 +44,7 @@ def _sampled(month: JudgedMonth, engine: Engine) -> dict[str, BuiltImage]:
 
 
 def _known(database: Database, image: BuiltImage) -> Reproduction | None:
-    """What building the very image again has shown already."""
+    """Results of earlier rebuilds of exactly this image."""
     key = (image.repository_id, image.number)
     with database.transaction() as connection:
         stored = REPRODUCTIONS.read_keys(connection, image.month, [key]).get(key)

@@ -1,4 +1,4 @@
-"""How an asset of the month is declared: what Dagster materializes, what it reads, and the checks of its rows."""
+"""Declares an asset of the month: its materialization, its inputs, and the checks of its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MONTHLY = dg.FreshnessPolicy.cron(deadline_cron=DUE_CRON, lower_bound_delta=time
 
 @dataclass(frozen=True)
 class StageAsset:
-    """An asset of the month: what Dagster materializes, the assets it reads, and the checks of its rows."""
+    """An asset of the month: its materialization, the assets it reads, and the checks of its rows."""
 
     stage: Stage
     definition: dg.AssetsDefinition
@@ -41,10 +41,10 @@ class StageAsset:
 
     @property
     def gates(self) -> tuple[tuple[Stage, str], ...]:
-        """What must have been judged and passed before this asset starts: stage and name of each blocking check.
+        """Checks that must have passed before this asset starts: stage and name of each blocking check.
 
-        These are all those of the assets it reads, and of whatever lies before them the failure budgets: what was not
-        taken in, or not built, is missing in all that follows.
+        These are those of the assets it reads, and the failure budgets of everything upstream: items that were not
+        taken in, or not built, are missing downstream.
         """
         before = {asset.stage: None for upstream in self.upstream for asset in upstream.before}
         budgets = [(stage, failures_within_budget.name) for stage in before]
@@ -75,8 +75,8 @@ def stage_asset(
 ) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], StageAsset]:
     """`@dg.asset`, and the policy of this platform: owner, code version, retries.
 
-    *columns* are those of a row, where the asset is a table. The gates of *deps* are read before the asset starts, not
-    those of *after*: of these it reads only what they have published, which may have been made elsewhere.
+    *columns* are those of a row, if the asset is a table. The gates of *deps* are checked before the asset starts, not
+    those of *after*: of these it reads only published results, which may come from another machine.
     """
     shown = [dg.TableColumn(column.name, column.type, description=column.description) for column in columns]
     define = dg.asset(

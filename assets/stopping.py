@@ -1,4 +1,4 @@
-"""What a step of Dagster does when its run is to stop: Ctrl-C, a polite kill, *Terminate* in the UI."""
+"""How a Dagster step stops with its run: Ctrl-C, SIGTERM, *Terminate* in the UI."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def load_of(url: str, folder: Path, month: str, workers: int, number: int) -> Lo
     def run(worker: int) -> int:
         part, name = (Part.HELPS if worker else Part.LEADS), f"worker {worker}"
         sharing = Sharing(part, Worker(STAGE, month, name, LEASE), look_again_seconds=0.05)
-        options = RunOptions(max_concurrency=1)
+        options = RunOptions(concurrency=1)
         if worker:
             is_shared.wait()
         with statements.of(Database(url)) as database:

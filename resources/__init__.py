@@ -1,3 +1,3 @@
-"""What the assets are materialized with: one file per outside system. Configuration, credentials and lifecycle only;
-each hands out the plain client from `formulacode_dagster`.
+"""Resources of the assets: one file per outside system. Configuration, credentials and lifecycle only; each returns the
+plain client from `formulacode_dagster`.
 """

@@ -1,4 +1,4 @@
-"""The coding agent that is asked where no rule knows more; none unless it is asked for."""
+"""The coding agent for failures without a repair rule; disabled by default."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .base import SettingsResource, setting
 from .setting_types import AgentSetting
 
 PYTHON = "3.12"
-"""Of the OS image that agents run in, where no other is set."""
+"""Python version of the OS image that agents run in, unless another is set."""
 
 
 class AgentsResource(SettingsResource):
-    """Hands out the agent, and what one run of it may use. Its key is FC_AGENT_API_KEY."""
+    """Provides the agent, and the budget of one run. Its key is FC_AGENT_API_KEY."""
 
     agent: AgentSetting | None = setting("agent")
     agent_command: str | None = setting("agent_command")
@@ -45,7 +45,7 @@ class AgentsResource(SettingsResource):
         return True, f"{agent.name} is asked where no rule knows more"
 
     def required(self, named: AgentSetting | None = None) -> Agent | None:
-        """As `chosen`, and it can run: raises ConfigurationError, naming the setting, before any item is worked on."""
+        """As `chosen`, and it can run: raises ConfigurationError, naming the setting, before any item is processed."""
         agent = self.chosen(named)
         if agent is not None:
             agent.require_place()
@@ -68,7 +68,8 @@ class AgentsResource(SettingsResource):
         return choose_agent(choice, DockerDaemon())
 
     def authors(self, stage: StageRun) -> MonthAuthors | None:
-        """Return the agent of *stage*, or of the settings, with what the month's budgets leave; None if there is none.
+        """Return the agent of *stage*, or of the settings, within what the month's budgets leave; None if there is
+        none.
 
         Raises ConfigurationError if there is no agent of that name, as `chosen` does.
         """
@@ -87,7 +88,7 @@ class AgentsResource(SettingsResource):
 
     @property
     def limits(self) -> dict[Scope, Limits]:
-        """What agents may use altogether."""
+        """Total budgets of agents."""
         limits: dict[Scope, dict[str, float]] = {}
         for part in self.settings.agent_budget:
             name, _, amount = part.partition("=")
@@ -97,7 +98,7 @@ class AgentsResource(SettingsResource):
 
     @property
     def budget(self) -> AgentBudget:
-        """What one run of it may use."""
+        """Budget of one run."""
         settings = self.settings
         return AgentBudget(
             seconds=settings.agent_seconds,

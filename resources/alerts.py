@@ -1,4 +1,4 @@
-"""Who is told of failed runs, failed checks and late months; nobody unless it is set."""
+"""Notifies about failed runs, failed checks and late months; disabled by default."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AlertsResource(SettingsResource):
     dagster_url: str | None = setting("dagster_url")
 
     def preflight(self) -> tuple[bool, str]:
-        """Say who would be told; nobody is sent anything."""
+        """Return the recipients; sends nothing."""
         names = [channel.name for channel in self.channels()]
         if not names:
             return True, "FC_ALERT_WEBHOOK, FC_ALERT_SLACK and FC_ALERT_MAIL_TO are empty: nobody is told of failures"
@@ -40,7 +40,7 @@ class AlertsResource(SettingsResource):
         return tuple(channels)
 
     def secrets(self) -> Secrets:
-        """What no message may hold: secrets of the settings, and credentials of the environment."""
+        """Text that no message may contain: secrets of the settings, and credentials of the environment."""
         values = [getattr(self.settings, name) for name in type(self.settings).model_fields]
         own = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
         path = self.settings.hf_token_path
@@ -49,6 +49,6 @@ class AlertsResource(SettingsResource):
         return Secrets([*own, *secret_values(os.environ)])
 
     def run_url(self, run_id: str) -> str:
-        """Where the UI shows the run; empty where FC_DAGSTER_URL is."""
+        """Return the UI's URL of the run; empty if FC_DAGSTER_URL is."""
         url = self.settings.dagster_url.rstrip("/")
         return f"{url}/runs/{run_id}" if url else ""

@@ -1,4 +1,4 @@
-"""What all resources share: their fields are settings, and what a run leaves out the environment tells."""
+"""Base of all resources: their fields are settings, with the environment as default."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .settings import Settings, alias_of, read_settings
 
 
 def setting(name: str) -> Any:
-    """A field that stands for the setting of that *name*: None, unless a run or a test gives it a value."""
+    """A field for the setting of that *name*: None, unless a run or a test gives it a value."""
     return Field(default=None, description=f"{alias_of(name)}: {Settings.model_fields[name].description}")
 
 
 class SettingsResource(dg.ConfigurableResource[Any]):
-    """A resource that reads its settings when it is first used, so that loading definitions reads nothing.
+    """A resource that reads its settings on first use, so that loading definitions reads nothing.
 
-    A field has the name and type of its setting. No secret is one: what the launchpad is told, Dagster stores and
-    shows. A secret is read from its environment variable when it is needed, and known by that name only.
+    A field has the name and type of its setting. Secrets are never fields: Dagster stores and shows the launchpad's
+    values. A secret is read from its environment variable when needed, and referred to only by that name.
     """
 
     @cached_property

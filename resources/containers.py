@@ -1,4 +1,4 @@
-"""What builds and runs images: Docker, or folders of this machine."""
+"""Builds and runs images: Docker, or folders of this machine."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ContainersResource(SettingsResource):
         return True, f"{why}; interpreters: {', '.join(sorted(versions)) if versions else 'any'}"
 
     def resolver(self, turn: Turn = nullcontext) -> Resolver:
-        """What turns declared requirements into hashed locks; it builds source distributions in its *turn* alone."""
+        """Return the resolver from requirements to hashed locks; it builds source distributions only in its *turn*."""
         engine, _ = self.chosen()
         reading = engine.uv_runner() if isinstance(engine, DockerEngine) else None
 
@@ -82,14 +82,14 @@ class ContainersResource(SettingsResource):
 
     @property
     def limits(self) -> ResourceLimits:
-        """What a build or a benchmark may use."""
+        """Limits of a build or a benchmark."""
         return ResourceLimits.model_validate(self.settings, from_attributes=True)
 
     def engine_for(self, database: Database, month: str) -> tuple[Engine, str]:
         """The engine for *month*, and a sentence saying which it is and why.
 
-        Raises OutsideSystemError where that would be folders of this machine, only since Docker does not answer, and
-        the month was built with Docker, or holds candidates of repositories that are not the samples.
+        Raises OutsideSystemError if that would be folders of this machine because Docker does not answer, and the month
+        was built with Docker, or holds candidates of repositories other than the samples.
         """
         with database.transaction() as connection:
             items = done_items(connection, month, Stage.CLASSIFICATIONS).values()
@@ -106,14 +106,14 @@ class ContainersResource(SettingsResource):
         return chosen
 
     def _is_sample(self, repository: str) -> bool:
-        """Whether *repository* is one of those that the demo has made, and is cloned from there."""
+        """Return True if *repository* is one that the demo has made, and is cloned from there."""
         settings = self.settings
         made = settings.home / "sandbox" / "repositories"
         served = settings.github_clone_url.rstrip("/") == made.as_uri() and not settings.offline_source
         return served and (made / f"{repository}.git").is_dir()
 
     def chosen(self) -> tuple[Engine, str]:
-        """The engine as the settings have it, whatever it is to build, and a sentence saying which it is and why."""
+        """Return the configured engine, for any month, and a sentence on the choice and its reason."""
         if self._chosen is None:
             settings = self.settings
             builds = BuildSettings(
@@ -128,21 +128,21 @@ class ContainersResource(SettingsResource):
 
     @property
     def budgets(self) -> Budgets:
-        """What images and build cache may take, wherever they are kept."""
+        """Limits of images and build cache in any store."""
         return Budgets(
             images=int(self.settings.images_gb * 1e9) or None,
             build_cache=int(self.settings.build_cache_gb * 1e9) or None,
         )
 
     def machine(self, database: Database, engine: Engine, note: Callable[[str], None] | None = None) -> Machine:
-        """The machine of *engine*, as runs over *database* share it; *note* is told of each wait there for others."""
+        """Return the machine of *engine*, as runs over *database* share it; *note* is called for each wait."""
         apart = bool(self.settings.build_cgroup) and isinstance(engine, DockerEngine)
         return Machine(database, engine.store, apart, note)
 
     def image_stores(self, run_is_over: RunIsOver = nobody_knows) -> list[ImageStore]:
-        """Where images of ours are kept: the folders of this machine, and the Docker daemon where it is the engine.
+        """Return the stores of our images: the folders of this machine, and the Docker daemon if it is the engine.
 
-        What runs of other machines have left in the daemon goes where *run_is_over* says so.
+        Leftovers of other machines' runs in the daemon are removed if *run_is_over*.
         """
         engine, _ = self.chosen()
         stores: list[ImageStore] = [ProcessImageStore(self._builds)]
@@ -158,7 +158,7 @@ class ContainersResource(SettingsResource):
         return installation_id(self.settings.home)
 
     def certificates(self) -> Path | None:
-        """What package indexes are trusted by while building; None for what every machine trusts."""
+        """Return certificates for package indexes during builds; None for the defaults."""
         named = self.settings.ca_bundle or os.environ.get("SSL_CERT_FILE")
         if not named:
             return None

@@ -1,4 +1,4 @@
-"""Which dashboards there are, and where what is read of them lies."""
+"""The known dashboards, and the folders of their data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DashboardsResource(SettingsResource):
     home: str | None = setting("home")
 
     def named(self, name: str) -> Dashboard:
-        """The dashboard called *name*; raises ConfigurationError where there is none."""
+        """Return the dashboard called *name*; raises ConfigurationError if there is none."""
         return dashboard_named(self.settings.home, name)
 
     def names(self) -> list[str]:
@@ -23,5 +23,5 @@ class DashboardsResource(SettingsResource):
         return list(dashboards_by_name(self.settings.home))
 
     def folder(self, name: str) -> Path:
-        """`dashboards/` under FC_HOME has a folder for each: what was laid down, and its tables as Parquet."""
+        """`dashboards/` under FC_HOME has a folder for each: the downloaded files, and its tables as Parquet."""
         return self.settings.home / "dashboards" / name

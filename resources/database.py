@@ -8,7 +8,7 @@ from .settings import Settings, read_settings
 
 
 def has_database() -> bool:
-    """Whether there is one already: only looking something up is no reason to make one."""
+    """Return True if there is one already: a lookup should not create one."""
     settings = read_settings()
     return bool(settings.database_url.get_secret_value()) or (settings.home / "postgres").exists()
 
@@ -16,8 +16,8 @@ def has_database() -> bool:
 def open_database(url: str = "", *, settings: Settings | None = None, migrated: bool = True) -> Database:
     """The database at *url*, else at `FC_DATABASE_URL`, else the embedded one under `FC_HOME`.
 
-    It is brought up to date where *migrated*; close it after use. Raises OutsideSystemError when it does not answer or
-    start, ConfigurationError for a URL that is none.
+    It is migrated if *migrated*; close it after use. Raises OutsideSystemError if it does not answer or start,
+    ConfigurationError for an invalid URL.
     """
     settings = settings or read_settings()
     url = url or settings.database_url.get_secret_value()
@@ -30,7 +30,7 @@ def open_database(url: str = "", *, settings: Settings | None = None, migrated: 
         statement_seconds=settings.database_statement_seconds,
         lock_seconds=settings.database_lock_seconds,
         idle_seconds=settings.database_idle_seconds,
-        behind_pooler=settings.database_behind_pooler,
+        transaction_pooling=settings.database_transaction_pooling,
     )
     database = Database(url, limits)
     if migrated:

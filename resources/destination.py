@@ -1,4 +1,4 @@
-"""Where the dataset lies, by the settings; for scripts too, so without Dagster."""
+"""Destination of the dataset, by the settings; for scripts too, so without Dagster."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .settings import Settings
 
 
 def open_destination(settings: Settings) -> Destination:
-    """The Hub where HF_DATASET names a dataset, else the folder FC_DATASET_DIR."""
+    """Return the Hub if HF_DATASET names a dataset, else the folder FC_DATASET_DIR."""
     if not settings.hf_dataset:
         return FolderDestination(settings.dataset_root)
     return HubDestination(settings.hf_dataset, settings.hf_endpoint, hub_token(settings))
 
 
 def hub_token(settings: Settings) -> str:
-    """HF_TOKEN, or what the file of HF_TOKEN_PATH holds; raises ConfigurationError where that cannot be read."""
+    """Return HF_TOKEN, or the content of the file HF_TOKEN_PATH; raises ConfigurationError if that cannot be read."""
     token, path = settings.hf_token.get_secret_value(), settings.hf_token_path
     if token or path is None:
         return token

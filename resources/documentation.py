@@ -1,4 +1,4 @@
-"""The settings in words: `.env.example`, and the table of the documentation. `make settings` writes the file anew."""
+"""The settings as documents: `.env.example`, and the table of the documentation. `make settings` rewrites the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Setting:
 
     @property
     def description(self) -> str:
-        """The meaning, and that it is a secret where it is."""
+        """The meaning, with a remark for secrets."""
         return f"{self.meaning} (secret)" if self.secret else self.meaning
 
 

@@ -1,7 +1,8 @@
-"""The environment of this process, made ready before a setting is read: `.env`, and whom to trust."""
+"""Prepares the environment of this process before a setting is read: `.env`, and trusted certificates."""
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 from pathlib import Path
@@ -14,20 +15,37 @@ SYSTEM_BUNDLES = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-"""Where systems keep the certificates they trust: Debian, Red Hat, SUSE, Alpine and macOS."""
+"""System paths of trusted certificates: Debian, Red Hat, SUSE, Alpine and macOS."""
+RENAMED_VARIABLES = {
+    "FC_MEASURED_AT_ONCE": "FC_MEASUREMENT_CONCURRENCY",
+    "FC_PUSHED_AT_ONCE": "FC_PUSH_CONCURRENCY",
+    "FC_DATABASE_BEHIND_POOLER": "FC_DATABASE_TRANSACTION_POOLING",
+    "DOCKERHUB_RATE_LIMIT_WAIT": "FC_REGISTRY_RETRY_SECONDS",
+}
+"""Current name of each variable by its former one, which is still read."""
+_logger = logging.getLogger(__name__)
 
 
 def prepare_environment() -> None:
-    """Add what `.env` holds, and the certificates the system trusts, where the environment says nothing of them.
+    """Load `.env`, and the system's certificates, where the environment has no values for them.
 
     Raises ConfigurationError naming the line of `.env` that cannot be read.
     """
     load_env_file()
+    rename_variables()
     trust_system_certificates()
 
 
+def rename_variables() -> None:
+    """Move values of RENAMED_VARIABLES to their current names, with a warning; a value of the current name wins."""
+    for former, current in RENAMED_VARIABLES.items():
+        if (value := os.environ.pop(former, None)) is not None:
+            _logger.warning("%s is now called %s. Rename it in the environment or in .env.", former, current)
+            os.environ.setdefault(current, value)
+
+
 def trust_system_certificates() -> None:
-    """Have `SSL_CERT_FILE` name the system's certificates where nothing names others.
+    """Set `SSL_CERT_FILE` to the system's certificates unless others are set.
 
     HTTP clients and uv bring certificates of their own, which lack the one of a proxy that only the system knows.
     """
@@ -39,10 +57,10 @@ def trust_system_certificates() -> None:
 
 
 def load_env_file(path: Path | None = None) -> None:
-    """Put the variables of `.env` into the environment, where they are not set yet.
+    """Load the variables of `.env` into the environment, unless they are set.
 
-    All of them: `.env` may also hold what other programs read, such as DOCKER_HOST.
-    Raises ConfigurationError naming the line that cannot be read.
+    All of them: `.env` may also hold variables of other programs, such as DOCKER_HOST. Raises ConfigurationError naming
+    the unreadable line.
     """
     from dotenv.parser import parse_stream
 
@@ -52,7 +70,7 @@ def load_env_file(path: Path | None = None) -> None:
     with path.open(encoding="utf-8", errors="replace") as stream:
         for binding in parse_stream(stream):
             if binding.error:
-                # what cannot be read begins with the empty lines before it
+                # an unreadable line starts with the empty lines before it
                 text = binding.original.string
                 empty = text[: len(text) - len(text.lstrip())].count("\n")
                 raise ConfigurationError(

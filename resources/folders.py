@@ -1,4 +1,4 @@
-"""Where what people and harnesses read is written: folders under FC_HOME."""
+"""Folders under FC_HOME for output that people and harnesses read."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ class GitHubResource(SettingsResource):
         return GitHubSource(self.client(stage), stage, month, run_id)
 
     def preflight(self) -> tuple[bool, str]:
-        """Ask with every token; tells whose it is, what it has left, and what it cannot do.
+        """Check every token; report its owner, remaining quota, and missing permissions.
 
-        Raises OutsideSystemError when GitHub is dead, ConfigurationError when no token can do what intake needs.
+        Raises OutsideSystemError when GitHub is dead, ConfigurationError if no token suffices for intake.
         """
         url, tokens = self.settings.github_api_url, self.settings.github_tokens
         if not tokens:

@@ -1,4 +1,4 @@
-"""Where the dataset goes: the Hugging Face Hub, or a folder."""
+"""Destination of the dataset: the Hugging Face Hub, or a folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .destination import open_destination
 
 
 class HubResource(SettingsResource):
-    """Hands out the destination of the dataset. Its token is HF_TOKEN, or lies in the file of HF_TOKEN_PATH."""
+    """Provides the destination of the dataset. Its token is HF_TOKEN, or in the file HF_TOKEN_PATH."""
 
     home: str | None = setting("home")
     dataset_dir: str | None = setting("dataset_dir")
@@ -26,11 +26,11 @@ class HubResource(SettingsResource):
         return True, f"{destination.name} answers, {len(destination.tags())} releases"
 
     def destination(self) -> Destination:
-        """The Hub where HF_DATASET names a dataset, else the folder FC_DATASET_DIR."""
+        """Return the Hub if HF_DATASET names a dataset, else the folder FC_DATASET_DIR."""
         return open_destination(self.settings)
 
     def released(self, month: Month) -> ReleasedMonth:
-        """The newest release of *month* there; raises ConfigurationError where there is none."""
+        """Return the newest release of *month* there; raises ConfigurationError if there is none."""
         destination = self.destination()
         released = destination.read(month)
         if released is None:

@@ -1,4 +1,4 @@
-"""Where repositories and pull requests come from, and the rules by which repositories are tracked."""
+"""Source of repositories and pull requests, and the rules for tracking repositories."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .github import GitHubResource
 from .mirrors import MirrorsResource
 
 ANY = "any"
-"""Of `FC_LANGUAGES`: an empty value stands for the default, as of every setting."""
+"""Default of `FC_LANGUAGES`: an empty value stands for the default, as for every setting."""
 
 
 class IntakeResource(GitHubResource, MirrorsResource):
-    """Hands out the source of intake: what FC_OFFLINE_SOURCE names, completed from mirrors, else GitHub."""
+    """Provides the source of intake: the one that FC_OFFLINE_SOURCE names, completed from mirrors, else GitHub."""
 
     def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
-        """A source, to be used as an async context manager; what it asks of GitHub is booked for the three.
+        """Return a source, an async context manager; its GitHub requests are recorded for the three stages.
 
         Raises ConfigurationError when FC_OFFLINE_SOURCE names nothing that can be read.
         """
@@ -30,24 +30,24 @@ class IntakeResource(GitHubResource, MirrorsResource):
         return detect(self.settings.offline_source).open(MirrorCompletion(self.cache()))
 
     def links(self, stage: Stage, month: str, run_id: str) -> LinkSource | None:
-        """Who follows the references of pull requests; None offline and without a token: only GitHub knows them."""
+        """Return the walker of pull requests' references; None offline and without a token: only GitHub knows them."""
         if self.settings.offline_source or not self.settings.github_tokens:
             return None
         return LinkSource(self.client(stage), stage, month, run_id)
 
     def state(self) -> str:
-        """Part of the inputs of what is taken in: another one when the source is, or when what lies there changed."""
+        """Fingerprint of the source, part of intake's inputs: it changes with the source or its files."""
         return detect(self.settings.offline_source).state() if self.settings.offline_source else ""
 
     def preflight(self) -> tuple[bool, str]:
-        """Ask GitHub, or say what the offline source is; raises as they do."""
+        """Probe GitHub, or describe the offline source; raises as they do."""
         if not self.settings.offline_source:
             return super().preflight()
         return True, f"{detect(self.settings.offline_source)}; GitHub is not asked, GH_TOKENS is not needed"
 
 
 class TrackingResource(SettingsResource):
-    """What a repository has to be."""
+    """Criteria for repositories."""
 
     minimum_stars: int | None = setting("minimum_stars")
     languages: list[str] | None = setting("languages")

@@ -51,7 +51,7 @@ class LLMResource(SettingsResource):
         return True, f"{url} answers {answer.status_code}; {understood}"
 
     async def _understood(self, name: str) -> str:
-        """Describe how *name* is asked for answers, found out by a question with two fields."""
+        """Describe how *name* is called, determined by a request with two fields."""
         async with self.models(Forgetful()).connect(SessionAccount("preflight"), [name]) as (model,):
             capabilities, _ = await model.probe()
         temperature = self.settings.llm_temperature

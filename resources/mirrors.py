@@ -25,23 +25,23 @@ class MirrorsResource(SettingsResource):
 
     @property
     def budget(self) -> int | None:
-        """Bytes that the mirrors may take, None when there is no limit."""
+        """Limit of the mirrors in bytes, None without a limit."""
         return int(self.settings.mirrors_gb * 1e9) or None
 
     def cache(self) -> MirrorCache:
-        """The cache; clones and fetches on demand, and tells the run's log what it removed to keep to the budget."""
+        """Return the cache; it clones and fetches on demand, and logs mirrors removed to keep to the budget."""
         root, origin = self.settings.mirrors_root, clone_url(self.settings)
         return MirrorCache(root, origin, budget=self.budget, say=dg.get_dagster_logger().info)
 
     def here(self, repository: str) -> Mirror | None:
-        """The mirror of *repository* where there is one already: nothing is cloned to look something up."""
+        """Return the mirror of *repository* if there is one already: a lookup clones nothing."""
         if not repository or not mirror_path(self.settings.mirrors_root, repository).is_dir():
             return None
         return self.cache().ensure(repository)
 
 
 def clone_url(settings: Settings) -> str:
-    """The value of GITHUB_CLONE_URL; where it is not set and intake is from a folder of mirrors, that folder."""
+    """The value of GITHUB_CLONE_URL; if it is not set and intake is from a folder of mirrors, that folder."""
     if settings.offline_source and "github_clone_url" not in settings.model_fields_set:
         try:
             mirrors = detect(settings.offline_source).mirrors

@@ -22,13 +22,15 @@ class PostgresResource(SettingsResource):
     _database: Database | None = PrivateAttr(default=None)
 
     def database(self) -> Database:
-        """The database, started where it is embedded, and up to date."""
+        """Return the database, started if it is embedded, and migrated."""
         if self._database is None:
             self._database = open_database(settings=self.settings)
         return self._database
 
     def completions(self, *, reask: bool = False) -> StoredCompletions:
-        """The cache of the model's answers; with *reask* everything is asked anew, and kept beside what is there."""
+        """Return the cache of the model's answers; with *reask* everything is requested again, and stored next to the
+        old ones.
+        """
         return StoredCompletions(self.database(), reask=reask)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 - Dagster's signature

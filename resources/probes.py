@@ -1,4 +1,4 @@
-"""Is every outside system reachable, and with which rights? Each probe says what it found and what to do about it."""
+"""Probes of outside systems: each reports reachability, permissions, and a remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeErr
 
 
 class Health(StrEnum):
-    """What a probe found."""
+    """Result of a probe."""
 
     OK = "ok"
     WARNING = "warning"
@@ -28,7 +28,9 @@ class Finding:
 
 
 def probe(system: str, ask: Callable[[], tuple[bool, str]]) -> Finding:
-    """What *ask* says of *system*, a warning where it is not well; a FormulaCodeError is a finding, not a crash."""
+    """Return the finding of *ask* on *system*, a warning if it is unhealthy; a FormulaCodeError is a finding, not a
+    crash.
+    """
     try:
         healthy, text = ask()
     except FormulaCodeError as error:

@@ -13,14 +13,14 @@ from .setting_types import RegistryMode
 
 
 class RegistryResource(SettingsResource):
-    """Hands out the registry client, or nothing where no registry is set. Its password is DOCKERHUB_TOKEN."""
+    """Provides the registry client, or None without a registry. Its password is DOCKERHUB_TOKEN."""
 
     registry_url: str | None = setting("registry_url")
     dockerhub_namespace: str | None = setting("dockerhub_namespace")
     dockerhub_username: str | None = setting("dockerhub_username")
     registry_mode: RegistryMode | None = setting("registry_mode")
-    rate_limit_seconds: float | None = setting("rate_limit_seconds")
-    pushed_at_once: int | None = setting("pushed_at_once")
+    registry_retry_seconds: float | None = setting("registry_retry_seconds")
+    push_concurrency: int | None = setting("push_concurrency")
 
     def preflight(self) -> tuple[bool, str]:
         """Ask the registry for its version endpoint."""
@@ -42,7 +42,7 @@ class RegistryResource(SettingsResource):
         return self.puller() if self.settings.registry_url else None
 
     def puller(self) -> Registry:
-        """The client for images that any registry has; the password goes to the one of the settings alone."""
+        """Return the client for images of any registry; the password is sent only to the configured one."""
         settings = self.settings
         password = settings.dockerhub_token.get_secret_value()
         amazon = EcrAccount.of(settings.registry_url)
@@ -51,5 +51,5 @@ class RegistryResource(SettingsResource):
             settings.dockerhub_namespace,
             amazon or Account(settings.dockerhub_username, password),
             settings.registry_mode.value,
-            Limits(settings.rate_limit_seconds),
+            Limits(settings.registry_retry_seconds),
         )

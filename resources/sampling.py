@@ -1,4 +1,4 @@
-"""How a task is timed."""
+"""Settings of timing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class SamplingResource(SettingsResource):
 
     sample_seconds: float | None = setting("sample_seconds")
     measure_seconds: int | None = setting("measure_seconds")
-    measured_at_once: int | None = setting("measured_at_once")
+    measurement_concurrency: int | None = setting("measurement_concurrency")
 
     def plan(self) -> SamplingPlan:
         """How a task is sampled."""
@@ -20,5 +20,5 @@ class SamplingResource(SettingsResource):
             seconds_per_sample=self.settings.sample_seconds,
             max_seconds=self.settings.measure_seconds,
             # tasks side by side disturb each other all the time, which was asked for
-            **({"max_repeats": 0} if self.settings.measured_at_once > 1 else {}),
+            **({"max_repeats": 0} if self.settings.measurement_concurrency > 1 else {}),
         )

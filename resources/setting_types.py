@@ -1,4 +1,4 @@
-"""What kinds of values settings have, and how those that are written as one text are read and judged."""
+"""Types of settings' values: parsing and validation of those written as one text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from formulacode_dagster.models.items import Stage
 
 
 class EngineChoice(StrEnum):
-    """What builds images. Dagster's launchpad takes the names of members, so they are the values."""
+    """Engine for images. Dagster's launchpad uses the names of members, so they are the values."""
 
     docker = "docker"
     process = "process"
@@ -25,7 +25,7 @@ class EngineChoice(StrEnum):
 
 
 class AgentSetting(StrEnum):
-    """Which coding agent is asked where no rule knows more; members named as Dagster's launchpad takes them."""
+    """Coding agent for failures without a repair rule; members named as Dagster's launchpad uses them."""
 
     none = "none"
     auto = "auto"
@@ -36,14 +36,14 @@ class AgentSetting(StrEnum):
 
 
 class RegistryMode(StrEnum):
-    """How images share repositories of the registry; members named as Dagster's launchpad takes them."""
+    """How images share repositories of the registry; members named as Dagster's launchpad uses them."""
 
     single = "single"
     mirror = "mirror"
 
 
 def parts_of(text: str | Sequence[str]) -> Sequence[str]:
-    """The parts of a comma-separated text; what is in parts already stays as it is."""
+    """Split a comma-separated text; a sequence stays as it is."""
     return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
 
 
@@ -79,7 +79,7 @@ def _agent_limits(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 AgentLimits = Annotated[Names, AfterValidator(_agent_limits)]
-"""`item.tokens=…`, `repository.dollars=…`, `month.minutes=…`: what agents may use altogether."""
+"""`item.tokens=…`, `repository.dollars=…`, `month.minutes=…`: total budgets of agents."""
 
 
 def pool_limits(parts: Sequence[str]) -> dict[str, int]:
@@ -95,19 +95,19 @@ def _pools(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 POOLS = ("github", "llm", "build", "measure")
-"""Pools of Dagster: outside systems, and what disturbs others of its kind."""
+"""Pools of Dagster: outside systems, and work that disturbs others of its kind."""
 MOST_IN_A_POOL = 1000
 PoolLimits = Annotated[Names, AfterValidator(_pools)]
 """`pool=limit`: runs that may be in a pool at the same time."""
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Whether the value may never be shown."""
+    """Whether the value must never be shown."""
     return field.annotation is SecretStr
 
 
 def what_it_can_be(field: FieldInfo) -> str:
-    """The values of *field*, as somebody is told who wrote another."""
+    """Describe the valid values of *field*, for an error message."""
     kind = next((argument for argument in get_args(field.annotation) if argument is not type(None)), field.annotation)
     if isinstance(kind, type) and issubclass(kind, Enum):
         *first, last = (str(member.value) for member in kind)

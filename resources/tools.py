@@ -47,7 +47,7 @@ def measurement_tools(
 ) -> MeasurementTools:
     """Return the tools of `measurements`; raises as `ContainersResource.engine_for`."""
     engine, _ = containers.engine_for(stage.database, stage.month)
-    concurrency = sampling.settings.measured_at_once
+    concurrency = sampling.settings.measurement_concurrency
     machine = containers.machine(stage.database, engine, stage.note)
     return MeasurementTools(
         engine,
@@ -69,4 +69,4 @@ def published_image_tools(
     settings = registry.settings
     # only if several machines push does it matter which of them has an image
     engine = containers.engine_for(stage.database, stage.month)[0] if stage.sharing else None
-    return PublishedImageTools(registry.client(), settings.registry_url, settings.pushed_at_once, engine)
+    return PublishedImageTools(registry.client(), settings.registry_url, settings.push_concurrency, engine)

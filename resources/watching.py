@@ -1,4 +1,4 @@
-"""How the platform is watched: what of it people look at, and where spans go, as the settings tell."""
+"""Settings for monitoring: the operations page, and the destination of traces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STORE_ASKED_SECONDS = 600
 def operations_now(database: Database, runs: Runs) -> Operations:
     """Queue, spending, disks, mirrors and backups.
 
-    Raises OutsideSystemError where a disk cannot be read, ConfigurationError where FC_BACKUP_STORE cannot be used.
+    Raises OutsideSystemError if a disk cannot be read, ConfigurationError if FC_BACKUP_STORE cannot be used.
     """
     settings = read_settings()
     agents = AgentsResource().limits.get(Scope.MONTH, Limits())
@@ -44,7 +44,7 @@ def operations_now(database: Database, runs: Runs) -> Operations:
 
 
 def _newest_backup(settings: Settings) -> datetime | None:
-    """When the newest was made, wherever it lies: FC_BACKUP_DIR may be a disk of another machine's."""
+    """Creation time of the newest, in any place: FC_BACKUP_DIR may be a disk of another machine."""
     found = [newest_backup(settings.backup_root)]
     if settings.backup_store:
         turn = int(time.time() // STORE_ASKED_SECONDS)
@@ -57,7 +57,7 @@ def _newest_in(store: str, endpoint: str, _turn: int) -> datetime | None:
     try:
         return ObjectStore.of(store, endpoint).newest()
     except OutsideSystemError:
-        # what is in the folder is told all the same, and grows old where nothing can be uploaded
+        # backups in the folder are reported anyway, and age if uploads fail
         return None
 
 

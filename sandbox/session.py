@@ -29,7 +29,7 @@ TAKES_THE_PLACE_OF = (
 """Settings that name outside systems, and what those are told: some of ours and some of a user's would mix the two."""
 
 
-SUITS_SAMPLES = {"FC_SAMPLE_SECONDS": "0.02", "FC_MEASURED_AT_ONCE": "2"}
+SUITS_SAMPLES = {"FC_SAMPLE_SECONDS": "0.02", "FC_MEASUREMENT_CONCURRENCY": "2"}
 """The speed-ups of the samples are large: short samples tell them from noise, also when two run at once."""
 
 

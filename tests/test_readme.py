@@ -110,7 +110,7 @@ RUN_BY = {
     "fc-data housekeeping": HERE,
     "fc-data housekeeping --remove": HERE,
     f"fc-data rebuild {ITEM}": "tests/end_to_end/test_readme_runs.py::test_an_image_is_built_again_and_is_the_same",
-    "fc-data run --month 2026-02 --stage images --agent codex --n-concurrent 2 --tasks-per-repo 3": "tests/"
+    "fc-data run --month 2026-02 --stage images --agent codex --agent-concurrency 2 --tasks-per-repo 3": "tests/"
     "formulacode_dagster/cli/test_synthesize.py::test_a_month_is_run_with_the_agent_that_the_options_name",
     "fc-data synthesize owner/repo#123 --agent codex": "tests/formulacode_dagster/cli/test_synthesize.py::"
     "test_the_command_of_the_documentation_tells_what_is_missing",

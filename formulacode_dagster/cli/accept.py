@@ -17,7 +17,7 @@ def accept(
     by: Annotated[str, typer.Option(help="Your name: the report and the dataset's card print it.")],
     reason: Annotated[str, typer.Option(help="Why; printed with it.")],
 ) -> None:
-    """Accept what a stage made of a month as it is, although more failed than its budget allows."""
+    """Accept the result of a stage for a month as it is, although more items failed than its budget allows."""
     from formulacode_dagster.operating.runner.failures import accept_failures
     from resources.settings import read_settings
 

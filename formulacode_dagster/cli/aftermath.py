@@ -1,8 +1,8 @@
-"""Ends what `fc-data dev` has started once that was killed, as it would have done itself.
+"""Ends the processes of `fc-data dev` after it was killed, as it would have done itself.
 
-A process of its own, in a session of its own, which the signal that kills `fc-data dev` does not reach. Its input is
-a pipe that nobody else holds: a line names the process that leads Dagster's services, another one says that all has
-ended in order. Where the pipe closes without that word, whoever was to say it is gone.
+A process of its own, in a separate session, which the signal that kills `fc-data dev` does not reach. Its input is a
+pipe with a single writer: one line gives the process that leads Dagster's services, another one reports an orderly end.
+If the pipe closes without the latter, the writer was killed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _IN_ORDER = "in order"
 
 @contextmanager
 def with_aftermath() -> Iterator[Callable[[int], None]]:
-    """Whatever is started in the block has an end, `kill -9` of this process included.
+    """Everything started in the block is ended, even after `kill -9` of this process.
 
-    Yields what is to be told the pid of the leader of Dagster's services, which is that of their process group too.
+    Yields a function to report the pid of the leader of Dagster's services, which is also the id of their process
+    group.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", __name__], stdin=subprocess.PIPE, text=True, start_new_session=True
@@ -43,9 +44,9 @@ def with_aftermath() -> Iterator[Callable[[int], None]]:
 
 
 def end_runs(group: int) -> None:
-    """Kill the runs that outlive `dagster dev`, end them in Dagster too, and free their pools: nobody else would.
+    """Kill the runs that outlive `dagster dev`, end them in Dagster too, and free their pools: no other process would.
 
-    Those of other code servers over the same storage, which may be of other machines, go on.
+    Runs of other code servers over the same storage, perhaps on other machines, continue.
     """
     from formulacode_dagster.orchestration.orphans import SERVED_BY, end_served
     from formulacode_dagster.orchestration.runs import dagster_instance
@@ -87,13 +88,13 @@ def _end_leader(handle: int) -> None:
 
 
 def _stop_database() -> None:
-    """Stop the embedded Postgres unless another process uses it, as everyone does who was its last."""
+    """Stop the embedded Postgres unless another process uses it, as its last user does."""
     from formulacode_dagster.operating.store.embedded import start_embedded
     from resources.settings import read_settings
 
     folder = read_settings().home / "postgres"
     if (folder / "postmaster.pid").exists():
-        # joined, so that our own end is that of its last process
+        # joined, so that this process ends after its last child
         start_embedded(folder)
 
 

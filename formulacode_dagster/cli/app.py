@@ -1,4 +1,4 @@
-"""`fc-data`: every command calls what the assets call. Heavy imports happen in the commands."""
+"""`fc-data`: every command calls the same functions as the assets. Heavy imports happen in the commands."""
 
 from __future__ import annotations
 
@@ -45,17 +45,19 @@ from .synthesis.synthesize import synthesize
 from .upkeep import backup, housekeeping, metrics, migrate, mirrors, operations, pools
 
 GARBAGE_THRESHOLDS = (100_000, 20, 20)
-"""Of what Dagster loads nearly nothing is ever garbage; looked through as often as by default, it costs a second."""
+"""Dagster's imports produce nearly no garbage; the default collection frequency costs a second."""
 
 app = typer.Typer(
     help="Builds performance-optimisation benchmarks from GitHub, month by month. Dagster runs it; the UI shows it.",
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+RENAMED_OPTIONS = {"--max-concurrency": "--concurrency", "--n-concurrent": "--agent-concurrency"}
+"""Current name of each option by its former one, which is still accepted."""
 INTERRUPTED = 130
-"""What Typer makes of a KeyboardInterrupt, whichever signal raised it."""
+"""Typer's exit status for a KeyboardInterrupt, from any signal."""
 PATIENCE_SECONDS = 8.0
-"""How long after Ctrl-C or a polite kill the command may take to tidy up."""
+"""Seconds for a command to clean up after Ctrl-C or SIGTERM."""
 
 
 class Group(StrEnum):
@@ -122,6 +124,17 @@ def options(
     """Builds performance-optimisation benchmarks from GitHub, month by month. Dagster runs it; the UI shows it."""
 
 
+def current_options(arguments: list[str]) -> list[str]:
+    """Return *arguments* with RENAMED_OPTIONS under their current names; each is warned about."""
+    current = []
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if name in RENAMED_OPTIONS:
+            complaints.print(f"{name} is now called {RENAMED_OPTIONS[name]}", style="yellow", highlight=False)
+        current.append(RENAMED_OPTIONS.get(name, name) + equals + value)
+    return current
+
+
 def main() -> None:
     """Run `fc-data`; a known error is one message and status 1, never a traceback."""
     from typer.exceptions import TyperException
@@ -135,7 +148,7 @@ def main() -> None:
         with signals_heard(patience=PATIENCE_SECONDS) as request, interrupted_once(KeyboardInterrupt):
             request.at_last(_tell_interrupted)
             prepare_environment()
-            status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+            status = app(current_options(sys.argv[1:]) or ["--help"], standalone_mode=False)
     except FormulaCodeError as error:
         complain(str(error))
     except TyperException as error:

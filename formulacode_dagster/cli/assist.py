@@ -23,9 +23,9 @@ LOOK_SECONDS = 5.0
 
 
 def assist(once: Once = False, stages: Stages = None) -> None:
-    """Help runs of months on other machines, where FC_HELPER_RUNS lets them share their items.
+    """Help runs of months on other machines, if FC_HELPER_RUNS lets them share their items.
 
-    FC_DATABASE_URL must name their Postgres. Ctrl-C gives back what is not finished.
+    FC_DATABASE_URL must name their Postgres. Ctrl-C returns unfinished items.
     """
     from formulacode_dagster.operating.runner.claims import shared_stages
     from formulacode_dagster.operating.runner.progress import listening

@@ -1,4 +1,4 @@
-"""What `fc-data why` tells of an item: its judges, the attempts at its lock and image, and every measurement."""
+"""Output of `fc-data why` for an item: its judges, the attempts at its lock and image, and every measurement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .terminal import plain
 
 
 def show_judges(console: Console, connection: Connection, item: ItemName) -> None:
-    """One line for each judge of *item*, with what it quotes of the diff; nothing when none was asked."""
+    """Print one line for each judge of *item*, with its quotes from the diff; nothing without judges."""
     task = _task(connection, item)
     if task is None:
         return

@@ -13,7 +13,7 @@ def dev(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the UI.")] = 3000,
 ) -> None:
-    """Serve the Dagster UI and its daemon over the same instance; with the sandbox where the demo was run."""
+    """Serve the Dagster UI and its daemon over the same instance; with the sandbox if the demo was run."""
     from .serve import serve_ui
 
     raise typer.Exit(serve_ui(console, host, port))

@@ -15,7 +15,7 @@ from .console import console
 
 
 class Format(StrEnum):
-    """How an export is written."""
+    """File format of an export."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -27,7 +27,7 @@ app = typer.Typer(help="Explain the files of an offline source, or export a mont
 
 @app.command()
 def schema() -> None:
-    """Tell which files an offline source has, and what their columns hold."""
+    """Describe the files of an offline source and their columns."""
     from formulacode_dagster.sources.offline.schema import describe
 
     console.print(describe(), markup=False, highlight=False)
@@ -39,7 +39,7 @@ def export(
     month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")],
     kind: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.PARQUET,
 ) -> None:
-    """Write a month's repositories and pull requests as files that `run --offline-source` takes in again."""
+    """Write a month's repositories and pull requests as files that `run --offline-source` can read."""
     from formulacode_dagster.sources.offline.export import export_month
 
     from .operate import database
@@ -52,7 +52,9 @@ def export(
 
 
 def use_offline_source(text: str) -> None:
-    """Take months in from *text* in this process, and say what it is; raises ConfigurationError when it is nothing."""
+    """Run months from *text* in this process, and return the kind of source; raises ConfigurationError if it is
+    invalid.
+    """
     from formulacode_dagster.sources.offline.detect import detect
 
     source = detect(text)

@@ -1,4 +1,4 @@
-"""What the command line does with months: read which, run them, read their funnels, look after the outside systems."""
+"""The command line's operations on months: read them, run them, show their funnels, check the outside systems."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _show_month(console: Console, store: Database, month: Month, stages: tuple[S
 
 
 def _tells_more(store: Database, months: Sequence[Month]) -> str:
-    """The command that tells more of what failed: of an item where one did, of the month, or of what is down."""
+    """Return the command with details on a failure: of an item if one failed, of the month, or of a dead system."""
     try:
         losses = [loss for month in months for loss in read_funnel(store, month).losses]
     except OutsideSystemError:
@@ -129,7 +129,7 @@ def _tells_more(store: Database, months: Sequence[Month]) -> str:
 
 
 def show_result(console: Console, result: MonthResult, seconds: float) -> None:
-    """One line when all went well; what failed, and every failed check, when not."""
+    """Return one line on success; else the failures, and every failed check."""
     for check in result.failed_checks:
         console.print(f"[yellow]check failed:[/] {escape(check)}", highlight=False)
     for error in result.errors:
@@ -144,7 +144,7 @@ def check_systems() -> list[Finding]:
     if settings.health is Health.BROKEN:
         return [probe("programs", programs), settings]
     asked = {
-        # whether GitHub is asked at all, intake knows
+        # intake knows whether GitHub is used at all
         "github": IntakeResource().preflight,
         "llm": LLMResource().preflight,
         "containers": ContainersResource().preflight,
@@ -168,8 +168,8 @@ def _settings() -> tuple[bool, str]:
 def _database() -> tuple[bool, str]:
     settings = read_settings()
     with database() as store:
-        # of a pooler's connections the server tells nothing
-        room = None if settings.database_behind_pooler else store.room()
+        # a pooler's connections are unknown to the server
+        room = None if settings.database_transaction_pooling else store.room()
         processes = 1 + settings.helper_runs
         if room is not None and processes * settings.database_connections > room:
             return False, (

@@ -1,4 +1,4 @@
-"""`fc-data rebuild`: builds an image again from its spec and locks alone, and shows what came out otherwise."""
+"""`fc-data rebuild`: builds an image again only from its spec and locks, and shows the differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def rebuild(
     item: Annotated[str, typer.Argument(help="owner/repo#123, or a published image: host/name@sha256:…")],
 ) -> None:
-    """Build an image again from spec and locks alone, and compare every installed file; status 1 when one differs.
+    """Build an image again only from spec and locks, and compare every installed file; status 1 if one differs.
 
     Of a published image, the attached provenance is all that is read: whoever has no database can rebuild it.
     """
@@ -60,7 +60,7 @@ def _rebuild_published(reference: str) -> Reproduction:
     engine, why = ContainersResource().engine_for_repositories([image.spec.repository], [image.engine])
     console.print(why, highlight=False)
     with console.status(f"building {image.tag} again"):
-        # of the listings, the statement has the hashes alone
+        # without the listings: the statement has only the hashes
         return rebuild(engine, image, cache=MirrorsResource().cache(), kept=lambda _: None, item=name)
 
 

@@ -1,4 +1,4 @@
-"""`fc-data release`: what is released of a month, and its corrections. Nothing is published without `--publish`."""
+"""`fc-data release`: releases of a month, and corrections. Nothing is published without `--publish`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Publish = Annotated[bool, typer.Option("--publish", help="Do it; without, only s
 
 @app.command()
 def show(month: MonthOption) -> None:
-    """List the releases of a month, and say what releasing it now would change."""
+    """List the releases of a month, and show the changes that releasing it now would make."""
     from formulacode_dagster.releasing.dataset.edition import newest_number
     from formulacode_dagster.releasing.dataset.index import INDEX_FILE, Index
 
@@ -48,7 +48,7 @@ def show(month: MonthOption) -> None:
 
 @app.command()
 def revise(month: MonthOption, reason: Reason, publish: Publish = False) -> None:
-    """Release a month again as the database holds it now, under a tag of its own; older tags stay."""
+    """Release a month again as the database holds it now, under a separate tag; older tags stay."""
     from .operate import months_of
 
     (wanted,) = months_of(month, None, None)
@@ -62,7 +62,7 @@ def withdraw(
     reason: Reason,
     publish: Publish = False,
 ) -> None:
-    """Take a task out of the dataset, by a revision of its month that lacks it; older tags go on holding it."""
+    """Remove a task from the dataset, by a revision of its month without it; older tags keep it."""
     from formulacode_dagster.models.month import Month
     from formulacode_dagster.models.release import Withdrawal
     from formulacode_dagster.operating.store.acceptances import add_withdrawal, withdrawals

@@ -1,4 +1,4 @@
-"""`fc-data replay`: a released month measured again, from the dataset and the published images alone."""
+"""`fc-data replay`: measures a released month again, only from the dataset and the published images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def replay(
     resume: Again = True,
     dry_run: DryRun = False,
 ) -> None:
-    """Measure a released month again, from dataset and images alone; status 1 when too much could not be run."""
+    """Measure a released month again, only from dataset and images; status 1 if too many tasks could not be run."""
     from formulacode_dagster.orchestration.runs import dagster_instance
 
     from .operate import months_of, run_months

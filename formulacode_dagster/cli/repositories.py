@@ -25,7 +25,7 @@ app = typer.Typer(
 
 @app.command()
 def allow(repository: Name, reason: Reason) -> None:
-    """Track a repository, however few stars it has and in whatever language, fork or archive."""
+    """Track a repository, with any number of stars and in any language, fork or archive."""
     _put(repository, ListVerdict.ALLOW, reason)
     console.print(f"{repository} is allowed. {_FROM_NOW_ON}", highlight=False)
 

@@ -52,7 +52,7 @@ AgentOption = Annotated[
         show_default="FC_AGENT",
     ),
 ]
-AgentsAtOnce = Annotated[int, _how("--n-concurrent", min=1, help=_help("agents_at_once"))]
+AgentConcurrency = Annotated[int, _how("--agent-concurrency", min=1, help=_help("agent_concurrency"))]
 TasksPerRepository = Annotated[
     int | None,
     _what(
@@ -63,7 +63,7 @@ TasksPerRepository = Annotated[
     ),
 ]
 Correction = Annotated[str, _how(help=_help("correction"), show_default="it is not")]
-Concurrency = Annotated[int, _how(min=1, help=_help("max_concurrency"))]
+Concurrency = Annotated[int, _how(min=1, help=_help("concurrency"))]
 
 
 def run(
@@ -78,10 +78,10 @@ def run(
     reason: Reason = "",
     reask: Reask = False,
     dry_run: DryRun = False,
-    max_concurrency: Concurrency = 8,
+    concurrency: Concurrency = 8,
     correction: Correction = "",
     agent: AgentOption = "",
-    n_concurrent: AgentsAtOnce = 1,
+    agent_concurrency: AgentConcurrency = 1,
     tasks_per_repo: TasksPerRepository = None,
 ) -> None:
     """Materialize one month or several, with every gate on the way."""
@@ -103,14 +103,14 @@ def run(
     options = RunOptions(
         only=tuple(str(ItemName.parse(text)) for text in only or ()),
         limit_per_repository=limit_per_repository,
-        max_concurrency=max_concurrency,
+        concurrency=concurrency,
         force=not resume,
         reason=reason,
         reask=reask,
         dry_run=dry_run,
         correction=correction,
         agent=agent,
-        agents_at_once=n_concurrent,
+        agent_concurrency=agent_concurrency,
         agent_tasks_per_repository=tasks_per_repo,
     )
     if stage in (None, Stage.MEASUREMENTS):

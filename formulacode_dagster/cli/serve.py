@@ -29,8 +29,8 @@ from .operate import database
 def serve_ui(console: Console, host: str, port: int) -> int:
     """Serve until interrupted or terminated (then 0), or until Dagster ends by itself (then its exit status).
 
-    Where the demo was run and no outside system is set, the sandbox is started too, so that runs of the UI work.
-    Raises ConfigurationError when *host*:*port* is taken.
+    If the demo was run and no outside system is set, the sandbox is started too, so that runs of the UI work. Raises
+    ConfigurationError if *host*:*port* is taken.
     """
     _require_free(host, port)
     # Dagster's services have runs to end before they end themselves
@@ -38,14 +38,14 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     # the code server must find the same home, wherever it is started
     home = read_settings().home
     os.environ["FC_HOME"] = str(home)
-    # before whoever ends our runs is started: it tells them by this from those of others
+    # before the process that ends our runs is started: the marker distinguishes them from others
     os.environ[SERVED_BY] = Owner.current("").model_dump_json()
     try:
         with ExitStack() as stack:
             tell_leader = stack.enter_context(with_aftermath())
             if (home / "sandbox" / "repositories").is_dir():
                 stack.enter_context(sandbox_unless_set(console, home / "sandbox"))
-            # held for as long as the UI is there, so that the embedded server is not stopped and started between runs
+            # held for the lifetime of the UI, so that the embedded server is not stopped and started between runs
             stack.enter_context(database())
             with dagster_instance() as instance:
                 set_pools(instance)
@@ -58,7 +58,9 @@ def serve_ui(console: Console, host: str, port: int) -> int:
 
 @contextmanager
 def sandbox_unless_set(console: Console, state: Path) -> Iterator[None]:
-    """The sandbox over the repositories in *state*, and the settings for it; neither where a person has set one."""
+    """Start the sandbox over the repositories in *state*, and return its settings; nothing if the user configured a
+    system.
+    """
     taken = [name for name in TAKES_THE_PLACE_OF if os.environ.get(name)]
     if taken:
         console.print(f"not serving the sandbox, though the demo was run: {', '.join(taken)} set", highlight=False)
@@ -88,14 +90,14 @@ def _require_free(host: str, port: int) -> None:
 def _dagster(host: str, port: int, tell_leader: Callable[[int], None]) -> Iterator[subprocess.Popen[bytes]]:
     program = Path(sys.executable).with_name("dagster")
     command = [str(program), "dev", "-w", str(shipped("workspace.yaml")), "-h", host, "-p", str(port)]
-    # its advice is for those who type the command
+    # its advice is for direct users of the command
     quiet = {"PYTHONWARNINGS": "ignore:Function `dev_command` is superseded"}
     child = subprocess.Popen(command, env={**quiet, **WAIT_FOR_CODE, **os.environ}, start_new_session=True)
     tell_leader(child.pid)
     try:
         yield child
     finally:
-        # to `dagster dev` alone, which ends its services in order
+        # to `dagster dev` only, which ends its services in order
         child.terminate()
         try:
             child.wait(STOP_SECONDS)

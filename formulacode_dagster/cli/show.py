@@ -1,4 +1,4 @@
-"""`fc-data show`: what a stage left of one item."""
+"""`fc-data show`: the results of a stage for one item."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def show(
     part: Annotated[Part, typer.Argument(help="What of it.")],
     variant: Annotated[Variant, typer.Option(help="Which text of the statement.")] = Variant.FINAL,
 ) -> None:
-    """Print what a stage left of one pull request, a statement beside what its writer saw."""
+    """Print the results of a stage for one pull request, a statement next to its writer's input."""
     from formulacode_dagster.library.leftovers import part_of
 
     from .operate import database

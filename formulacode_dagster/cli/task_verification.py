@@ -1,4 +1,4 @@
-"""The verifications of the `images` stage, asked of one task folder by hand, without a database."""
+"""The verifications of the `images` stage for one task folder, by hand and without a database."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ DETAIL_CHARACTERS = 300
 
 
 def verify_task(console: Console, folder: Path) -> bool:
-    """Verify the task in *folder* and write the verdict into it; whether all gates hold.
+    """Verify the task in *folder* and write the verdict into it; return True if all gates pass.
 
-    Raises what kept the gates from being asked (ConfigurationError for a broken folder, ItemFailure,
-    OutsideSystemError), after writing it down where there is a folder.
+    Raises the error that prevented the gates (ConfigurationError for a broken folder, ItemFailure, OutsideSystemError),
+    after writing it down if there is a folder.
     """
     containers = ContainersResource()
     engine = DockerEngine(settings=BuildSettings(containers.limits))
@@ -67,7 +67,7 @@ class _Run:
         return verified.failure is None
 
     def write(self, *, verified: ImageVerification | None = None, error: str = "") -> Path:
-        """Write down what is known by now."""
+        """Write the results so far."""
         task, image = self._task, self._image
         report = Report(
             task=task.task_id if task else self._folder.resolve().name,

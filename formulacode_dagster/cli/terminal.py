@@ -1,4 +1,4 @@
-"""What the command line shows: progress bars, the funnel, an item's story. Only this module draws."""
+"""Output of the command line: progress bars, the funnel, an item's history. Only this module draws."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _COLOURS = {
 _HEALTH = {Health.OK: "green", Health.WARNING: "yellow", Health.BROKEN: "red"}
 NOTE_WIDTH = 60
 LINE_SECONDS = 15.0
-"""Between two lines of progress where there are no bars."""
+"""Seconds between two lines of progress without bars."""
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -57,7 +57,7 @@ class _Note(ProgressColumn):
 
 
 class _Left(ProgressColumn):
-    """What is left, by what the items so far took."""
+    """Estimate of the remaining time, from the items so far."""
 
     def render(self, task: Task) -> Text:
         return Text(_left(task.finished_time or task.elapsed or 0.0, int(task.completed), int(task.total or 0)))
@@ -74,7 +74,7 @@ class Bars(ProgressListener):
     """
 
     def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """*clock* tells seconds, by which lines are spread."""
+        """*clock* returns seconds, which space the lines."""
         self._console = console
         self._clock = clock
         self._begun: dict[Stage, float] = {}
@@ -144,7 +144,7 @@ class Bars(ProgressListener):
         self._console.print(f"  {stage.value}: {line}", markup=False, highlight=False)
 
     def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
-        """Count down behind the bar, or in a line every minute where there are no bars."""
+        """Count down behind the bar, or in a line every minute without bars."""
         if stage in self._tasks:
             self._progress.update(self._tasks[stage], waits_for=(reason, time.monotonic() + seconds))
         if not self._draws:
@@ -155,7 +155,7 @@ class Bars(ProgressListener):
         self._console.print(f"  [yellow]{stage.value}:[/] {escape(text)}", highlight=False)
 
     def stage_finished(self, stage: Stage) -> None:
-        """Sum up behind the bar, or in a line where there are no bars."""
+        """Sum up behind the bar, or in a line without bars."""
         counts = ", ".join(f"{n} {state.value}" for state, n in self._done[stage].items() if n)
         text = "; ".join(part for part in (counts, f"{self._unchanged[stage]} unchanged") if part)
         self._progress.update(self._tasks[stage], note=text, waits_for=("", 0.0))
@@ -164,7 +164,7 @@ class Bars(ProgressListener):
 
 
 def show_endings(console: Console, endings: Sequence[Ending]) -> None:
-    """How many items of each stage ended in which state; repositories and pull requests together."""
+    """Table of the items of each stage by state; repositories and pull requests together."""
     table = Table(title="How items ended", title_justify="left", box=None)
     table.add_column("stage")
     for state in ItemState:
@@ -212,7 +212,7 @@ def describe_cost(cost: Cost) -> str:
 
 
 def show_story(console: Console, item: str, story: Sequence[LedgerEntry]) -> None:
-    """Every stage of one item: state, reason, detail, cost; the log's tail where it failed."""
+    """Show every stage of one item: state, reason, detail, cost; the log's tail if it failed."""
     console.print(f"[bold]{item}[/]")
     for entry in story:
         colour = _COLOURS[entry.state]

@@ -22,7 +22,7 @@ def why(
         int | None, typer.Option(help="Print the whole log of this attempt at the image too.", show_default="no log")
     ] = None,
 ) -> None:
-    """Tell an item's whole story: every stage, state, reason, error, cost, attempt at its image and measurement."""
+    """Show an item's whole history: every stage, state, reason, error, cost, attempt at its image and measurement."""
     from formulacode_dagster.operating.store import ledger
     from formulacode_dagster.operating.store.blobs import get_log
 

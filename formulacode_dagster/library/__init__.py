@@ -1,6 +1,6 @@
-"""For scripts and notebooks: the dataset, pull requests, issues behind them, judges, statements, hooks, images checked.
+"""For scripts and notebooks: the dataset, pull requests, their issues, judges, statements, hooks, images with checks.
 
-Nothing here knows Dagster; what the pipeline does, it does with the same parts.
+Nothing here knows Dagster; it uses the same parts as the pipeline.
 """
 
 from __future__ import annotations

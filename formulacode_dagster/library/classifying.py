@@ -40,7 +40,7 @@ class Judged(Frozen):
 
 
 class Progress(Frozen):
-    """How far a batch is, after one more of it."""
+    """Progress of a batch, after one more item."""
 
     done: int
     total: int
@@ -52,7 +52,7 @@ class Progress(Frozen):
 
 
 class _Session:
-    """Models of the settings, and the database that keeps their answers, so that nothing is paid for twice."""
+    """Models of the settings, and the database with their answers, so that nothing is paid for twice."""
 
     def __init__(self, database: Database | str | None) -> None:
         self._given = database
@@ -61,7 +61,7 @@ class _Session:
 
     @property
     def spent(self) -> Cost:
-        """What this session has cost so far."""
+        """Cost of this session so far."""
         return self._budget.spent if self._budget is not None else Cost()
 
     async def __aexit__(self, *_: object) -> None:
@@ -83,7 +83,7 @@ class _Session:
 
 
 class PerfClassifier(_Session):
-    """Whether pull requests improve performance, how, and how hard that is.
+    """Classifies pull requests: whether they improve performance, how, and how difficult that is.
 
     `async with PerfClassifier() as classifier` asks as the asset `classifications` does, evidence and all, without its
     symbolic filter: the models of the settings, unless others of `LLM_BASE_URL` are named. Answers are kept in
@@ -91,7 +91,7 @@ class PerfClassifier(_Session):
     """
 
     def __init__(self, *, model: str = "", judge: str | None = None, database: Database | str | None = None) -> None:
-        """*model* is LLM_MODEL unless named; *judge* is FC_CLASSIFICATION_JUDGE, nobody if empty."""
+        """*model* is LLM_MODEL by default; *judge* is FC_CLASSIFICATION_JUDGE, none if empty."""
         super().__init__(database)
         self._names = model, judge
 
@@ -123,11 +123,12 @@ class PerfClassifier(_Session):
         progress: Callable[[Progress], object] | None = print,
         max_concurrency: int = 8,
     ) -> list[Judged]:
-        """How each of *prs* ended, in their order; one that fails does not stop the others.
+        """Return how each of *prs* ended, in their order; a failed one does not stop the others.
 
         *ledger* is a file to which a line of JSON is added as each one ends. One that has a verdict there, for the same
-        text, patch, models and prompt, is not asked again; one that failed is. *progress* hears of each, these too.
-        Raises what stops all of them, OutsideSystemError or ConfigurationError, after writing those that have ended.
+        text, patch, models and prompt, is not requested again; a failed one is. *progress* is called for each, these
+        too. Raises the errors that stop all of them, OutsideSystemError or ConfigurationError, after writing those that
+        have ended.
         """
         file = _LedgerFile(Path(ledger)) if ledger is not None else None
         at_once, ended = asyncio.Semaphore(max_concurrency), 0

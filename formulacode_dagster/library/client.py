@@ -34,7 +34,7 @@ from .records import opened
 
 
 class Source(StrEnum):
-    """Where what is known of a pull request comes from."""
+    """Source of a pull request's facts."""
 
     NAME = "name"
     DATABASE = "database"
@@ -42,10 +42,10 @@ class Source(StrEnum):
 
 
 class PR(Frozen):
-    """A name, and behind it what was fetched.
+    """A name, and the data fetched for it.
 
-    `facts` and `change` are the very models that the pipeline's stages hand to each other (`models.pull_request`);
-    a PR adds no second record of them, only the name by which it is asked for, and which of them are there.
+    `facts` and `change` are the same models that the pipeline's stages exchange (`models.pull_request`); a PR adds no
+    second record of them, only its name, and which of them are present.
     """
 
     repository: str = Field(description="`owner/repo`")
@@ -85,7 +85,7 @@ class PR(Frozen):
         client: GitHubClient | None = None,
         database: Database | str | None = None,
     ) -> Self:
-        """From the database where it is there with its patch, else from GitHub; `source` says which.
+        """Fetch from the database if it has the pull request with its patch, else from GitHub; `source` says which.
 
         *database* is one, its URL, or None for that of the settings, which is not made only to look into it. From
         GitHub, it costs 1 GraphQL point and 1 REST call, with *client* or one of the settings; nothing is stored.
@@ -108,9 +108,9 @@ class PR(Frozen):
             return await named._from_github(own)
 
     def to_record(self, *, database: Database | str | None = None) -> TaskRecords:
-        """What the dataset is going to hold of it, from *database* (one, its URL, or None for that of the settings).
+        """Return its future record of the dataset, from *database* (one, its URL, or None for that of the settings).
 
-        Raises ConfigurationError where it is not known there as a task.
+        Raises ConfigurationError if it is not known there as a task.
         """
         with opened(database) as store, store.transaction() as connection:
             stored = find_pull_request(connection, self.repository, self.issue_number)
@@ -162,7 +162,7 @@ class GitHubClient(client.GitHubClient):
         return PR(repository=facts.repository, issue_number=number, facts=facts, source=Source.GITHUB)
 
     async def get_diff(self, repository: str, number: int) -> bytes:
-        """The whole diff. Where GitHub gives none, beyond 300 files or 20,000 lines, it is read from a mirror."""
+        """The whole diff. If GitHub gives none, beyond 300 files or 20,000 lines, it is read from a mirror."""
         try:
             return await reading.read_diff(self, repository, number)
         except ItemFailure as failure:
@@ -171,7 +171,7 @@ class GitHubClient(client.GitHubClient):
             return (await self._from_mirror(repository, number))[1]
 
     async def get_files(self, repository: str, number: int) -> tuple[ChangedFile, ...]:
-        """Every changed file. Where GitHub does not list them all, beyond 3,000, they are read from a mirror."""
+        """Every changed file. If GitHub does not list them all, beyond 3,000, they are read from a mirror."""
         try:
             return await reading.read_files(self, repository, number)
         except ItemFailure as failure:

@@ -1,4 +1,4 @@
-"""The dataset as objects: tasks by their id, wherever it lies and whatever its files are called."""
+"""The dataset as objects: tasks by their id, from any destination and any file names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TableNotReleasedError(ConfigurationError):
 
 @dataclass(frozen=True)
 class Task:
-    """One task: its row, and its rows in the other tables, which are read when they are asked for.
+    """One task: its row, and its rows in the other tables, which are read on demand.
 
     Of a month that was released before there was a table, asking for it raises TableNotReleasedError.
     """
@@ -57,13 +57,13 @@ class Task:
 
     @property
     def image(self) -> str | None:
-        """What `docker pull` takes, by digest; None where no image was published."""
+        """Argument of `docker pull`, by digest; None if no image was published."""
         name, digest = self.row["image_name"], self.row["image_digest"]
         return f"{name.rpartition(':')[0]}@{digest}" if name and digest else None
 
     @property
     def statement(self) -> str:
-        """What solvers are given, markdown."""
+        """The statement that solvers get, markdown."""
         return str(self.row["final_md"])
 
     @property
@@ -74,8 +74,8 @@ class Task:
     def export(self, format_: str, folder: str | Path) -> Path:
         """Write the task into *folder*, for `harbor`, `fc-eval` or `terminal-bench`; returns the folder.
 
-        Raises ConfigurationError for another format and for a folder that holds something else, ItemFailure for a row
-        that does not tell enough, as one without a published image.
+        Raises ConfigurationError for another format and for a folder with other content, ItemFailure for an incomplete
+        row, for example without a published image.
         """
         return export_task(self.row, Format.named(format_), Path(folder))
 
@@ -106,7 +106,7 @@ class Task:
 
     @property
     def procedures(self) -> pl.DataFrame:
-        """A row that tells how it was built, measured and judged: suite, rule, limits, toolchain, conditions."""
+        """A row on how it was built, measured and judged: suite, rule, limits, toolchain, conditions."""
         return self._table(Table.PROCEDURES)
 
 
@@ -123,11 +123,12 @@ class Dataset(Mapping[str, Task]):
 
     @classmethod
     def load(cls, where: str | Path | None = None, *, revision: str = "") -> Self:
-        """The dataset in the folder or on the Hub (`owner/name`) that *where* names, else the one of the settings.
+        """Return the dataset in the folder or on the Hub (`owner/name`) that *where* names, else the one of the
+        settings.
 
         With *revision*, a tag such as `formulacode@2026-03`, as it was released then; else the newest of every month.
-        The Hub, and a token for it, are those of the settings. Raises ConfigurationError where there is no such dataset
-        or revision, OutsideSystemError when the Hub does not answer.
+        The Hub, and a token for it, are those of the settings. Raises ConfigurationError if there is no such dataset or
+        revision, OutsideSystemError if the Hub does not answer.
         """
         source = _source(where)
         content = source.content(INDEX_FILE, revision)
@@ -146,12 +147,12 @@ class Dataset(Mapping[str, Task]):
 
     @property
     def is_on_hub(self) -> bool:
-        """Whether it is on the Hub, and no folder."""
+        """Whether it is on the Hub, and not a folder."""
         return isinstance(self._source, HubDestination)
 
     @functools.cached_property
     def tasks(self) -> pl.DataFrame:
-        """A row for each task; what an older month does not tell is null."""
+        """A row for each task; columns that an older month lacks are null."""
         import polars as pl
 
         frames = [self._tasks_of(month.month, month.tag) for month in self.index.months]
@@ -183,7 +184,7 @@ class Dataset(Mapping[str, Task]):
     def table(self, table: Table, month: str) -> pl.DataFrame:
         """One of the wide tables of `YYYY-MM`, for all its tasks.
 
-        Raises TableNotReleasedError where the month was released before there was that table.
+        Raises TableNotReleasedError if the month was released before that table existed.
         """
         if (table, month) not in self._tables:
             self._tables[table, month] = self._read_table(table, month)
@@ -209,7 +210,7 @@ class Dataset(Mapping[str, Task]):
 
 
 def _source(where: str | Path | None) -> Destination:
-    """A token for the Hub is needed only where not everybody may read."""
+    """A token for the Hub is needed only if the dataset is not public."""
     if where is None:
         return open_destination(read_settings())
     if isinstance(where, Path) or Path(where).is_dir():

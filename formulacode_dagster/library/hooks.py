@@ -19,14 +19,14 @@ from formulacode_dagster.operating.store.database import Database
 from resources.database import open_database
 
 LONGEST_KEY = 1_000
-"""Characters of arguments that stand in the key as they are; Postgres indexes no more than 2,700 bytes."""
+"""Characters of arguments that the key holds verbatim; Postgres indexes no more than 2,700 bytes."""
 
 Key = tuple[str, str, str]
 _UNDER_WAY: ContextVar[tuple[Key, ...]] = ContextVar("hooks_under_way", default=())
 
 
 class Entity(Protocol):
-    """What a hook may be called about."""
+    """Entities that a hook may be called for."""
 
     @property
     def cache_key(self) -> str:
@@ -73,18 +73,18 @@ class HookRegistry:
     _opened: Database | None = field(default=None, init=False, repr=False)
 
     def register(self, name: str, function: Callable[..., Any], *, version: str = "1") -> None:
-        """Call *function*, sync or async, by *name*; it takes the entity first, and returns something JSON can hold.
+        """Call *function*, sync or async, by *name*; it takes the entity first, and returns a JSON value.
 
-        Its code is no part of the key: raise *version* when it changes, and results of the one before are left alone.
+        Its code is not part of the key: raise *version* when it changes, and results of the one before are ignored.
         """
         self._hooks[name] = _Hook(name, function, version)
 
     def call(self, name: str, entity: Entity, /, *arguments: Any, **named: Any) -> Any:
         """The result of hook *name* for *entity*; inside a running event loop an awaitable of it.
 
-        Computed by the first call and read by every later one, in this process or any other. What the hook raises is
-        raised and not kept. Raises ConfigurationError for an unknown name, FormulaCodeError when arguments or result
-        cannot be written as JSON, or when the hook waits for itself.
+        The first call computes it and every later one reads it, in any process. The hook's exceptions are raised and
+        not stored. Raises ConfigurationError for an unknown name, FormulaCodeError if arguments or result cannot be
+        written as JSON, or if the hook waits for itself.
         """
         answer = self._answer(name, entity, arguments, named)
         try:
@@ -94,7 +94,7 @@ class HookRegistry:
         return answer
 
     def forget(self, name: str, entity: Entity | None = None) -> int:
-        """Drop what is kept of hook *name*, or of one entity; how many results that were."""
+        """Drop the stored results of hook *name*, or those for one entity; return their number."""
         with self._database().transaction() as connection:
             return hooks.forget(connection, name, entity.cache_key if entity is not None else None)
 

@@ -1,7 +1,7 @@
 """Tiers and images by hand, from the platform's own Dockerfiles or from somebody else's.
 
-What a Dockerfile of one's own makes is marked as custom, by its tag and by a label, and the image of a pull request is
-verified like every other. Such an image is no row of `images`: nothing of it is measured or published.
+The result of a custom Dockerfile is marked as custom, by its tag and by a label, and the image of a pull request is
+verified like every other. Such an image is no row of `images`: it is never measured or published.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from .records import opened
 from .synthesizer import planned_item
 
 CUSTOM = f"{LABEL}.custom"
-"""Label of what a Dockerfile of one's own has made."""
+"""Label of images from a custom Dockerfile."""
 
 
 @dataclass(frozen=True)
 class ManagedImage:
-    """What was built, and for a pull request what was verified of it."""
+    """The built image, and for a pull request its verifications."""
 
     tag: str
     digest: str
@@ -71,8 +71,7 @@ class ImageManager:
 
     A *context* is a DockerContext or its folder. Its `Dockerfile.base`, `.repo` or `.pr`, else its `Dockerfile`, is
     built with the arguments it declares: `OS_IMAGE` and `PY_VERSION`; `BASE_IMAGE`, `REPO_URL`, `REPO_IMAGE` and
-    `COMMIT_SHA`.
-    Every method raises ConfigurationError where Docker is not the engine, ItemFailure where a build fails, and
+    `COMMIT_SHA`. Every method raises ConfigurationError if Docker is not the engine, ItemFailure if a build fails, and
     OutsideSystemError.
     """
 
@@ -93,7 +92,7 @@ class ImageManager:
     def build_repo_image(
         self, owner: str, repo: str, issue_number: int, context: DockerContext | str | Path | None = None
     ) -> ManagedImage:
-        """The history that the image of a pull request lies on; the platform shares it between those of a month."""
+        """The history tier below the image of a pull request; the platform shares it between those of a month."""
         pr, environment = self._planned(owner, repo, issue_number)
         mirror, spec = self._spec(pr, environment)
         if context is None:

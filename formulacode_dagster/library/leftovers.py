@@ -1,4 +1,4 @@
-"""What the stages left of one pull request, as text: what `fc-data show` prints."""
+"""The results of the stages for one pull request, as text: the output of `fc-data show`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from formulacode_dagster.selection.statements.statements import task_view
 
 
 def part_of(connection: Connection, item: ItemName, part: Part, variant: Variant = Variant.FINAL) -> str:
-    """*part* of *item* as it is stored; ConfigurationError where the item, or that part of it, is not there."""
+    """Return *part* of *item* as it is stored; ConfigurationError if the item, or that part of it, is missing."""
     stored = find_pull_request(connection, item.repository, item.number) if item.number is not None else None
     if stored is None:
         raise ConfigurationError(
@@ -106,7 +106,7 @@ def _samples(connection: Connection, stored: StoredPullRequest) -> str | None:
 
 
 def _workloads(connection: Connection, stored: StoredPullRequest) -> str | None:
-    """Where the benchmarks come from, and which changed lines each executes."""
+    """Describe the sources of the benchmarks, and the changed lines that each executes."""
     measurement = _row(connection, artifacts.MEASUREMENTS, stored)
     told = {"suite", "provenance", "executed"}
     return None if measurement is None else measurement.model_dump_json(include=told, indent=2)

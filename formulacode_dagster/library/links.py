@@ -15,7 +15,7 @@ from .client import PR, GitHubClient
 
 @dataclass(frozen=True)
 class Links(Sequence[Link]):
-    """What a walk found, nearest first, and what it could not read."""
+    """Result of a walk, nearest first, and its unreadable links."""
 
     walk: LinkWalk
 
@@ -43,10 +43,10 @@ async def scrape_links(
     only_issues: bool = True,
     limit: int = LIMIT,
 ) -> Links:
-    """At most *limit* issues that *pr* leads to in *depth* steps, each as it stood at the merge.
+    """Return at most *limit* issues that *pr* leads to in *depth* steps, each as it stood at the merge.
 
-    With *client*, or one of the settings. What it follows, costs and raises is told by `github.links.walk_links`, which
-    the pipeline uses as well.
+    With *client*, or one of the settings. See `github.links.walk_links`, which the pipeline uses as well, for its
+    links, cost and errors.
     """
     if client is None:
         async with GitHubClient() as own:

@@ -29,7 +29,7 @@ from .records import opened
 
 @dataclass(frozen=True)
 class HuggingFacePublisher:
-    """Releases months of *database* (one, or its URL) to *destination*; where None, those of the settings."""
+    """Releases months of *database* (one, or its URL) to *destination*; None means those of the settings."""
 
     destination: Destination | None = None
     database: Database | str | None = None
@@ -40,10 +40,10 @@ class HuggingFacePublisher:
         Released again with the same rows, it is only read back. The next run of `published_dataset` does that too, and
         enters the tasks in the ledger.
 
-        Raises GateClosedError where a gate of the month is shut, parts of it were left out or all tasks were lost;
-        ConfigurationError where *records* are not the month's as the database holds it, or *version* is not the next
-        or corrects nothing;
-        ItemFailure (`released_tag`) for other rows without a *correction*; else as the destination does.
+        Raises GateClosedError if a gate of the month is closed, parts of it were left out or all tasks were lost;
+        ConfigurationError if *records* are not the month's as the database holds it, or *version* is not the next or
+        corrects nothing; ItemFailure (`released_tag`) for other rows without a *correction*; else as the destination
+        does.
         """
         month, number = parse_tag(version)
         destination = self.destination or open_destination(read_settings())
@@ -79,7 +79,7 @@ def _require_whole(month: Month, tables: MonthTables, held: MonthTables) -> None
 
 
 def _require_next(version: str, number: int, newest: int | None, correction: str) -> None:
-    """The release there is may be asked for again; a revision comes after it, with a reason."""
+    """The existing release may be requested again; a revision comes after it, with a reason."""
     is_revision = newest is not None and number == newest + 1
     if number != (newest or 0) and not is_revision:
         raise ConfigurationError(

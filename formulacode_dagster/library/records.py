@@ -1,4 +1,4 @@
-"""What the database holds of tasks, as the dataset is going to tell it."""
+"""The database's content on tasks, in the dataset's form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def records(
 ) -> list[TaskRecords]:
     """The tasks merged from *start_date* on and before *end_date* (UTC; dates, or `2026-02-01`), oldest first.
 
-    *database* is one, its URL, or None for that of the settings. Raises ConfigurationError where a date is none.
+    *database* is one, its URL, or None for that of the settings. Raises ConfigurationError for an invalid date.
     """
     start, end = _midnight(start_date), _midnight(end_date)
     found: list[TaskRecords] = []

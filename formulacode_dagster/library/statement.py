@@ -1,4 +1,4 @@
-"""What a person with a pull request in hand reads of its problem."""
+"""A problem summary for a person with a pull request in hand."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def render_problem_statement(
     repo_description: str = "",
     patch: bytes | None = None,
 ) -> str:
-    """What *pr* and its issues tell of the problem, in markdown. **No task text**: it holds the pull request's words.
+    """Return the problem according to *pr* and its issues, in markdown. **No task text**: it quotes the pull request.
 
-    Lines of the patch are withheld, a mechanism told in prose is not. What solvers are given is `final_md` of the
-    dataset, which is written without the pull request.
+    Lines of the patch are withheld, a mechanism described in prose is not. Solvers get `final_md` of the dataset, which
+    is written without the pull request.
 
-    *issues* are those of `scrape_links`, which also tells the pull request's own text as it stood at the merge, or any
+    *issues* are those of `scrape_links`, which also gives the pull request's own text as it stood at the merge, or any
     others; without them, the closing issues of *pr*. Lines of the patch, *patch* or that of *pr*, are withheld, so
-    there has to be one. Raises ConfigurationError when *pr* was not fetched or has no patch, ItemFailure (`leak`) when
-    the solution cannot be kept out.
+    there has to be one. Raises ConfigurationError if *pr* was not fetched or has no patch, ItemFailure (`leak`) if the
+    solution cannot be withheld.
     """
     if pr.facts is None:
         raise ConfigurationError(f"nothing is known of {pr.item} but its name", remedy="Use `await PR.fetch(...)`")

@@ -40,14 +40,14 @@ from .records import opened
 class Synthesizer:
     """Builds the image of one pull request whose environment was planned, and says how.
 
-    Where its environment has no lock, recipes of the nearest commits and the agent are asked for one first. For its
-    image, the stored recipe of its commit is tried first, then those of the nearest commits, then the repair rules,
-    then an agent: *agent* is one, the name of one, or `` for FC_AGENT. All of it is kept where the stages keep it, so
-    that a month goes on from there.
+    If its environment has no lock, recipes of the nearest commits and the agent are asked for one first. For its image,
+    the stored recipe of its commit is tried first, then those of the nearest commits, then the repair rules, then an
+    agent: *agent* is one, the name of one, or `` for FC_AGENT. All of it is stored where the stages store it, so that a
+    month continues from there.
     """
 
     max_attempts: int = 3
-    """Times the agent is asked."""
+    """Requests to the agent."""
     agent: str | Agent = ""
     database: Database | str | None = None
     """One, its URL, or None for that of the settings."""
@@ -65,13 +65,13 @@ class Synthesizer:
         verifier: Verifier | None = None,
         force: bool = False,
     ) -> DockerContext | None:
-        """The context of an image that holds; None where no attempt made one, which `trace` tells of.
+        """The context of a passing image; None if no attempt made one, see `trace`.
 
-        *sha*, where it is given, must be the base commit; *base_context* is tried before anything else; *verifier*
-        judges the image beside all verifications. What is built already is not built again, unless with *force*.
+        *sha*, if given, must be the base commit; *base_context* is tried before anything else; *verifier* judges the
+        image in addition to all verifications. A finished build is reused, unless with *force*.
 
-        Raises ConfigurationError when the pull request has no environment yet, or there is no such agent; BusyError
-        when a run is at work on its month; OutsideSystemError.
+        Raises ConfigurationError if the pull request has no environment yet, or there is no such agent; BusyError if a
+        run is at work on its month; OutsideSystemError.
         """
         item = ItemName.parse(item_key(f"{owner}/{repo}", issue_number))
         with opened(self.database) as store:
@@ -94,7 +94,7 @@ class Synthesizer:
                 return given_out(connection, own[0]) if own else None
 
     def _planned(self, store: Database, pr: PullRequest) -> Environment | None:
-        """Its environment, looked for again where there was no lock; raises as `planned_item`."""
+        """Return its environment, planned again if it had no lock; raises as `planned_item`."""
         month = pr.facts.month
         with store.transaction() as connection:
             entries = ledger.entries_of(connection, month, Stage.ENVIRONMENTS)
@@ -141,13 +141,13 @@ class Synthesizer:
 
 
 def planned_item(connection: Connection, item: ItemName) -> tuple[PullRequest, Environment]:
-    """The pull request *item* and its environment; raises ConfigurationError where there is none."""
+    """Return the pull request *item* and its environment; raises ConfigurationError if there is none."""
     pr = pull_request_of(connection, item)
     return pr, environment_of(connection, pr)
 
 
 def pull_request_of(connection: Connection, item: ItemName, sha: str = "") -> PullRequest:
-    """The pull request *item*, based on *sha* where that is given; raises ConfigurationError."""
+    """Return the pull request *item*, based on *sha* if that is given; raises ConfigurationError."""
     found = find_pull_request(connection, item.repository, item.number) if item.number else None
     if found is None or found.change is None:
         raise ConfigurationError(f"{item} is no pull request of ours", remedy="Take in its month first")
@@ -158,7 +158,7 @@ def pull_request_of(connection: Connection, item: ItemName, sha: str = "") -> Pu
 
 
 def environment_of(connection: Connection, pr: PullRequest) -> Environment:
-    """The environment of *pr*; raises ConfigurationError where there is none."""
+    """Return the environment of *pr*; raises ConfigurationError if there is none."""
     environment = ENVIRONMENTS.read_keys(connection, pr.facts.month, [pr.key]).get(pr.key)
     if environment is None:
         raise ConfigurationError(

@@ -30,7 +30,7 @@ class Category(StrEnum):
 
 
 class Difficulty(StrEnum):
-    """Difficulty of finding and making the change."""
+    """How hard the change is to find and make."""
 
     EASY = "easy"
     MEDIUM = "medium"

@@ -126,7 +126,7 @@ class RunOptions(Frozen):
     limit_per_repository: int | None = Field(
         default=None, ge=1, description="process at most this many pull requests of each repository; empty: no limit"
     )
-    max_concurrency: int = Field(default=8, ge=1, description="items processed at the same time")
+    concurrency: int = Field(default=8, ge=1, description="items processed at the same time")
     force: bool = Field(default=False, description="process finished items again, once for a run and its retries")
     reason: str = Field(default="", description="with force: why; forced measurements store it")
     reask: bool = Field(
@@ -139,7 +139,7 @@ class RunOptions(Frozen):
         description="coding agent for images that no rule repairs: none, auto, claude, codex, gemini or command; "
         "empty: FC_AGENT",
     )
-    agents_at_once: int = Field(default=1, ge=1, description="agents that work at the same time")
+    agent_concurrency: int = Field(default=1, ge=1, description="agents that work at the same time")
     agent_tasks_per_repository: int | None = Field(
         default=None, ge=1, description="pull requests of each repository that an agent is asked for; empty: no limit"
     )

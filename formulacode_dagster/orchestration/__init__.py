@@ -1,1 +1,1 @@
-"""Of Dagster, what is neither an asset nor a resource: definitions, jobs, schedules, the instance, runs."""
+"""Dagster's definitions, jobs, schedules, instance and runs: everything but assets and resources."""

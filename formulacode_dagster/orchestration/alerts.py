@@ -1,6 +1,6 @@
-"""Sensors that tell people: a run failed, checks of a run that succeeded did not hold, a month is late.
+"""Sensors that notify people: a run failed, checks of a successful run failed, a month is late.
 
-They run in the daemon, never in the run they tell of: a channel that is dead ends as an error of the sensor's tick.
+They run in the daemon, never in the run they report: a dead channel becomes an error of the sensor's tick.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOBODY = "nobody is to be told: FC_ALERT_WEBHOOK, FC_ALERT_SLACK and FC_ALERT_M
     description="Tells who is set in FC_ALERT_… of each run that failed, with its errors and failed checks.",
 )
 def failed_runs(context: dg.RunFailureSensorContext, alerts: AlertsResource) -> dg.SkipReason | None:
-    """Tell of a run that failed."""
+    """Report a failed run."""
     steps = [failure_text(event) for event in context.get_step_failure_events()]
     errors = tuple(text for text in steps if text) or (() if steps else (context.failure_event.message or "",))
     checks = failed_checks(context.instance, context.dagster_run.run_id)
@@ -49,7 +49,7 @@ def failed_runs(context: dg.RunFailureSensorContext, alerts: AlertsResource) -> 
     description="Tells the same of each run that succeeded though checks, which do not block, failed.",
 )
 def checks_of_succeeded_runs(context: dg.RunStatusSensorContext, alerts: AlertsResource) -> dg.SkipReason | None:
-    """Tell of checks that did not hold in a run that succeeded."""
+    """Report failed checks of a successful run."""
     checks = failed_checks(context.instance, context.dagster_run.run_id)
     if not checks:
         return dg.SkipReason("all checks of the run hold")
@@ -65,7 +65,7 @@ def checks_of_succeeded_runs(context: dg.RunStatusSensorContext, alerts: AlertsR
 def late_months(
     context: dg.SensorEvaluationContext, postgres: PostgresResource, alerts: AlertsResource
 ) -> dg.SkipReason | None:
-    """Tell of a month that is late."""
+    """Report a late month."""
     if not alerts.channels():
         return dg.SkipReason(_NOBODY)
     with postgres.database().transaction() as connection:
@@ -76,13 +76,13 @@ def late_months(
     failures = _undelivered(alerts, Alert(kind=AlertKind.MONTH_LATE, partition=late.key))
     if len(failures) == len(alerts.channels()):
         raise dg.Failure(description="\n".join(failures))
-    # those who were told are not told again for the sake of the others
+    # channels that succeeded are not repeated when another one fails
     context.update_cursor(late.key)
     return dg.SkipReason("; ".join([f"told that {late.key} is late", *failures]))
 
 
 def failed_checks(instance: dg.DagsterInstance, run_id: str) -> tuple[FailedCheck, ...]:
-    """The checks of the run that did not hold, blocking ones and others."""
+    """Return the failed checks of the run, blocking ones and others."""
     records = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION).records
     events = [record.event_log_entry.dagster_event for record in records]
     verdicts = [event.asset_check_evaluation_data for event in events if event is not None]
@@ -117,7 +117,7 @@ def _alert(
 
 
 def _tell(alerts: AlertsResource, alert: Alert) -> dg.SkipReason | None:
-    """Tell everybody who is set; raises `dagster.Failure` where somebody could not be told."""
+    """Notify every configured channel; raises `dagster.Failure` if one could not be reached."""
     if not alerts.channels():
         return dg.SkipReason(_NOBODY)
     if failures := _undelivered(alerts, alert):

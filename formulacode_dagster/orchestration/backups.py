@@ -22,7 +22,7 @@ from .one_at_a_time import one_at_a_time
 
 @contextmanager
 def dagster_storage(settings: Settings) -> Iterator[Engine | Path]:
-    """Where Dagster keeps what it knows: the Postgres that is set, else the folder below FC_HOME."""
+    """Dagster's own storage: the configured Postgres, else the folder below FC_HOME."""
     url = settings.dagster_database_url.get_secret_value()
     if not url:
         yield settings.home / "dagster"
@@ -35,7 +35,7 @@ def dagster_storage(settings: Settings) -> Iterator[Engine | Path]:
 
 
 def object_store(settings: Settings) -> ObjectStore | None:
-    """Where backups are copied to; None where FC_BACKUP_STORE is empty. Raises ConfigurationError."""
+    """Return the store for copies of backups; None if FC_BACKUP_STORE is empty. Raises ConfigurationError."""
     return ObjectStore.of(settings.backup_store, settings.backup_endpoint) if settings.backup_store else None
 
 
@@ -44,7 +44,7 @@ def back_up_all(
 ) -> tuple[Path, Manifest]:
     """Back up as the settings say, below *into* or FC_BACKUP_DIR, and copy it to FC_BACKUP_STORE.
 
-    Raises as `back_up`, and as `ObjectStore.upload`: then the backup is in the folder alone.
+    Raises as `back_up`, and as `ObjectStore.upload`: then only the folder has the backup.
     """
     settings = read_settings()
     store = object_store(settings)
@@ -72,7 +72,7 @@ def folder_of(backup: str, endpoint: str) -> Iterator[Path]:
     description="Writes a backup below FC_BACKUP_DIR and to FC_BACKUP_STORE; keeps the newest FC_BACKUPS_KEPT of each."
 )
 def write_backup(context: dg.OpExecutionContext, postgres: PostgresResource) -> dg.Output[None]:
-    """Back up; the metadata of the output tell what is in it."""
+    """Back up; the output's metadata list the content."""
     settings = read_settings()
     try:
         try:

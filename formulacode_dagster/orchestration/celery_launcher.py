@@ -19,15 +19,15 @@ from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 from .command_line_runs import LeavesCommandLineRuns
 
 ANSWER_SECONDS = 3.0
-"""That workers have to answer."""
+"""Seconds for workers to answer."""
 UNHEARD_SECONDS = 90
-"""A machine under load, or one whose broker restarts, is not dead at once."""
+"""Seconds until a worker counts as dead: one under load, or with a restarting broker, still lives."""
 # as in Celery's `query_task`; "reserved" would be a second delivery that waits behind another run
 _AT_WORK = "active"
 
 
 class _AskingCeleryRunLauncher(CeleryRunLauncher):
-    """Of runs that were handed to Celery."""
+    """Tag of runs that were handed to Celery."""
 
     def __init__(self, unheard_seconds: int = UNHEARD_SECONDS, **given: Any) -> None:
         super().__init__(**given)
@@ -36,14 +36,14 @@ class _AskingCeleryRunLauncher(CeleryRunLauncher):
 
     @classmethod
     def config_type(cls) -> dict[str, Any]:
-        """What `dagster.yaml` may say: what Dagster's own takes, and `unheard_seconds`."""
+        """Options in `dagster.yaml`: those of Dagster's launcher, and `unheard_seconds`."""
         described = "Seconds without a worker that is at a run, until the run is failed, and so launched anew."
         added = dg.Field(int, is_required=False, default_value=UNHEARD_SECONDS, description=described)
         taken: Any = super().config_type()
         return {**taken, "unheard_seconds": added}
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Ask whether any worker is at *run*; raises what Celery does where the broker does not answer."""
+        """Return True if any worker executes *run*; raises Celery's errors if the broker does not answer."""
         if self._is_at_work(run.tags[DAGSTER_CELERY_TASK_ID_TAG]):
             self._unheard_since.pop(run.run_id, None)
             return CheckRunHealthResult(WorkerStatus.RUNNING)
@@ -55,7 +55,7 @@ class _AskingCeleryRunLauncher(CeleryRunLauncher):
         return CheckRunHealthResult(WorkerStatus.FAILED, f"for {unheard:.0f} s, no worker was at it")
 
     def terminate(self, run_id: str) -> bool:
-        """End the run, as other launchers do: it is shown as being canceled, and is not launched anew."""
+        """End the run, as other launchers do: it is shown as being canceled, and is not relaunched."""
         run = self._instance.get_run_by_id(run_id)
         if run is None or run.is_finished:
             return False
@@ -63,14 +63,14 @@ class _AskingCeleryRunLauncher(CeleryRunLauncher):
         return super().terminate(run_id)
 
     def get_run_worker_debug_info(self, run: dg.DagsterRun, include_container_logs: bool | None = True) -> str | None:
-        """Where the run was; nothing of a run that was never handed to Celery."""
+        """Return where the run was; nothing for a run that was never handed to Celery."""
         if DAGSTER_CELERY_TASK_ID_TAG not in run.tags:
             return None
         return super().get_run_worker_debug_info(run, include_container_logs)
 
     def _is_at_work(self, task_id: str) -> bool:
         told = self.celery.AsyncResult(task_id).info
-        # who began it answers for itself, which spares waiting for all the others
+        # the worker that began it answers for itself, which spares waiting for all the others
         worker = told.get("hostname") if isinstance(told, Mapping) else None
         return (worker is not None and self._says_so(task_id, [worker])) or self._says_so(task_id, None)
 
@@ -83,5 +83,5 @@ class _AskingCeleryRunLauncher(CeleryRunLauncher):
 class AskingCeleryRunLauncher(LeavesCommandLineRuns, _AskingCeleryRunLauncher):
     """Calls a run's worker dead when no worker has said for `unheard_seconds` that it is at the run.
 
-    Those of the command line it leaves alone.
+    It ignores runs of the command line.
     """

@@ -1,6 +1,6 @@
 """Ends the runs of a code server that is to stop, as *Terminate* in the UI does: `ExecStop=` of its service.
 
-Dagster's server itself tells its runs nothing, and waits for them however long they take.
+Dagster's server itself sends its runs no signal, and waits for them without a limit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOOK_SECONDS = 0.5
 def end_code_server(
     client: DagsterGrpcClient, terminate: Callable[[str], object], patience: float = PATIENCE_SECONDS
 ) -> tuple[str, ...]:
-    """Have the server take no more runs, and end those that it has, each by *terminate*; returns what is left."""
+    """Have the server take no more runs, and end the running ones, each by *terminate*; return the survivors."""
     deadline = time.monotonic() + patience
     told: set[str] = set()
     left: frozenset[str] = frozenset()

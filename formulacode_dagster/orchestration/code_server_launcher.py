@@ -22,11 +22,11 @@ from .command_line_runs import LeavesCommandLineRuns
 from .orphans import CODE_SERVER, code_server
 
 UNKNOWN_SECONDS = 60
-"""That a run has to have begun before its code server is asked for it."""
+"""Seconds for a run to begin before its code server is asked about it."""
 
 
 class _AskingCodeServerRunLauncher(dg.DefaultRunLauncher):
-    """Of runs below a code server."""
+    """Tag of runs below a code server."""
 
     @property
     def supports_check_run_worker_health(self) -> bool:
@@ -41,8 +41,8 @@ class _AskingCodeServerRunLauncher(dg.DefaultRunLauncher):
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Ask the code server that *run* was given to whether it is at it; one that does not answer may come back.
 
-        Not of another machine, whose addresses mean something else here, nor of a `fc-data dev`: it ends its runs
-        itself, and its server forgets those that began before code was loaded anew.
+        Not of another machine, whose addresses differ, nor of a `fc-data dev`: it ends its runs itself, and its server
+        forgets runs when code is reloaded.
         """
         if run.tags.get(CODE_SERVER) != Owner.current("").host or not self._has_begun(run):
             return CheckRunHealthResult(WorkerStatus.RUNNING)
@@ -61,7 +61,7 @@ class _AskingCodeServerRunLauncher(dg.DefaultRunLauncher):
 
 
 class CodeServerRunLauncher(LeavesCommandLineRuns, _AskingCodeServerRunLauncher):
-    """A process below the code server for each run. Those of the command line it leaves alone."""
+    """A process below the code server for each run. It ignores runs of the command line."""
 
 
 def runs_below(client: DagsterGrpcClient) -> frozenset[str]:

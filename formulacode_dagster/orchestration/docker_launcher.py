@@ -8,4 +8,4 @@ from .command_line_runs import LeavesCommandLineRuns
 
 
 class ContainerRunLauncher(LeavesCommandLineRuns, DockerRunLauncher):
-    """A container for each run; those of the command line it leaves alone."""
+    """A container for each run; it ignores runs of the command line."""

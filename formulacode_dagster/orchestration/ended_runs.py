@@ -1,4 +1,4 @@
-"""Which runs are over, for what they may have left on machines where nobody sees their processes."""
+"""Determines which runs are over, for their leftovers on other machines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from formulacode_dagster.operating.runner.claims import working_runs
 from formulacode_dagster.operating.store.database import Database
 
 LONG_OVER = timedelta(hours=1)
-"""Dagster may call a run failed that it has lost sight of; what such a run is at ends sooner than this, or tells so."""
+"""Dagster may mark a run as failed that it lost sight of; its work ends sooner than this, or renews a lease."""
 
 
 def runs_over(instance: dg.DagsterInstance, database: Database, *, now: datetime) -> Callable[[str], bool]:
-    """Tells of a run's id whether it ended an hour before *now*, and no worker of it renews its lease on an item.
+    """Return a function: did a run, by id, end an hour before *now*, with no worker that renews its lease on an item?
 
     Of a run that Dagster does not know nothing is known. Raises OutsideSystemError.
     """

@@ -1,8 +1,8 @@
 """Runs that help: they work on the items of a month's stage that another run leads, on this machine or another.
 
-The stage stays one asset of one month, with its checks, materialized by the run that leads it. A helper claims items as
-long as there are some that nobody is at, and leaves no materialization behind. The unit of scale is the run, which
-every launcher of Dagster spreads.
+The stage stays one asset of one month, with its checks, materialized by the run that leads it. A helper claims free
+items until none is left, and leaves no materialization behind. The unit of scale is the run, which every launcher of
+Dagster distributes.
 """
 
 from collections.abc import Collection, Iterator
@@ -53,7 +53,7 @@ _SHARED = ", ".join(asset.stage for asset in (environments, images, measurements
 
 
 class HelperConfig(dg.Config):
-    """Which stage of the month is helped."""
+    """The stage and month to help."""
 
     stage: str = Field(description=f"one of {_SHARED}")
 
@@ -73,7 +73,7 @@ def help_stage(
     registry: RegistryResource,
     agents: AgentsResource,
 ) -> dg.Output[None]:
-    """Do this run's part of the stage; the metadata of the output tell how much that was."""
+    """Do this run's part of the stage; the output's metadata give its amount."""
 
     def work(stage: StageRun) -> StageSummary:
         match stage.stage:

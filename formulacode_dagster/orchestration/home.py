@@ -1,4 +1,4 @@
-"""Dagster's own home under `FC_HOME`: the checked-in `dagster.yaml`, with Postgres added where a URL is set."""
+"""Dagster's own home under `FC_HOME`: the checked-in `dagster.yaml`, plus Postgres if a URL is set."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ storage:
       postgres_url: {env: DAGSTER_DATABASE_URL_PSYCOPG2}
 """
 IN_PROCESS = "in_process.yaml"
-"""The same configuration for runs in a process of ours: what they print is not captured."""
-# Dagster's capture redirects it into files of its own, by four more processes a step
+"""The same configuration for in-process runs: their output is not captured."""
+# Dagster's capture redirects it into separate files, by four more processes per step
 _NO_CAPTURE = """
 compute_logs:
   module: dagster._core.storage.noop_compute_log_manager

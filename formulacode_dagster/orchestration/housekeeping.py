@@ -1,4 +1,4 @@
-"""The housekeeping job, and when it runs: what dead runs left, images nobody needs, our build cache."""
+"""The housekeeping job and its schedule: leftovers of dead runs, unneeded images, our build cache."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -25,12 +25,12 @@ SHOWN = 200
 
 
 class HousekeepingConfig(dg.Config):
-    """Started by hand it removes nothing, unless it is told to; the schedule tells it."""
+    """Started by hand it is a dry run by default; the schedule removes."""
 
     dry_run: bool = Field(default=True, description="say what would be removed, remove nothing")
 
 
-# in no pool: stages build for hours, just when disks fill, and what they are at is young, in use or locked
+# in no pool: stages build for hours, just when disks fill, and their files are young, in use or locked
 @dg.op(description="Removes what housekeeping need not keep, and says what, why, and how many bytes.")
 def tidy_up(
     context: dg.OpExecutionContext,
@@ -39,7 +39,7 @@ def tidy_up(
     containers: ContainersResource,
     mirrors: MirrorsResource,
 ) -> dg.Output[None]:
-    """Clean up every image store; the metadata of the output tell what was done."""
+    """Clean up every image store; the output's metadata report the result."""
     try:
         budgets = containers.budgets
         now, settings = datetime.now(tz=UTC), postgres.settings
@@ -48,7 +48,7 @@ def tidy_up(
         deserted = close_deserted_stages(postgres.database(), dry_run=config.dry_run)
         stores = containers.image_stores(runs_over(context.instance, postgres.database(), now=now))
         done = clean_up_all(postgres.database(), stores, budgets, dry_run=config.dry_run)
-        # last, since they tell of containers
+        # last, since they describe containers
         runs = prune_runs(context.instance, settings.runs_days, now=now, dry_run=config.dry_run)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
@@ -88,7 +88,7 @@ def _of_images(done: Sequence[CleanupReport]) -> dict[str, Any]:
 
 
 def _told(reports: Sequence[Report]) -> dict[str, Any]:
-    """What went, a row each, and a line for each place."""
+    """Return the removals, a row each, and a line for each place."""
     gone = [
         dg.TableRecord({"where": report.where, "what": name, "why": why, "bytes": size})
         for report in reports

@@ -8,4 +8,4 @@ from .command_line_runs import LeavesCommandLineRuns
 
 
 class JobRunLauncher(LeavesCommandLineRuns, K8sRunLauncher):
-    """A job for each run; those of the command line it leaves alone."""
+    """A job for each run; it ignores runs of the command line."""

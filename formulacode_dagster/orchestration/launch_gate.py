@@ -1,11 +1,11 @@
 """A door in Docker's API that lets Dagster's run launcher through, and nothing else.
 
-Who may create containers as it likes has the machine: it mounts `/`. Dagster's webserver and daemon need to create one
-kind alone, so they are given this door's address instead of the daemon's socket: containers of one image, on given
-networks, with given volumes, without any privilege; and of these alone they may see, start, stop and remove.
+Unrestricted creation of containers amounts to root on the machine: a container can mount `/`. Dagster's webserver and
+daemon need only one kind, so they get this proxy's address instead of the daemon's socket: containers of one image, on
+given networks, with given volumes, without privileges; and only these they may inspect, start, stop and remove.
 
-The daemon takes keys of JSON without regard to case, and the last of equal ones. So what it is sent is never what came
-in, but what was read and judged here, in which no object has two keys that the daemon could take for one.
+The daemon ignores case in keys of JSON, and takes the last of equal ones. So it never gets the original body, but the
+parsed and checked one, in which no object has two keys that the daemon could confuse.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from starlette.routing import Route
 from formulacode_dagster.models.errors import ConfigurationError
 
 LABEL = "formulacode.launched"
-"""Of every container that was created through a door: which one."""
+"""Label of every container created through a proxy: its name."""
 SOCKET = "/var/run/docker.sock"
 TIMEOUT_SECONDS = 120
 _VERSION = r"(?:/v1\.[0-9]+)?"
@@ -47,7 +47,7 @@ _MAY_SAY = frozenset(
     {"Cmd", "Env", "Entrypoint", "Hostname", "Image", "Labels", "NetworkingConfig", "HostConfig", "StopSignal"}
     | {"AttachStdout", "AttachStderr", "Volumes", "WorkingDir"}
 )
-"""Of the body that creates a container, spelt so; of the rest nothing, as `_is_said` has it."""
+"""Allowed keys in the body of a creation request, in this spelling; any other must be empty, see `_is_said`."""
 _HOST_MAY_SAY = frozenset(
     {"AutoRemove", "Binds", "CapDrop", "Init", "Memory", "NanoCpus", "NetworkMode", "PidsLimit", "ReadonlyRootfs"}
     | {"SecurityOpt", "Tmpfs"}
@@ -57,7 +57,7 @@ _SECURITY = frozenset({"no-new-privileges", "no-new-privileges:true"})
 
 @dataclass(frozen=True)
 class Gate:
-    """Which containers may be created: of *image*, on *networks*, with *binds* (`volume:/path:mode`), labelled so."""
+    """Containers that may be created: of *image*, on *networks*, with *binds* (`volume:/path:mode`), so labelled."""
 
     name: str
     image: str
@@ -66,7 +66,7 @@ class Gate:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Gate:
-        """As FC_GATE_NAME, FC_GATE_IMAGE, FC_GATE_NETWORKS and FC_GATE_BINDS say; raises ConfigurationError."""
+        """Read FC_GATE_NAME, FC_GATE_IMAGE, FC_GATE_NETWORKS and FC_GATE_BINDS; raises ConfigurationError."""
         names = ("FC_GATE_NAME", "FC_GATE_IMAGE", "FC_GATE_NETWORKS", "FC_GATE_BINDS")
         if missing := [name for name in names if not environment.get(name)]:
             raise ConfigurationError(f"{', '.join(missing)} not set", remedy="See deploy/compose/compose.yaml")
@@ -74,7 +74,7 @@ class Gate:
         return cls(name, image, frozenset(networks.split()), frozenset(binds.split()))
 
     def refusal(self, body: Mapping[str, Any]) -> str:
-        """Why a container may not be created as *body* says; empty where it may."""
+        """Return the reason to refuse a container of *body*; empty if it is allowed."""
         host, networking = _object_of(body, "HostConfig"), _object_of(body, "NetworkingConfig")
         attached = _object_of(networking, "EndpointsConfig")
         said = [name for name, value in body.items() if _is_said(value) and name not in _MAY_SAY]
@@ -176,7 +176,7 @@ def app(gate: Gate, transport: httpx.AsyncBaseTransport | None = None) -> Starle
 
 
 def _read(body: bytes) -> dict[str, Any]:
-    """The object that *body* is; raises ValueError where it is none, or not the same to the daemon."""
+    """Parse *body* as an object; raises ValueError if it is none, or ambiguous to the daemon."""
     said = json.loads(body, object_pairs_hook=_without_doubles)
     if not isinstance(said, dict):
         raise ValueError("the body is no object of JSON")
@@ -190,7 +190,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _object_of(said: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What *said* has as *name*, empty where it says nothing; raises ValueError where that is no object."""
+    """Return the object *name* of *said*, empty if absent; raises ValueError if it is no object."""
     value = said.get(name)
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"{name} is no object of JSON")
@@ -198,12 +198,12 @@ def _object_of(said: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _said(said: Mapping[str, Any]) -> set[str]:
-    """The keys of *said* that tell the daemon anything: an empty object tells nothing."""
+    """Return the effective keys of *said*: an empty object has no effect."""
     return {name for name, value in said.items() if _is_said(value) and value != {}}
 
 
 def _is_said(value: Any) -> bool:
-    """Whether the daemon is told anything: by an empty list it is, `MaskedPaths: []` shows all of /proc."""
+    """Return True if the value has an effect: an empty list does, `MaskedPaths: []` shows all of /proc."""
     return value is not None and value is not False
 
 
@@ -212,7 +212,7 @@ def _refused(why: str) -> Response:
 
 
 def main() -> None:
-    """Serve on port 2375 of all addresses: for a network that the webserver and the daemon alone are on."""
+    """Serve on port 2375 of all addresses: for a network of only the webserver and the daemon."""
     import uvicorn
 
     gate = Gate.from_environment(os.environ)

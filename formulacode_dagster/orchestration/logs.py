@@ -1,4 +1,4 @@
-"""The logs of runs for programs: an object of JSON a line, where FC_JSON_LOG asks for it."""
+"""Logs of runs for programs: one JSON object per line, if FC_JSON_LOG is set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PARTITION = "dagster/partition"
 
 
 class JsonLines(logging.Formatter):
-    """An object a line: when, how grave, run, job, month, step, item, event, message, error; what is empty is left out.
+    """One object per line: time, level, run, job, month, step, item, event, message, error; empty ones are left out.
 
     Month is the partition, a dashboard's name for its assets.
     """
@@ -38,7 +38,7 @@ class JsonLines(logging.Formatter):
 
 
 class JsonLog(logging.Handler):
-    """Appends to FC_JSON_LOG, nothing where that is empty; `dagster.yaml` has every run log to it too.
+    """Appends to FC_JSON_LOG, nothing if that is empty; `dagster.yaml` adds it to every run's log.
 
     A disk that is full costs lines, and no run.
     """
@@ -54,7 +54,7 @@ class JsonLog(logging.Handler):
         if self._path is None:
             return
         try:
-            # opened for each line: Dagster closes no handler, and what rotates logs takes the file away
+            # opened for each line: Dagster closes no handler, and log rotation moves the file away
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(f"{self.format(record)}\n")
         except OSError:

@@ -1,4 +1,4 @@
-"""Schedules of what keeps the platform in order: a run that still waits or works makes the next one needless."""
+"""Schedules for maintenance: a queued or running run makes the next one unnecessary."""
 
 from __future__ import annotations
 

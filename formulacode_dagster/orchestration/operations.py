@@ -1,4 +1,4 @@
-"""The asset `operations`: the platform as it stands, again and again, so that Dagster plots how it goes."""
+"""The asset `operations`: the state of the platform, sampled regularly for Dagster's plots."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +19,7 @@ _UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.Dags
 
 
 def runs_now(instance: dg.DagsterInstance) -> Runs:
-    """How many runs wait, are under way, and failed within a day."""
+    """Number of runs queued, in progress, and failed within a day."""
     yesterday = datetime.now(tz=UTC) - timedelta(days=1)
     failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=yesterday)
     return Runs(

@@ -16,7 +16,7 @@ PROCESS = "formulacode/process"
 CODE_SERVER = "formulacode/code_server"
 """Tag of a run below a code server: the `fc-data dev` that serves it, or else the machine."""
 SERVED_BY = "FORMULACODE_SERVED_BY"
-"""Of the environment of Dagster's services: the `fc-data dev` that has started them."""
+"""Variable in the environment of Dagster's services: the `fc-data dev` that started them."""
 
 _UNFINISHED = [
     dg.DagsterRunStatus.NOT_STARTED,
@@ -34,12 +34,12 @@ def process_tag() -> dict[str, str]:
 
 
 def code_server() -> str:
-    """Whose the code server is that executes what this process launches, as `CODE_SERVER` has it."""
+    """Owner of the code server for processes that this one launches, see `CODE_SERVER`."""
     return os.environ.get(SERVED_BY) or Owner.current("").host
 
 
 def is_of_command_line(run: dg.DagsterRun) -> bool:
-    """Whether *run* lives in a process of the command line.
+    """Return True if *run* lives in a process of the command line.
 
     A run that the UI repeats has the tags of the first one; it was launched, so it has an origin.
     """
@@ -75,9 +75,9 @@ def end_restored(instance: dg.DagsterInstance) -> tuple[str, ...]:
     """
     runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
     for run in runs:
-        # not as failed: those may be launched anew before anybody has looked
+        # not as failed: those may be relaunched before anyone has looked
         instance.report_run_canceled(run, _RESTORED)
-    # where each file of the storage is as of a moment of its own, a run that is over may hold some, too
+    # SQLite files are copied at separate moments, so a finished run may hold some, too
     for run_id in instance.event_log_storage.get_concurrency_run_ids():
         instance.event_log_storage.free_concurrency_slots_for_run(run_id)
     return tuple(run.run_id for run in runs)

@@ -1,4 +1,4 @@
-"""What a run asks of the machine that takes it, by the stage that it is of, in the words of a launcher."""
+"""Resources of a run by its stage, in the terms of each launcher."""
 
 import json
 from collections.abc import Mapping
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from formulacode_dagster.models.items import Stage
 
 KUBERNETES = "dagster-k8s/config"
-"""Tag of runs, which the launcher for Kubernetes alone reads."""
+"""Tag of runs, read only by the launcher for Kubernetes."""
 QUEUE = "dagster-celery/queue"
-"""Tag of runs, which the launcher for Celery alone reads."""
+"""Tag of runs, read only by the launcher for Celery."""
 IO, BUILD, MEASURE = "io", "build", "measure"
-"""Queues of Celery; a worker takes from those that it is told."""
+"""Celery queues; a worker consumes those it is configured for."""
 
 Resources = Mapping[str, Mapping[str, str]]
-# of the run itself: what it builds and measures is the engine's
+# of the run itself: its builds and measurements are the engine's
 _WAITING: Resources = {"requests": {"cpu": "250m", "memory": "1Gi"}, "limits": {"memory": "3Gi"}}
 _WORKING: Mapping[Stage, Resources] = {
     Stage.ENVIRONMENTS: {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "4Gi"}},
@@ -29,11 +29,11 @@ _QUEUES: Mapping[Stage, str] = {
     Stage.REPLAYS: MEASURE,
 }
 MONTH_TAGS: Mapping[str, str] = {QUEUE: MEASURE}
-"""Tags of a run of a whole month: it measures, and so goes where that may be done."""
+"""Return tags for a run of a whole month: it measures, and needs a machine for that."""
 
 
 def run_tags(stage: Stage) -> dict[str, str]:
-    """Tags of a run of *stage* alone: the resources of its pod, and its queue."""
+    """Return tags for a run of *stage* by itself: the resources of its pod, and its queue."""
     resources = _WORKING.get(stage, _WAITING)
     return {
         KUBERNETES: json.dumps({"container_config": {"resources": resources}}),

@@ -1,11 +1,10 @@
 """A run whose next step waits for a pool sleeps meanwhile, and is not forgotten there.
 
-Dagster's executor of one process asks how long it may sleep until it tries again, and is always told not at all (1.13's
-`min([0, …])`): a month that waits for another one's measurements would keep a core busy beside them. And a step that
-queues just after the pool's holder looked for whom to call next is called by nobody: Dagster gives out a slot as it
-becomes free, and never again.
+Dagster's in-process executor asks for the time until the next retry and always gets none (1.13's `min([0, …])`): a
+month that waits for another's measurements would keep a core busy next to them. And a step that queues just after the
+slot's holder chose its successor is never called: Dagster assigns a slot as it becomes free, and never again.
 
-Where a stage is shared, the run that leads it has the slot for all of them: whoever joins it need not wait.
+For a shared stage, the leading run holds the slot for all: runs that join it need not wait.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 import dagster as dg
 
-# there is no public way to the wait of an executor
+# an executor's wait has no public interface
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
@@ -27,7 +26,7 @@ from resources.database import open_database
 from resources.settings import read_settings
 
 MOST_SECONDS = 1.0
-"""Between two looks at what else there is to do."""
+"""Seconds between two polls for other work."""
 
 _CLAIM = InstanceConcurrencyContext.claim
 
@@ -45,7 +44,7 @@ def _seconds_to_next_claim(context: InstanceConcurrencyContext) -> float:
 
 
 def _claim(context: InstanceConcurrencyContext, concurrency_key: str, step_key: str, step_priority: int = 0) -> bool:
-    """Whether the step may begin; a slot that is free goes to whoever is first in the queue."""
+    """Return True if the step may begin; a free slot goes to the first in the queue."""
     if _CLAIM(context, concurrency_key, step_key, step_priority):
         return True
     storage: Any = context._instance.event_log_storage
@@ -61,7 +60,7 @@ def _claim(context: InstanceConcurrencyContext, concurrency_key: str, step_key: 
 
 
 def _joins(instance: dg.DagsterInstance, run_id: str, step_key: str) -> bool:
-    """Whether the step is of a stage and a month that another run, which is under way, shares with it."""
+    """Return True if another running run shares the stage and month of the step."""
     if not read_settings().helper_runs or step_key not in list(Stage):
         return False
     run = instance.get_run_by_id(run_id)
@@ -72,7 +71,7 @@ def _joins(instance: dg.DagsterInstance, run_id: str, step_key: str) -> bool:
         with closing(open_database(migrated=False)) as database, database.transaction() as connection:
             shared = shared_stage(connection, Stage(step_key), month)
     except FormulaCodeError:
-        # no reason to fail: the step waits, and is told of it when its turn comes
+        # no reason to fail: the step waits, and reports the error in its turn
         return False
     leader = instance.get_run_by_id(shared.run_id) if shared else None
     return leader is not None and leader.run_id != run_id and not leader.is_finished

@@ -16,26 +16,26 @@ from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import QueuePool
 
 KEPT_CONNECTIONS = 1
-"""Open between statements; threads that ask at once open more, and close them."""
+"""Connections kept open between statements; parallel threads open more, and close them."""
 RECYCLED_SECONDS = 300
-"""Age of a connection that is opened anew: what a firewall has dropped without a word would answer to no question."""
+"""Age at which a connection is replaced: one dropped silently by a firewall would never answer."""
 
 
 class PooledPostgresStorage(DagsterPostgresStorage):
     """Dagster's, with one pool for all storages of a process; a connection that is dead is replaced before its use.
 
-    The web server, which only reads, puts pools of its own in its place: a request may meet a dead connection there.
+    The read-only web server replaces the pools by its own: a request may meet a dead connection there.
     """
 
     def __init__(self, postgres_url: str, *given: Any, **named: Any) -> None:
         super().__init__(postgres_url, *given, **named)
-        # Dagster has no setting for it; dagster-webserver puts engines of its own here too
+        # Dagster has no setting for it; dagster-webserver replaces engines here too
         for storage in (self._run_storage, self._event_log_storage, self._schedule_storage):
             storage._engine = engine_of(postgres_url)
 
     @classmethod
     def from_config_value(cls, inst_data: Any, config_value: Mapping[str, Any]) -> PooledPostgresStorage:
-        """As `dagster.yaml` has it: what Dagster's own takes, but for tokens in place of a password."""
+        """As in `dagster.yaml`: the options of Dagster's storage, but with tokens in place of a password."""
         return cls(pg_url_from_config(config_value), config_value.get("should_autocreate_tables", True), inst_data)
 
 

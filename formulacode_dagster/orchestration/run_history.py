@@ -1,9 +1,9 @@
-"""Dagster's runs of old, and away with them.
+"""Prunes old runs of Dagster.
 
-`delete_run` takes a run's materializations and check evaluations with it, and the UI would show partitions of finished
-months as never made. So a run stays, however old, as long as it is what the UI shows of any asset, partition or check:
-the last that made it, tried to or judged it. So does the run that such a run was a retry of. Ticks of schedules and
-sensors have Dagster's own `retention`, in `dagster.yaml`.
+`delete_run` also deletes a run's materializations and check evaluations, and the UI would show partitions of finished
+months as missing. So a run is kept, at any age, while the UI shows it for any asset, partition or check: the last that
+materialized it, tried to or evaluated it. So is the first run of such a retry. Ticks of schedules and sensors have
+Dagster's own `retention`, in `dagster.yaml`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import dagster as dg
 
 _T = TypeVar("_T")
 AT_ONCE = 200
-"""Runs, or records of events, that are asked for at once."""
+"""Runs, or event records, per request."""
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 _REPEATS = "dagster/root_run_id"
 _FILES = ("", "-wal", "-shm")
@@ -27,7 +27,7 @@ _FILES = ("", "-wal", "-shm")
 
 @dataclass(frozen=True)
 class PrunedRuns:
-    """Which runs went; of a dry run, which would."""
+    """Deleted runs; for a dry run, those that would be."""
 
     where: ClassVar[str] = "Dagster"
 
@@ -35,12 +35,12 @@ class PrunedRuns:
     days: int
     runs: int = 0
     shown: int = 0
-    """As old, and kept since the UI shows them as the last of something."""
+    """As old, and kept since the UI shows them as the latest of something."""
     bytes: int = 0
-    """Of files; in Postgres rows are told of no size."""
+    """Bytes of files; for Postgres the size of rows is unknown."""
 
     def gone(self) -> Iterator[tuple[str, str, int]]:
-        """Name, reason and bytes of what went."""
+        """Name, reason and bytes of each removal."""
         if self.runs:
             why = f"older than {self.days} days, and the last of no asset, partition or check"
             yield f"{self.runs} runs with their events", why, self.bytes
@@ -55,7 +55,7 @@ class PrunedRuns:
 
 
 def prune_runs(instance: dg.DagsterInstance, days: int, *, now: datetime, dry_run: bool) -> PrunedRuns:
-    """Delete what ended more than *days* ago (0: nothing) and shows nothing; stopped in the middle, the rest stays."""
+    """Delete runs that ended more than *days* ago (0: none) and show nothing; interrupted, it leaves the rest."""
     if not days:
         return PrunedRuns(dry_run, days)
     old = _ended_before(instance, now - timedelta(days=days))
@@ -83,7 +83,7 @@ def _ended_before(instance: dg.DagsterInstance, before: datetime) -> list[str]:
 
 
 def _shown(instance: dg.DagsterInstance, old: Sequence[str]) -> set[str]:
-    """Runs, whatever their age, that the UI shows as the last of something, or that one which stays repeats."""
+    """Return runs, of any age, that the UI shows as the latest of something, or whose retry is kept."""
     storage = instance.event_log_storage
     shown: set[str] = set()
     for asset in instance.get_asset_keys():
@@ -94,7 +94,7 @@ def _shown(instance: dg.DagsterInstance, old: Sequence[str]) -> set[str]:
 
 
 def _repeated(instance: dg.DagsterInstance, going: Set[str]) -> set[str]:
-    """Those of *going* that a run which stays is a retry of: the UI has no page for a retry without its first run."""
+    """Return those of *going* with a kept retry: the UI has no page for a retry without its first run."""
     return {
         run.tags[_REPEATS]
         for batch in _batches(sorted(going))
@@ -139,7 +139,7 @@ def _delete(instance: dg.DagsterInstance, run_id: str) -> None:
 
 
 def _files(instance: dg.DagsterInstance, run_id: str) -> list[Path]:
-    """What SQLite keeps a run's events in, which outlives them; nothing elsewhere."""
+    """SQLite files of a run's events, which outlive it; none in other storages."""
     path_of = getattr(instance.event_log_storage, "path_for_shard", None)
     return [] if path_of is None else [file for end in _FILES if (file := Path(f"{path_of(run_id)}{end}")).is_file()]
 

@@ -63,7 +63,7 @@ def dagster_instance() -> Iterator[dg.DagsterInstance]:
 
 
 def _opened(folder: Path) -> dg.DagsterInstance:
-    """The instance, by one process at a time: two that made its SQLite files at once would lose one of them."""
+    """The instance, by one process at a time: if two created its SQLite files at once, one file would be lost."""
     with FileLock(folder / OPENING_LOCK):
         return dg.DagsterInstance.from_config(str(folder), IN_PROCESS)
 
@@ -73,7 +73,7 @@ def set_pools(instance: dg.DagsterInstance) -> dict[str, int]:
 
     Those that FC_POOLS names are as it says; of the others, a limit that somebody has set in the UI stays.
     """
-    # one that Dagster took from `default_limit` is nobody's choice
+    # a value that Dagster took from `default_limit` is no explicit choice
     now = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits() if not info.from_default}
     wanted = {**default_pool_limits(), **now, **read_settings().given_pool_limits}
     changed = {name: limit for name, limit in wanted.items() if now.get(name) != limit}
@@ -111,7 +111,7 @@ def run_month(
 
 
 def assist_stage(instance: dg.DagsterInstance, shared: SharedStage) -> MonthResult:
-    """Do, in this process, what nobody is at of a stage that another run leads; raises as `run_month`."""
+    """Do, in this process, the free items of a stage that another run leads; raises as `run_month`."""
     return _execute(
         instance,
         build_definitions().resolve_job_def(HELPER_JOB.name),

@@ -1,4 +1,4 @@
-"""What a step that failed said, as a person is told it."""
+"""Formats the error of a failed step for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dagster as dg
 
 
 def failure_text(event: dg.DagsterEvent) -> str | None:
-    """The step of *event* and its error; None where a check shut a gate: that is told with the checks."""
+    """Return the step of *event* and its error; None if a check closed a gate: the check's report covers that."""
     data = event.step_failure_data
     if data.error is not None and data.error.cls_name == "DagsterAssetCheckFailedError":
         return None

@@ -1,1 +1,1 @@
-"""What leaves the platform: the dataset, registries, exports with their grader, replays, reports."""
+"""Output of the platform: the dataset, registries, exports with their grader, replays, reports."""

@@ -79,7 +79,7 @@ def test_a_month_without_an_agent_leaves_what_no_rule_mends_to_a_later_one_with_
 
     def built(run_id: str, agent: Agent | None = None) -> tuple[list[str], list[ItemState]]:
         """The items that were worked on, and how all stand."""
-        options = RunOptions(agents_at_once=2)
+        options = RunOptions(agent_concurrency=2)
         stage = StageRun(database, Stage.IMAGES, PLANNED.key, run_id, options)
         authors = None if agent is None else MonthAuthors.of(stage, agent, AgentBudget(), {}, 1)
         summary = run_loop(run(stage, image_tools(stage, MirrorsResource(), ContainersResource(), authors)))

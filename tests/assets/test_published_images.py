@@ -74,6 +74,6 @@ def test_as_many_are_pushed_at_once_as_the_setting_and_the_run_allow(
     database: Database, setting: int, concurrency: int, at_once: int
 ) -> None:
     client: Any = CountingRegistry(at_once)
-    stage = StageRun(database, Stage.PUBLISHED_IMAGES, MONTH, "run", RunOptions(max_concurrency=concurrency))
+    stage = StageRun(database, Stage.PUBLISHED_IMAGES, MONTH, "run", RunOptions(concurrency=concurrency))
     summary = run_loop(run(stage, PublishedImageTools(client, "registry.test", setting)))
     assert (summary.count(ItemState.DONE), client.most) == (IMAGES, at_once)

@@ -132,7 +132,7 @@ def test_the_home_is_made_and_an_unwritable_one_is_named(tmp_path: Path, monkeyp
         ("containers", "FC_BUILD_CACHE_GB", "some", lambda one: one.budgets),
         ("containers", "FC_BUILD_SECONDS", "0", lambda one: one.limits),
         ("containers", "FC_BENCHMARK_SECONDS", "1.5", lambda one: one.limits),
-        ("sampling", "FC_MEASURED_AT_ONCE", "0", lambda one: one.plan()),
+        ("sampling", "FC_MEASUREMENT_CONCURRENCY", "0", lambda one: one.plan()),
         ("sampling", "FC_SAMPLE_SECONDS", "inf", lambda one: one.plan()),
         ("sampling", "FC_MEASURE_SECONDS", "9", lambda one: one.plan()),
         ("containers", "FC_CA_BUNDLE", "/no/such.pem", lambda one: one.chosen()),

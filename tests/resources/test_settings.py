@@ -48,7 +48,7 @@ def test_values_have_their_types_and_an_empty_one_stands_for_the_default(
     monkeypatch.chdir(tmp_path)
     given = {
         "FC_CPUS": "1.5",
-        "FC_MEASURED_AT_ONCE": "9",
+        "FC_MEASUREMENT_CONCURRENCY": "9",
         "FC_ENGINE": "docker",
         "FC_LANGUAGES": " C, Rust ,",
         "LLM_SECONDS": "",
@@ -56,7 +56,7 @@ def test_values_have_their_types_and_an_empty_one_stands_for_the_default(
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     settings = read_settings()
-    assert (settings.cpus, settings.measured_at_once, settings.llm_seconds) == (1.5, 9, 120)
+    assert (settings.cpus, settings.measurement_concurrency, settings.llm_seconds) == (1.5, 9, 120)
     assert (settings.engine, settings.languages) == (EngineChoice.docker, ("C", "Rust"))
     assert (settings.home, settings.mirrors_root) == (tmp_path / ".formulacode", tmp_path / ".formulacode" / "mirrors")
     assert settings.llm_dollars_per_month is None
@@ -89,16 +89,16 @@ def test_a_limit_of_a_pool_that_cannot_be_is_named(pools: str, monkeypatch: pyte
 
 
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "9")
-    assert read_settings({"measured_at_once": 8}).measured_at_once == 8
+    monkeypatch.setenv("FC_MEASUREMENT_CONCURRENCY", "9")
+    assert read_settings({"measurement_concurrency": 8}).measurement_concurrency == 8
 
 
 @pytest.mark.parametrize(
     ("name", "value", "remedy"),
     [
-        ("FC_MEASURED_AT_ONCE", "seven", "Write a whole number, 1 or more for FC_MEASURED_AT_ONCE"),
-        ("FC_MEASURED_AT_ONCE", "0", "Write a whole number, 1 or more for FC_MEASURED_AT_ONCE"),
-        ("FC_MEASURED_AT_ONCE", "7.5", "Write a whole number, 1 or more for FC_MEASURED_AT_ONCE"),
+        ("FC_MEASUREMENT_CONCURRENCY", "seven", "Write a whole number, 1 or more for FC_MEASUREMENT_CONCURRENCY"),
+        ("FC_MEASUREMENT_CONCURRENCY", "0", "Write a whole number, 1 or more for FC_MEASUREMENT_CONCURRENCY"),
+        ("FC_MEASUREMENT_CONCURRENCY", "7.5", "Write a whole number, 1 or more for FC_MEASUREMENT_CONCURRENCY"),
         ("FC_CPUS", "nan", "Write a number above 0 for FC_CPUS"),
         ("FC_IMAGES_GB", "inf", "Write a number, 0 or more for FC_IMAGES_GB"),
         ("LLM_DOLLARS_PER_MONTH", "few", "Write a number, 0 or more for LLM_DOLLARS_PER_MONTH"),
@@ -116,10 +116,10 @@ def test_a_value_that_cannot_be_is_told_with_its_setting_and_what_to_write(
 
 
 def test_all_that_cannot_be_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "0")
+    monkeypatch.setenv("FC_MEASUREMENT_CONCURRENCY", "0")
     monkeypatch.setenv("FC_MEMORY_MB", "255")
     with pytest.raises(
-        ConfigurationError, match=r"FC_MEMORY_MB is '255'; FC_MEASURED_AT_ONCE is '0'\..*256 or more.*1 or more"
+        ConfigurationError, match=r"FC_MEMORY_MB is '255'; FC_MEASUREMENT_CONCURRENCY is '0'\..*256 or more.*1 or more"
     ):
         read_settings()
 
@@ -131,14 +131,14 @@ def test_a_malformed_env_file_names_its_line(tmp_path: Path) -> None:
 
 
 def test_the_environment_wins_over_the_env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "9")
+    monkeypatch.setenv("FC_MEASUREMENT_CONCURRENCY", "9")
     # so that it is taken away again
     monkeypatch.setenv("FC_CPUS", "")
     monkeypatch.delenv("FC_CPUS")
-    (tmp_path / ".env").write_text("FC_MEASURED_AT_ONCE=7\nFC_CPUS=1\n")
+    (tmp_path / ".env").write_text("FC_MEASUREMENT_CONCURRENCY=7\nFC_CPUS=1\n")
     monkeypatch.chdir(tmp_path)
     settings = read_settings()
-    assert (settings.measured_at_once, settings.cpus, os.environ["FC_CPUS"]) == (9, 1, "1")
+    assert (settings.measurement_concurrency, settings.cpus, os.environ["FC_CPUS"]) == (9, 1, "1")
 
 
 def test_the_certificates_of_the_system_are_trusted_where_nothing_names_others(
@@ -151,3 +151,14 @@ def test_the_certificates_of_the_system_are_trusted_where_nothing_names_others(
         monkeypatch.delenv(name)
     trust_system_certificates()
     assert ssl.create_default_context(cafile=os.environ["SSL_CERT_FILE"]).get_ca_certs()
+
+
+def test_a_former_name_is_read_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("FC_MEASUREMENT_CONCURRENCY", raising=False)
+    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "3")
+    assert read_settings().measurement_concurrency == 3
+    assert "FC_MEASURED_AT_ONCE is now called FC_MEASUREMENT_CONCURRENCY" in caplog.text
+    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "5")
+    assert read_settings().measurement_concurrency == 3

@@ -114,9 +114,9 @@ class Trouble:
 class Waits:
     """Limits that are waited for in no time; `seconds` tells of them."""
 
-    def __init__(self, rate_limit_seconds: float = 900) -> None:
+    def __init__(self, registry_retry_seconds: float = 900) -> None:
         self.seconds: list[float] = []
-        self.limits = Limits(rate_limit_seconds, self.seconds.append)
+        self.limits = Limits(registry_retry_seconds, self.seconds.append)
 
 
 @contextlib.contextmanager

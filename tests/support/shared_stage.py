@@ -38,7 +38,7 @@ class Runs:
         lease: timedelta = LONG,
         inputs: str = "v1",
         elsewhere: Sequence[str] = (),
-        options: RunOptions = RunOptions(max_concurrency=2),
+        options: RunOptions = RunOptions(concurrency=2),
         at_work: Callable[[str], None] = lambda _: None,
     ) -> StageSummary:
         def work(item: WorkItem[str]) -> Outcome[str]:

@@ -1,1 +1,1 @@
-"""Coding agents of the command line, shut in containers: what they are asked and may change, and how they end."""
+"""Coding agents of the command line, confined in containers: their task, their permissions, and their outcomes."""

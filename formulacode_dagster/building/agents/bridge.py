@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs in an agent's container, which has no network: hands on to the sockets of the host. A script of its own.
+"""Forwards the sockets of the host inside an agent's container, which has no network. Runs as a standalone script.
 
-`bridge.py serve SECONDS PORT` is the container's first process: what connects to the port of localhost reaches the
-forwarder, and the container ends after so many seconds, also when its host is gone. `bridge.py` alone, as the agent
-calls it, asks the relay for a build of what the workspace holds, prints its log and exits with 0 where it holds.
+`bridge.py serve SECONDS PORT` is the container's first process: it forwards connections to the port of localhost to the
+forwarder, and ends the container after SECONDS, even when its host is gone. `bridge.py` without arguments, as the agent
+calls it, requests a build of the workspace from the relay, prints its log and exits with 0 if the build passes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def serve(seconds: float, port: int) -> None:
 
 
 def build() -> int:
-    """Ask for a build; 0 where it holds."""
+    """Request a build; return 0 if it passes."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as relay:
         relay.connect(str(HERE / BUILD_SOCKET))
         relay.sendall(REQUEST)

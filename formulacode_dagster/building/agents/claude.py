@@ -21,7 +21,7 @@ class Claude:
     wire = Wire.ANTHROPIC
 
     def find(self) -> Program | None:
-        """The binary, which npm puts beside its wrapper."""
+        """Path of the binary that npm installs next to its wrapper."""
         start = on_path("claude")
         path = binary(start, "@anthropic-ai/claude-code-linux-x64/claude") if start is not None else None
         if path is None:
@@ -30,7 +30,7 @@ class Claude:
         return Program((inside,), {path: inside}, version_beside(path, "@anthropic-ai/claude-code"))
 
     def start(self, budget: AgentBudget, *, model: str, key: str) -> Start:
-        """Bash, Edit and Read, without a question; it keeps bounds of its own beside the forwarder's."""
+        """Bash, Edit and Read, without confirmation; it applies limits of its own in addition to the forwarder's."""
         arguments = ["--bare", "-p", "--output-format", "json", "--allowedTools", "Bash,Edit,Read"]
         arguments += ["--max-turns", str(budget.turns), "--max-budget-usd", f"{max(budget.dollars, 0.01):.2f}"]
         arguments += ["--model", model] if model else []

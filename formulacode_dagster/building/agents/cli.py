@@ -1,4 +1,4 @@
-"""What an adapter says of its program: how it is found and started, and what its output means."""
+"""What an adapter knows about its program: how to find it, start it and interpret its output."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .protocol import AgentBudget, AgentName
 from .wire import Wire
 
 BASE_URL = f"http://127.0.0.1:{PORT}"
-"""Of the model, as the agent sees it."""
+"""Endpoint and name of the model, as the agent sees them."""
 INSTALLED = "/opt/agent"
-"""Where an agent's files are mounted."""
+"""Mount points of an agent's files."""
 ELF = b"\x7fELF"
 
 
 @dataclass(frozen=True)
 class Program:
-    """An installed agent: what is mounted where, and how it is called then."""
+    """An installed agent: its mounts and its command."""
 
     argv: tuple[str, ...]
     mounts: Mapping[Path, str]
@@ -34,7 +34,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Start:
-    """One call: what follows the program, its variables, files of its home folder."""
+    """One call: arguments after the program, environment variables, and files of the home folder."""
 
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Start:
 
 @dataclass(frozen=True)
 class AgentReport:
-    """What the output of an agent means: how it ended, where not well, and what it says that it took."""
+    """The meaning of an agent's output: how it ended, why it failed, and the usage it reports."""
 
     ended: RunEnd | None = None
     dollars: float = 0.0
@@ -55,20 +55,20 @@ class Cli(Protocol):
 
     @property
     def name(self) -> AgentName:
-        """Of the adapter."""
+        """Name of the adapter."""
 
     @property
     def wire(self) -> Wire | None:
-        """How it speaks to its model; None for a program without one."""
+        """Protocol it uses to reach its model; None for a program without one."""
 
     def find(self) -> Program | None:
-        """The program, where it is installed on this machine."""
+        """Path of the program if it is installed on this machine."""
 
     def start(self, budget: AgentBudget, *, model: str, key: str) -> Start:
-        """How it is started; *key* is the dummy."""
+        """Its command line; *key* is the dummy key."""
 
     def read(self, completed: Completed) -> AgentReport:
-        """What its output means. Of a program that others control: every text may be there."""
+        """Interpret its output. Third parties control the program, so any text may occur."""
 
 
 def on_path(name: str) -> Path | None:
@@ -78,7 +78,7 @@ def on_path(name: str) -> Path | None:
 
 
 def version_beside(path: Path, package: str) -> str:
-    """The version in the nearest package.json above *path* of a *package* so named; empty when there is none."""
+    """Return the version in the nearest package.json above *path* of the named *package*; empty if there is none."""
     for folder in path.parents:
         try:
             described = json.loads((folder / "package.json").read_text())
@@ -91,7 +91,7 @@ def version_beside(path: Path, package: str) -> str:
 
 
 def is_program(path: Path) -> bool:
-    """Whether *path* is a binary that needs no interpreter."""
+    """Return True if *path* is a binary that needs no interpreter."""
     try:
         with path.open("rb") as file:
             return file.read(len(ELF)) == ELF
@@ -108,7 +108,7 @@ def binary(start: Path, *patterns: str) -> Path | None:
 
 
 def last_json(text: str) -> dict[str, object]:
-    """The last object that *text* holds as a line or as its end; empty when there is none."""
+    """Return the last object that *text* holds as a line or at its end; empty if there is none."""
     for begin in (text.rfind("\n{"), text.find("{") - 1):
         try:
             found = json.loads(text[begin + 1 :])

@@ -46,7 +46,7 @@ class Codex:
     wire = Wire.RESPONSES
 
     def find(self) -> Program | None:
-        """The static binary, which npm puts beside its wrapper."""
+        """Path of the static binary that npm installs next to its wrapper."""
         start = on_path("codex")
         path = binary(start, "@openai/codex-linux-x64/vendor/*/bin/codex") if start is not None else None
         if path is None:
@@ -55,7 +55,7 @@ class Codex:
         return Program((inside,), {path: inside}, version_beside(path, "@openai/codex"))
 
     def start(self, budget: AgentBudget, *, model: str, key: str) -> Start:
-        """Without a sandbox of its own, which needs what the container has not; the forwarder alone keeps *budget*."""
+        """Without a sandbox of its own, which the container cannot support; only the forwarder enforces *budget*."""
         del budget
         arguments = ["exec", "--json", "--ephemeral", "--skip-git-repo-check", "-C", "/ws"]
         arguments += ["--dangerously-bypass-approvals-and-sandbox", *(["--model", model] if model else []), "-"]

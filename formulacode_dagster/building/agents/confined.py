@@ -37,13 +37,13 @@ class ConfinedAgent:
     daemon: DockerDaemon
     bounds: Confinement
     endpoint: Endpoint | None = None
-    """Of its model; None for a program without one."""
+    """Protocol of its model; None for a program without one."""
     model: str = ""
     """Empty: the program's own choice."""
 
     @property
     def name(self) -> str:
-        """As it stands in a fix's rule."""
+        """Its name as the rule of a fix spells it."""
         return self.cli.name.value
 
     def require_place(self) -> None:
@@ -120,11 +120,11 @@ class _Run:
 
     @property
     def _refused(self) -> EditRefused | None:
-        """What the relay was asked for beside a build."""
+        """Requests to the relay other than for a build."""
         return self._relay.refused if self._relay is not None else None
 
     def _how(self, completed: Completed, report: AgentReport) -> RunEnd | None:
-        """How it ended, where it did not end well; what the host saw counts before what the agent says."""
+        """How it ended if it failed; the host's observations take precedence over the agent's report."""
         if self._refused is not None:
             return RunEnd(AgentOutcome.REFUSED, str(self._refused))
         if self._account is not None and self._account.ended is not None:

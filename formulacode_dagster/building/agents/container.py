@@ -1,6 +1,6 @@
 """The container an agent runs in: no network, no privileges, nothing of the host but a folder with sockets to read.
 
-It is thrown away after each run, whatever runs in it; and it ends by itself when this process is gone.
+It is discarded after each run, whatever runs in it, and it ends by itself when this process is gone.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 USER_HOME = "/home/agent"
 PORT = 8787
-"""Of the forwarder, inside."""
+"""User and group of the forwarder, inside."""
 SHORT_SECONDS = 120.0
-"""For laying and reading files."""
+"""Seconds for copying and reading files."""
 _LAY = f"""tar -C / -x --no-overwrite-dir || exit
 until (: >/dev/tcp/127.0.0.1/{PORT}) 2>/dev/null; do sleep 0.02; done"""
 MOST_OUTPUT = 8 << 20
@@ -40,7 +40,7 @@ MOST_OUTPUT = 8 << 20
 
 @dataclass(frozen=True)
 class Confinement:
-    """In what bounds agents run."""
+    """Resource limits of agents."""
 
     image: str
     """Any with Python 3, bash and tar; it is not changed."""
@@ -49,7 +49,7 @@ class Confinement:
     processes: int = 256
     workspace_mb: int = 16
     scratch_mb: int = 256
-    """Of `/tmp` and of the home folder, each; all three are in memory."""
+    """Size of `/tmp` and of the home folder, each; all three are in memory."""
     mounts: Mapping[Path, str] = field(default_factory=dict)
     """Files and folders of this machine that are there to read and run: the agent itself."""
 
@@ -75,7 +75,7 @@ class AgentContainer:
     def run(
         self, argv: Sequence[str], *, timeout: float, environment: Mapping[str, str], stdin: bytes, cwd: str
     ) -> Completed:
-        """Run the agent; what it has started goes on until the container ends."""
+        """Run the agent; its child processes continue until the container ends."""
         return self._exec(argv, timeout=timeout, environment=environment, stdin=stdin, cwd=cwd)
 
     def workspace(self, folder: str) -> bytes | None:
@@ -105,7 +105,7 @@ class AgentContainer:
 
 
 def require_place(daemon: DockerDaemon, bounds: Confinement) -> None:
-    """See that agents can run, and pull their image where it is not here.
+    """Check that agents can run, and pull their image if it is missing.
 
     Raises ConfigurationError when the daemon is on another machine, or the image cannot be had; OutsideSystemError when
     no daemon answers.
@@ -143,7 +143,7 @@ def confined(
     places = places or Places()
     require_place(daemon, bounds)
     with scratch_folder() as folder:
-        # the agent's user passes through it, and finds nothing but what is named
+        # the agent's user passes through it, and finds only the named entries
         folder.parent.chmod(0o711)
         folder.chmod(0o711)
         program = folder / Path(bridge.__file__).name

@@ -1,6 +1,7 @@
-"""What an agent may change about a build: `edit.toml` of its workspace, and the fix that it becomes.
+"""The changes an agent may make to a build: `edit.toml` of its workspace, and the fix it becomes.
 
-Whatever is not a field here cannot be changed: no file of the repository, no patch, nothing that verifies or measures.
+Anything that is not a field here cannot be changed: no file of the repository, no patch, nothing that verifies or
+measures.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class PreBuildCommand(Frozen):
 
 
 class SpecEdit(Frozen):
-    """What an agent asks of a build beside what was planned."""
+    """Changes an agent requests in addition to the plan."""
 
     reason: str = Field(default="", max_length=2000, description="what of the log it answers")
     system_packages: _Texts = Field(default=(), description="Debian packages that are added")
@@ -64,11 +65,11 @@ class SpecEdit(Frozen):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it asks for nothing; a reason alone changes nothing."""
+        """Return True if it requests nothing; a reason without a change is nothing."""
         return self.asks_the_same(SpecEdit())
 
     def asks_the_same(self, other: SpecEdit) -> bool:
-        """Whether *other* asks for the same, for whatever reason."""
+        """Return True if *other* requests the same, for any reason."""
         return self.model_copy(update={"reason": ""}) == other.model_copy(update={"reason": ""})
 
     def as_fix(self, agent: str) -> Fix:
@@ -90,10 +91,10 @@ class SpecEdit(Frozen):
         )
 
     def _commands(self, agent: str) -> tuple[Command, ...]:
-        """The commands, between two that hold the repository's files to what they were."""
+        """The commands, between two that restore the repository's files."""
         if not self.pre_build:
             return ()
-        # of this edit alone: equal commands of two fixes are run once
+        # unique to this edit: equal commands of two fixes run once
         source = f"{RULE}:{agent}: {' && '.join(' '.join(command.argv) for command in self.pre_build)}"
         return (
             _shell(_SEAL, f"sources as before {source}"),

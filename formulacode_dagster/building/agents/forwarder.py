@@ -1,7 +1,7 @@
 """Hands an agent's requests on to the endpoint of its model, with the real key for the dummy, and keeps accounts.
 
-It listens at a unix socket of the host. Only answers can be asked for, by tools that the agent runs itself; the run is
-cut when its budget is used up, or when the endpoint has said that asking again is of no use.
+It listens at a unix socket of the host. It forwards only requests for answers, by tools that the agent runs itself; it
+ends the run when the budget is used up, or when the endpoint reports that retries are useless.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ LONGEST_ANSWER = 32 << 20
 IDLE_SECONDS = 120.0
 """Without a byte of an answer."""
 MOST_FAILURES = 3
-"""In a row: then the endpoint answers nobody."""
+"""Consecutive failures after which the endpoint counts as down."""
 MOST_AT_ONCE = 8
 _HANDED_ON = frozenset({"content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"})
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where models answer, and what an answer costs."""
+    """Endpoint of the models, and prices of its answers."""
 
     wire: Wire
     url: str
@@ -49,7 +49,7 @@ class Endpoint:
 
 
 class Account:
-    """What a run has used, and how it was ended, if it was."""
+    """Usage of a run, and how the run was ended early, if it was."""
 
     def __init__(self, endpoint: Endpoint, budget: AgentBudget, cut: Callable[[], None]) -> None:
         """*cut* ends the agent, from any thread; it is called once."""
@@ -62,7 +62,7 @@ class Account:
         self.ended: RunEnd | None = None
 
     def begin(self) -> bool:
-        """Whether one more answer may be asked for; otherwise the run is cut."""
+        """Return True if one more request is allowed; otherwise end the run."""
         with self._lock:
             if self.ended is None and self.cost.model_calls >= self._budget.turns:
                 self._end(RunEnd(AgentOutcome.BUDGET, f"{self._budget.turns} answers were asked for"))
@@ -73,7 +73,7 @@ class Account:
             return self.ended is None
 
     def spend(self, answer: bytes) -> None:
-        """Count what *answer* took, and cut the run when nothing is left."""
+        """Count the usage of *answer*, and end the run when the budget is used up."""
         took = tokens_of(self._endpoint.wire, answer)
         prices = self._endpoint
         dollars = (took.given * prices.dollars_per_million_in + took.made * prices.dollars_per_million_out) / 1e6
@@ -105,7 +105,7 @@ class Account:
     def _end(self, ended: RunEnd) -> None:
         if self.ended is None:
             self.ended = ended
-            # not by this thread, whose caller is what ends
+            # from another thread, since ending the run ends the caller of this one
             threading.Thread(target=self._cut, daemon=True, name="agent-cut").start()
 
 
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("content-length", "")
         if not length.isdigit() or int(length) > LONGEST_REQUEST:
             return self._refuse(413, "a request has a length, and not more than 32 MB")
-        # read before it is refused: a connection that is closed on what was sent is reset, and the refusal lost
+        # read before refusing: closing a connection with unread data resets it, and the refusal is lost
         request = self.rfile.read(int(length))
         if not is_allowed(wire, path):
             return self._refuse(404, f"{path} is not handed on")
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._hand_on(request, counts=is_answer(wire, path))
 
     def do_HEAD(self) -> None:
-        """What agents ask to see whether anybody is there."""
+        """Requests by which agents probe the endpoint."""
         self._head(200, "text/plain")
 
     def do_GET(self) -> None:
@@ -199,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
         kept = bytearray()
         for chunk in answer.iter_bytes():
             kept += chunk[: LONGEST_ANSWER - len(kept)]
-            # what it costs is counted, though its caller is gone
+            # its cost is counted even though its caller is gone
             with suppress(OSError):
                 self.wfile.write(chunk)
                 self.wfile.flush()

@@ -1,6 +1,6 @@
-"""What does not let an agent's edit pass, whatever it says: judged from the text alone, before anything is built of it.
+"""Reasons to reject an agent's edit from its text, before anything is built from it.
 
-What passes is still only a spec: its image is built and verified by the code that builds and verifies every other.
+An accepted edit is still only a spec: the code that builds and verifies every image builds and verifies this one.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def read_edit(text: bytes) -> SpecEdit:
 def require_honest(edit: SpecEdit, spec: BuildSpec, own_names: Iterable[str] = (), *, key: str = "") -> SpecEdit:
     """*edit*, when every gate lets it pass; raises EditRefused with the first that does not.
 
-    *spec* is what it changes, *own_names* are the package's on the index, *key* is the one in the agent's environment.
+    *spec* is the spec to change, *own_names* are the package's names on the index, *key* is the key in the agent's
+    environment.
     """
     if key and key in edit.model_dump_json():
         raise EditRefused(EditGate.CREDENTIAL, "the edit holds the key of the agent's environment", edit=edit)

@@ -45,7 +45,7 @@ class Gemini:
         return Start(tuple(arguments), environment, {".gemini/settings.json": json.dumps(settings)})
 
     def read(self, completed: Completed) -> AgentReport:
-        """Its one object, or the one at the end of stderr that holds an error. It knows no prices."""
+        """Parse its one JSON object, or the one at the end of stderr for an error. It reports no prices."""
         output, errors = (stream.decode(errors="replace") for stream in (completed.stdout, completed.stderr))
         result = last_json(output)
         text = str(result.get("response", ""))

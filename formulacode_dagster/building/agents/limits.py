@@ -1,4 +1,4 @@
-"""What endpoints and agents say when they do not go on: the key, a limit that ends at an instant, too many at once."""
+"""Error messages with which endpoints and agents stop: a bad key, a quota with a reset time, too many requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CLOCK = ("%I:%M %p", "%I %p", "%I%p", "%I:%M%p", "%H:%M")
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run of an agent ended, and why, where the host or the agent tells so."""
+    """How and why a run of an agent ended, if the host or the agent reports it."""
 
     outcome: AgentOutcome
     detail: str
@@ -50,7 +50,7 @@ class RunEnd:
 
 
 def ended_by_answer(status: int, headers: Mapping[str, str], answer: str, *, now: datetime) -> RunEnd | None:
-    """What an endpoint's error of *status* means for the run; None where the agent may ask again at once or never."""
+    """Return the outcome of a run for an endpoint's error of *status*; None if the agent may retry at once or never."""
     detail = f"HTTP {status}: {_line(answer)}" if status else _line(answer)
     if status in _BAD_KEY or (status == 400 and _KEY_WORDS.search(answer)):
         return RunEnd(AgentOutcome.BAD_KEY, detail)
@@ -63,7 +63,7 @@ def ended_by_answer(status: int, headers: Mapping[str, str], answer: str, *, now
 
 
 def ended_by_text(text: str, *, now: datetime) -> RunEnd | None:
-    """What an agent that failed says of its endpoint, where it says anything of it."""
+    """Return the report of a failed agent about its endpoint, if it makes one."""
     for words, outcome in (
         (_KEY_WORDS, AgentOutcome.BAD_KEY),
         (_LIMIT_WORDS, AgentOutcome.LIMITED),
@@ -91,7 +91,7 @@ def until_of_headers(headers: Mapping[str, str], now: datetime) -> datetime | No
 
 
 def until_of_text(text: str, now: datetime) -> datetime | None:
-    """The instant after which it can be tried again, as *text* tells it; times without a zone are taken for UTC."""
+    """Return the instant after which a retry is possible according to *text*; times without a zone are taken as UTC."""
     if match := _RESETS.search(text):
         return _epoch(match[1])
     match = _IN.search(text)

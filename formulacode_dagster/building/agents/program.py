@@ -1,4 +1,4 @@
-"""Any program that reads the task from its input and edits the workspace; it has no model but what it brings."""
+"""Any program that reads the task from its input and edits the workspace; it brings its own model, if any."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class AnyProgram:
         return Program((inside, *others), {path: inside})
 
     def start(self, budget: AgentBudget, *, model: str, key: str) -> Start:
-        """As it is."""
+        """The program's path, unchanged."""
         del budget, model, key
         return Start()
 
     def read(self, completed: Completed) -> AgentReport:
-        """What it printed; any status but 0 is a crash."""
+        """Return its output; any status but 0 is a crash."""
         text = completed.stdout.decode(errors="replace")
         if completed.rc == 0:
             return AgentReport(None, 0.0, text)

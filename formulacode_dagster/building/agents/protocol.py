@@ -1,4 +1,4 @@
-"""The contract between the ladder and whatever program proposes a spec: what it is given, and how its run ended."""
+"""The contract between the repair ladder and a program that proposes a spec: its input, and how its run ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .edit import SpecEdit
 
 
 class AgentName(StrEnum):
-    """The agents there are adapters for; AUTO takes the first that is installed, in this order."""
+    """The supported agents; AUTO takes the first that is installed, in this order."""
 
     NONE = "none"
     AUTO = "auto"
@@ -30,7 +30,7 @@ class AgentName(StrEnum):
 
 
 class AgentOutcome(StrEnum):
-    """How a run of an agent ended."""
+    """Outcome of a run of an agent."""
 
     EDITED = "edited"
     """`AgentRun.edit` asks for something new, and every gate let it pass."""
@@ -45,9 +45,9 @@ class AgentOutcome(StrEnum):
     LIMITED = "limited"
     """Its endpoint refuses it until `AgentRun.until`: no attempt was used."""
     OVERLOADED = "overloaded"
-    """Its endpoint answers nobody just now: no attempt was used."""
+    """Its endpoint does not answer at the moment: no attempt was used."""
     BAD_KEY = "bad_key"
-    """Its endpoint refuses the key, or there is none: no item can be helped."""
+    """Its endpoint refuses the key, or the key is missing: no item can be repaired."""
 
 
 NO_ATTEMPT = frozenset({AgentOutcome.LIMITED, AgentOutcome.OVERLOADED, AgentOutcome.BAD_KEY})
@@ -55,12 +55,12 @@ NO_ATTEMPT = frozenset({AgentOutcome.LIMITED, AgentOutcome.OVERLOADED, AgentOutc
 
 
 class EditGate(StrEnum):
-    """What does not let an edit pass, before anything is built of it."""
+    """Reasons to reject an edit before anything is built."""
 
     FILES = "files"
-    """The workspace holds a link, a device, or a file that nobody asked for."""
+    """The workspace holds a link, a device, or an unexpected file."""
     FORMAT = "format"
-    """`edit.toml` is no TOML, too long, or asks for what a spec has not."""
+    """`edit.toml` is invalid TOML, too long, or has fields that a spec does not have."""
     SYSTEM_PACKAGE = "system_package"
     """No plain name of a Debian package."""
     REQUIREMENT = "requirement"
@@ -68,9 +68,9 @@ class EditGate(StrEnum):
     OWN_PACKAGE = "own_package"
     """The package itself, which is built from the checkout."""
     MEASURING_TOOL = "measuring_tool"
-    """What times or verifies: asv, its runner, pytest's plugins."""
+    """A tool that times or verifies: asv, its runner, pytest's plugins."""
     ENVIRONMENT = "environment"
-    """A variable that changes what every program does, or where things come from."""
+    """A variable that changes the behaviour of every program or the origin of packages."""
     BUILD_ARGUMENT = "build_argument"
     """A setting of the build backend that brings code in, or leads out of the repository."""
     PRE_BUILD = "pre_build"
@@ -78,11 +78,11 @@ class EditGate(StrEnum):
     CREDENTIAL = "credential"
     """The key that the agent was given."""
     RELAY = "relay"
-    """It asked the relay for something else than the build of what it has."""
+    """A request to the relay for anything but a build of the workspace."""
 
 
 class AgentBudget(Frozen):
-    """What one run of an agent may use; whatever is used up first ends it."""
+    """Budget of one run of an agent; the first limit reached ends the run."""
 
     seconds: float = Field(default=1800.0, gt=0, description="by the wall clock, which ends its container")
     tokens: int = Field(default=2_000_000, ge=0, description="in and out; 0: none may be asked for")
@@ -110,7 +110,7 @@ class NearbyRecipe(Frozen):
 
 
 class AgentTask(Frozen):
-    """What an agent is given: all of it is data to read, and `edit` is what it may write."""
+    """Input of an agent: all of it is data to read, and `edit` is the file it may write."""
 
     item: str = Field(description="`owner/repo#123`")
     spec: BuildSpec = Field(description="of the last attempt")
@@ -127,7 +127,7 @@ class AgentTask(Frozen):
 
 
 class AgentRun(Frozen):
-    """How one run of an agent ended, and what it cost."""
+    """How one run of an agent ended, and its cost."""
 
     agent: str = Field(description="name and version: `claude 2.1.330`")
     outcome: AgentOutcome
@@ -143,7 +143,7 @@ class AgentRun(Frozen):
 
 
 class RelayedBuild(Frozen):
-    """What an agent is told of a build it asked for. Nothing of it is believed later: the host builds again."""
+    """The result of a requested build as the agent sees it. It is never trusted later: the host builds again."""
 
     ok: bool
     stage: str = Field(description="tier or verification it ended at, `done` when it holds")
@@ -151,19 +151,19 @@ class RelayedBuild(Frozen):
 
 
 BuildRelay = Callable[[SpecEdit], RelayedBuild]
-"""Builds and verifies what every gate let pass; raises OutsideSystemError, which ends the agent's run."""
+"""Builds and verifies an accepted edit; raises OutsideSystemError, which ends the agent's run."""
 
 
 class Agent(Protocol):
-    """Proposes what to build differently."""
+    """Proposes a change to the build."""
 
     @property
     def name(self) -> str:
-        """As it stands in a fix's rule: `claude`."""
+        """Its name as the rule of a fix spells it: `claude`."""
 
     def run(self, task: AgentTask, *, budget: AgentBudget, build: BuildRelay | None = None) -> AgentRun:
-        """Let it work on *task* until it ends or *budget* is used up; whatever it does, nothing of it is left running.
+        """Let it work on *task* until it ends or *budget* is used up; all its processes are ended in either case.
 
-        Raises OutsideSystemError when Docker or the disk is gone, or what *build* raises; Stopped when the run is to
-        stop.
+        Raises OutsideSystemError when Docker or the disk is gone, or whatever *build* raises; Stopped when the run is
+        cancelled.
         """

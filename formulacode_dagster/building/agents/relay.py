@@ -1,6 +1,6 @@
 """The socket through which an agent asks for a build: one fixed request, which carries nothing.
 
-What is built is read from the workspace by the host. Nothing that an agent hears or says here is believed later.
+The host reads the build's input from the workspace. Nothing that an agent reads or writes here is trusted later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Relay:
     def __init__(
         self, folder: Path, read: Callable[[], SpecEdit], build: BuildRelay, most: int, cut: Callable[[], None]
     ) -> None:
-        """*read* gives what the workspace holds; *cut* ends the agent, after a request that is none of ours."""
+        """*read* returns the workspace's content; *cut* ends the agent after a request that the protocol does not
+        allow.
+        """
         self._read = read
         self._build = build
         self._most = most
@@ -42,12 +44,12 @@ class Relay:
         self.refused: EditRefused | None = None
         """A request that was none."""
         self.error: BaseException | None = None
-        """What a build raised."""
+        """The exception that a build raised."""
         self._thread = threading.Thread(target=self._serve, daemon=True, name="agent-relay")
         self._thread.start()
 
     def close(self) -> None:
-        """Answer nobody any more; a build that is under way is waited for."""
+        """Stop answering; wait for a build in progress."""
         with suppress(OSError):
             # wakes the thread that waits for a caller
             self._server.shutdown(socket.SHUT_RDWR)
@@ -92,7 +94,7 @@ class Relay:
 
 @contextmanager
 def relaying(relay: Relay | None) -> Iterator[None]:
-    """Close *relay* at the end; raises what a build of it raised, in place of what that has caused."""
+    """Close *relay* at the end; raise the exception of its build in place of those it caused."""
     try:
         yield
     finally:

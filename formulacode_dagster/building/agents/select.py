@@ -1,4 +1,4 @@
-"""Which agent is at work: the one that was asked for, or the first that is installed here."""
+"""Selects the agent: the requested one, or the first that is installed here."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PUBLIC = {
     Wire.RESPONSES: "https://api.openai.com",
     Wire.GEMINI: "https://generativelanguage.googleapis.com",
 }
-"""Where models answer, unless the settings say otherwise."""
+"""Default endpoints of the models."""
 
 
 @dataclass(frozen=True)
 class AgentChoice:
-    """What the settings say of the agent."""
+    """Settings of the agent."""
 
     name: AgentName
     bounds: Confinement
@@ -41,7 +41,7 @@ class AgentChoice:
 
 
 def choose_agent(choice: AgentChoice, daemon: DockerDaemon) -> ConfinedAgent | None:
-    """The agent of *choice*; None for `none`, and for `auto` where none is installed.
+    """Return the agent of *choice*; None for `none`, and for `auto` if none is installed.
 
     Raises ConfigurationError when the one asked for is not installed, or has no key.
     """

@@ -1,4 +1,4 @@
-"""The three ways in which agents speak to models: what may be asked, and what an answer says that it took."""
+"""The three protocols by which agents call models: the allowed requests, and the usage that an answer reports."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ _OWN_TOOLS = {
 
 @dataclass(frozen=True)
 class Tokens:
-    """What one answer took."""
+    """Usage of one answer."""
 
     given: int = 0
     made: int = 0
 
 
 def is_answer(wire: Wire, path: str) -> bool:
-    """Whether *path*, without its query, asks for an answer, which costs something."""
+    """Return True if *path*, without its query, requests an answer, which costs money."""
     return _ANSWERS[wire].fullmatch(path) is not None
 
 
 def is_allowed(wire: Wire, path: str) -> bool:
-    """Whether an agent may ask for *path*: for an answer or a count of tokens, and nothing else that a key opens."""
+    """Return True if an agent may request *path*: an answer or a token count, and nothing else that a key opens."""
     return is_answer(wire, path) or _COUNTS[wire].fullmatch(path) is not None
 
 
 def remote_tools(wire: Wire, request: bytes) -> list[str]:
-    """Tools in *request* that the endpoint would run on the agent's behalf; raises ValueError for what is no JSON."""
+    """Return tools of *request* that the endpoint would run on the agent's behalf; ValueError for invalid JSON."""
     asked = json.loads(request)
     tools = asked.get("tools") if isinstance(asked, dict) else None
     if not isinstance(tools, list):
@@ -70,7 +70,7 @@ def remote_tools(wire: Wire, request: bytes) -> list[str]:
     named = [tool for tool in tools if isinstance(tool, dict)]
     if wire is Wire.GEMINI:
         return [key for tool in named for key in tool if key not in ("functionDeclarations", "function_declarations")]
-    # a namespace holds tools of its own
+    # a namespace holds further tools
     nested = [inner for tool in named for inner in tool.get("tools") or () if isinstance(inner, dict)]
     types = [str(tool.get("type", "")) for tool in (*named, *nested)]
     extra = ["mcp_servers"] if asked.get("mcp_servers") else []
@@ -78,7 +78,7 @@ def remote_tools(wire: Wire, request: bytes) -> list[str]:
 
 
 def tokens_of(wire: Wire, answer: bytes) -> Tokens:
-    """What *answer*, JSON or a stream of events, says that it took; the newest figures of a stream count."""
+    """Return the usage that *answer*, JSON or an event stream, reports; the newest figures of a stream count."""
     usage: dict[str, int] = {}
     for message in _messages(answer):
         usage |= _usage(wire, message)

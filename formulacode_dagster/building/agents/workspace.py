@@ -16,7 +16,7 @@ from .protocol import AgentTask, EditGate, PastAttempt
 
 EDIT = "edit.toml"
 LOG_CHARACTERS = 60_000
-"""Of the end of each log."""
+"""Characters kept from the end of each log."""
 LOGS = 6
 """The newest attempts."""
 LONGEST_ARCHIVE = 8 * LONGEST_FILE
@@ -53,7 +53,7 @@ image holds. You may do so {builds} times; it takes minutes.
 
 @dataclass(frozen=True)
 class Places:
-    """Where the files are, as the agent sees them."""
+    """Paths of the files, as the agent sees them."""
 
     workspace: str = "/ws"
     task: str = "/task"
@@ -61,7 +61,7 @@ class Places:
 
 
 def prompt_of(places: Places, *, builds: int, is_locked: bool = True) -> str:
-    """What the agent is told; *builds* is how many it may ask for, and *is_locked* whether there is a lock to build."""
+    """Agent's instructions; *builds* is the number of builds it may request, *is_locked* whether there is a lock."""
     unlocked = "" if is_locked else _UNLOCKED
     build = _BUILD.format(bridge=places.bridge, builds=builds) if builds else ""
     return PROMPT.format(workspace=places.workspace, task=places.task, build=build, unlocked=unlocked)
@@ -109,7 +109,7 @@ def read_workspace(packed: bytes) -> bytes:
 
 
 def edit_text(edit: SpecEdit) -> str:
-    """*edit* as the agent finds it: every field, with what it means."""
+    """*edit* as the agent finds it: every field, with its meaning."""
     lines = ["# What to do differently. Strings in double quotes, lists in brackets; nothing else can be changed.", ""]
     for name, field in SpecEdit.model_fields.items():
         value = getattr(edit, name)

@@ -1,1 +1,1 @@
-"""What a repository declares at a commit about building and benchmarking it, read without running it."""
+"""What a repository declares at a commit about its build and benchmarks, read without running it."""

@@ -1,4 +1,4 @@
-"""The asv configuration of a suite: where it is, and what it says, read as asv reads it."""
+"""The asv configuration of a suite: its path and its content, read as asv reads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from formulacode_dagster.sources.git.asv_files import nearest_config
 from .tree import Tree, join
 
 MATCH_SECONDS = 1.0
-"""How long one pattern of a repository may take: the file is anybody's."""
+"""Time limit for one pattern of a repository: the file is untrusted."""
 
 _KINDS = frozenset({"req", "env", "env_nobuild"})
 
@@ -30,7 +30,7 @@ def _scalar(value: object) -> object:
 
 
 def _sequence(value: object) -> object:
-    """*value* as asv takes a list: a lone value stands for a list of one."""
+    """Return *value* as asv reads a list: a single value stands for a list of one."""
     return value if isinstance(value, list | tuple) else [value]
 
 
@@ -60,7 +60,7 @@ class _ByKind(Frozen):
         return {**bare, **{kind: part or {} for kind, part in parts.items()}}
 
     def entries(self) -> dict[tuple[str, str], Any]:
-        """What is given for each (kind, key)."""
+        """Values for each (kind, key)."""
         return {(kind, key): value for kind, part in self if kind in _KINDS for key, value in part.items()}
 
 
@@ -84,7 +84,7 @@ class Rule(_ByKind):
 
 
 class AsvConfig(Frozen):
-    """What an asv.conf.json says, as far as an environment depends on it."""
+    """The part of an asv.conf.json that an environment depends on."""
 
     path: str = Field(description="path of the file below the repository")
     project: Text = ""
@@ -153,13 +153,13 @@ def read_config(tree: Tree, path: str) -> AsvConfig:
 
 
 def excluded(config: AsvConfig, python: str, chosen: Mapping[tuple[str, str], str | None]) -> bool:
-    """Whether an `exclude` rule matches the combination *chosen* of (kind, key) → value on *python*."""
+    """Return True if an `exclude` rule matches the combination *chosen* of (kind, key) → value on *python*."""
     target = {**chosen, ("python", ""): python, **_platform(config)}
     return any(_matches(target, _wanted(rule)) for rule in config.exclude)
 
 
 def applies(config: AsvConfig, rule: Rule) -> bool:
-    """Whether an `include` entry is for this platform and kind of environment."""
+    """Return True if an `include` entry is for this platform and kind of environment."""
     wanted = {place: pattern for place, pattern in _wanted(rule).items() if place in _platform(config)}
     return _matches(_platform(config), wanted)
 
@@ -173,7 +173,7 @@ def _wanted(rule: Rule) -> dict[tuple[str, str], str | None]:
 
 
 def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple[str, str], str | None]) -> bool:
-    """As asv matches rules: every pattern from the first character to the last; null for what is absent."""
+    """Match as asv matches rules: every pattern from the first character to the last; null for an absent value."""
     for place, pattern in wanted.items():
         actual = target.get(place)
         if pattern is None or actual is None:

@@ -25,7 +25,7 @@ class DataPackage(Frozen):
 
 
 class DataChoice(Frozen):
-    """What the lock is to hold for the benchmarks' data."""
+    """Data packages that the lock must hold for the benchmarks."""
 
     requirements: tuple[DeclaredRequirement, ...] = ()
     floors: dict[str, datetime] = Field(
@@ -40,9 +40,9 @@ def _table() -> tuple[DataPackage, ...]:
 
 
 def choose_data(imports: Mapping[str, str], have: Collection[str], among: Iterable[OptionalGroup]) -> DataChoice:
-    """The data packages for the benchmarks' *imports* (module → where it stands), beside the projects *have*.
+    """Return the data packages for the benchmarks' *imports* (module → its place), except the projects *have*.
 
-    The words of the project itself have precedence, where one of *among* declares the package.
+    If one of *among* declares the package, the project's own spelling has precedence.
     """
     declared = {
         requirement_name(item.text): item for group in among for item in reversed(validate(group.items).accepted)

@@ -11,7 +11,7 @@ from .providers import DependencyKind
 from .tree import Tree, join
 
 BUILD_FILES = ("setup.py", "setup.cfg", "site.cfg", "pyproject.toml", "meson.build", "CMakeLists.txt", "build.py")
-"""What may tell how a package is built, by name."""
+"""Build files that may show how a package is built, by name."""
 
 _LARGEST = 150_000
 _MOST_FILES = 200
@@ -33,7 +33,7 @@ _VENDORED = re.compile(r"(^|/)(3rdparty|cextern|deps|extern(al)?|subprojects|thi
 
 
 class BuildDependency(Frozen):
-    """A name that a build file asks for, in the terms of *kind*, and where."""
+    """A name that a build file requires, in the terms of *kind*, and its place."""
 
     kind: DependencyKind
     name: str
@@ -41,7 +41,9 @@ class BuildDependency(Frozen):
 
 
 def read_meson(tree: Tree, folder: str) -> tuple[BuildDependency, ...]:
-    """What `meson.build` in *folder*, and those it enters, cannot do without; `get_option` stands for its default."""
+    """Return the requirements of `meson.build` in *folder*, and of those it enters; `get_option` stands for its
+    default.
+    """
     options = {
         match[0]: match[1]
         for name in ("meson.options", "meson_options.txt")
@@ -77,7 +79,7 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
 
 
 def read_cmake(tree: Tree, folder: str) -> tuple[BuildDependency, ...]:
-    """What `CMakeLists.txt` in *folder*, and those it enters, requires."""
+    """Return the requirements of `CMakeLists.txt` in *folder*, and of those it enters."""
     needs: dict[tuple[DependencyKind, str], BuildDependency] = {}
     for path, text in _entered(tree, folder, "CMakeLists.txt", _CMAKE_CALL, "add_subdirectory"):
         for call in _CMAKE_CALL.finditer(text):

@@ -29,7 +29,7 @@ _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 
 
 class AptPackage(Frozen):
-    """One package as CI names it (Ubuntu's name), and where."""
+    """One package as CI names it (Ubuntu's name), and its place."""
 
     name: str
     source: str
@@ -38,7 +38,7 @@ class AptPackage(Frozen):
 def read_ci_files(tree: Tree) -> tuple[AptPackage, ...]:
     """Every package that a job installs with apt, unless it only writes documents, looks at style, or publishes.
 
-    Each is named once, at its first place. What is not written out (variables, files) is left out.
+    Each is named once, at its first place. Anything not spelled out (variables, files) is left out.
     """
     packages: dict[str, AptPackage] = {}
     for path in _ci_files(tree):
@@ -48,7 +48,7 @@ def read_ci_files(tree: Tree) -> tuple[AptPackage, ...]:
 
 
 def scripts_of_ci(tree: Tree) -> Iterator[tuple[str, str]]:
-    """Every text that may be a script which installs with pip, and where it stands; the same jobs count."""
+    """Return every text that may be a script that installs with pip, and its place; the same jobs count."""
     for path in _ci_files(tree):
         for _, node in _read(tree.text(path) or "", about="pip"):
             if "install" in node.value:

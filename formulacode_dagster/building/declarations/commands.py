@@ -1,4 +1,4 @@
-"""What asv's `build_command` and `install_command` tell: extras, packages, variables, and steps before the install."""
+"""Facts from asv's `build_command` and `install_command`: extras, packages, variables, and steps before the install."""
 
 from __future__ import annotations
 

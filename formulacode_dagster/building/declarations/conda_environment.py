@@ -19,7 +19,7 @@ _SPECIFICATION = re.compile(r"^(?P<name>(?:[\w./-]+::)?[A-Za-z0-9][\w.-]*)\s*(?:
 
 
 class CondaEnvironment(Frozen):
-    """What the file asks for, in the package index's and Debian's terms."""
+    """Requirements of the file, in the terms of the package index and Debian."""
 
     requirements: tuple[DeclaredRequirement, ...] = ()
     dropped: tuple[DroppedRequirement, ...] = ()
@@ -28,7 +28,7 @@ class CondaEnvironment(Frozen):
 
 
 def read_conda_environment(tree: Tree, path: str) -> CondaEnvironment | None:
-    """What the environment file *path* asks for; None when there is no such file or it is no environment."""
+    """Return the requirements of the environment file *path*; None if there is no such file or it is no environment."""
     import yaml
 
     text = tree.text(path)

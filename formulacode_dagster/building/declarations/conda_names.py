@@ -1,4 +1,4 @@
-"""What a conda name means here: a system library, a project of the package index, or nothing at all."""
+"""The meaning of a conda name: a system library, a project of the package index, or nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .shipped_tables import shipped_table
 
 
 class CondaName(Frozen):
-    """The meaning of one name. `project` is empty for what the package index does not carry."""
+    """The meaning of one name. `project` is empty if the package index does not carry it."""
 
     project: str = ""
     system_packages: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ def _table() -> dict[str, CondaName]:
 
 
 def meaning_of(name: str) -> CondaName:
-    """What *name* stands for; a name the table does not hold is taken for the project of that name."""
+    """Return the meaning of *name*; a name that is not in the table is taken for the project of that name."""
     bare = name.rpartition("::")[2].strip()
     return _table().get(bare.lower(), CondaName(project=bare))
 

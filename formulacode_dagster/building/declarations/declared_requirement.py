@@ -1,4 +1,4 @@
-"""A requirement as somebody wrote it, and the one place where such text is validated."""
+"""A declared requirement, and the only validation of such text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMENT = re.compile(r"(^|\s)#.*$")
 
 
 class DeclaredRequirement(Frozen):
-    """One requirement, word for word, and where it stands."""
+    """One requirement, verbatim, and its place."""
 
     text: str
     source: str
@@ -29,7 +29,7 @@ class DeclaredRequirement(Frozen):
 
 
 class Validated(Frozen):
-    """Requirements sorted into what the resolver can be given and what it cannot."""
+    """Requirements sorted into those the resolver accepts and those it does not."""
 
     accepted: tuple[DeclaredRequirement, ...] = ()
     dropped: tuple[DroppedRequirement, ...] = ()
@@ -41,7 +41,7 @@ def requirement_name(text: str) -> str:
 
 
 def validate(requirements: Iterable[DeclaredRequirement], *, own_name: str = "") -> Validated:
-    """Parse each requirement with `packaging`; what does not parse is dropped with a reason, never rewritten.
+    """Parse each requirement with `packaging`; invalid ones are dropped with a reason, never rewritten.
 
     References to the project itself (*own_name*) are left out without a record: it is built from the checkout.
     """
@@ -68,7 +68,7 @@ def validate(requirements: Iterable[DeclaredRequirement], *, own_name: str = "")
 def read_requirements_file(
     tree: Tree, path: str, *, _seen: frozenset[str] = frozenset()
 ) -> tuple[DeclaredRequirement, ...]:
-    """What a pip requirements file asks for, `-r` includes followed; empty when there is no such file."""
+    """Return the requirements of a pip requirements file, `-r` includes followed; empty if there is no such file."""
     text = tree.text(path)
     if text is None or path in _seen:
         return ()
@@ -82,7 +82,7 @@ def read_requirements_file(
 
 
 def read_requirements_files(tree: Tree, folder: str, names: Iterable[str]) -> tuple[DeclaredRequirement, ...]:
-    """What the files *names*, as seen from *folder*, ask for; what lies outside the repository asks for nothing."""
+    """Return the requirements in the files *names*, relative to *folder*; files outside the repository have none."""
     paths = (join(folder, name.strip()) for name in names)
     return tuple(item for path in paths if path is not None for item in read_requirements_file(tree, path))
 
@@ -90,7 +90,9 @@ def read_requirements_files(tree: Tree, folder: str, names: Iterable[str]) -> tu
 def parse_requirement_lines(
     text: str, *, source: str, include: Callable[[str], tuple[DeclaredRequirement, ...]] | None = None
 ) -> tuple[DeclaredRequirement, ...]:
-    """What the lines of a requirements file ask for; options are left out, `-e` lines are kept to be dropped."""
+    """Return the requirements in the lines of a requirements file; options are left out, `-e` lines are kept to be
+    dropped.
+    """
     requirements: list[DeclaredRequirement] = []
     for raw in text.replace("\\\n", " ").splitlines():
         line = _COMMENT.sub("", raw).strip()

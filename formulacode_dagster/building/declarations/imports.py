@@ -1,4 +1,4 @@
-"""What the Python files of a suite import, and which projects of the package index that may be."""
+"""Imports of a suite's Python files, and the projects of the package index they may be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tree import Tree
 
 _IMPORTING_CALLS = frozenset({"__import__", "import_module", "import_or_skip", "importorskip"})
 _LARGEST = 1_000_000
-"""Bytes of a file that is still looked into: what is larger holds data."""
+"""Largest file in bytes to parse: larger files hold data."""
 
 
 @cache
@@ -29,10 +29,10 @@ def projects_of(import_name: str) -> tuple[str, ...]:
 
 
 def imports_below(tree: Tree, folder: str) -> dict[str, str]:
-    """Modules that the Python files below *folder* import, in full, and where the first import of each stands.
+    """Return modules that the Python files below *folder* import, in full, and the place of each first import.
 
-    Imports count wherever they stand, in functions and under conditions too; relative ones and those of the standard
-    library do not. A file that cannot be parsed imports nothing.
+    Imports in functions and under conditions count too; relative imports and the standard library do not. A file that
+    cannot be parsed imports nothing.
     """
     imports: dict[str, str] = {}
     for path in tree.below(folder):

@@ -1,6 +1,6 @@
-"""Under which license a repository stands at a commit, as an SPDX expression (https://spdx.org/licenses).
+"""The license of a repository at a commit, as an SPDX expression (https://spdx.org/licenses).
 
-What the metadata says in SPDX's words goes first (PEP 639), then the text of a license file, then a trove classifier.
+An SPDX expression in the metadata goes first (PEP 639), then the text of a license file, then a trove classifier.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TEXTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ISC", ("permission to use, copy, modify, and distribute this software for any purpose",)),
     ("MIT", ("permission is hereby granted, free of charge, to any person obtaining a copy", "without restriction")),
 )
-"""Phrases that all stand in a license's text; the first that fits, so what says more stands before what says less."""
+"""Phrases that all occur in a license's text; the first match wins, so longer phrases come first."""
 
 _CLASSIFIERS = {
     "MIT License": "MIT",
@@ -55,9 +55,9 @@ _CLASSIFIER = re.compile(r"License :: OSI Approved :: ([^\"'\n,\]]+)")
 
 
 def license_of(tree: Tree, folder: str = ".") -> str:
-    """The license of the package in *folder*, or else of the repository; empty where none is told that is known.
+    """Return the license of the package in *folder*, or else of the repository; empty if no known one is declared.
 
-    Several files are taken for licenses that all hold, which is the careful reading.
+    Several files count as licenses that all apply, which is the cautious reading.
     """
     for place in dict.fromkeys((folder, ".")):
         for found in (_declared(tree, place), _by_text(tree, place), _by_classifier(tree, place)):
@@ -89,7 +89,7 @@ def _spdx() -> Licensing:
 
 
 def _expression(told: str) -> str:
-    """*told* in SPDX's spelling; empty where it is no expression of licenses that SPDX knows."""
+    """Return *told* in SPDX's spelling; empty if it is no expression of licenses that SPDX knows."""
     from license_expression import ExpressionError
 
     if not told.strip() or len(told) > _LONGEST_EXPRESSION:

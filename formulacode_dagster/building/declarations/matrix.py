@@ -1,4 +1,4 @@
-"""Which of the environments that an asv matrix spans is taken, and what it asks for."""
+"""The environment chosen from an asv matrix, and its requirements."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def pythons_of(config: AsvConfig) -> tuple[str, ...]:
 def choose(config: AsvConfig, python: str) -> MatrixChoice:
     """The best environment for *python*: any version before the newest named one, `exclude` rules observed.
 
-    What `include` adds is taken where the matrix gives no environment for *python*, or one without requirements: that
-    of the same interpreter first, else that of the nearest.
+    An `include` entry is used if the matrix has no environment for *python*, or one without requirements: one of the
+    same interpreter first, else of the nearest.
     """
     entries = _of_matrix(config, python)
     source, notes = f"{config.path}:matrix", []
@@ -124,7 +124,9 @@ def _read(config: AsvConfig, chosen: dict[Key, str | None], source: str, notes: 
 
 
 def read_conda_name(key: str, value: str, source: str, *, conda: bool) -> MatrixChoice:
-    """What `key: value` asks for: a requirement, Debian packages, or nothing; *conda* tells who reads the version."""
+    """Return what `key: value` requires: a requirement, Debian packages, or nothing; *conda* decides how the version is
+    read.
+    """
     if key.startswith("pip+"):
         return MatrixChoice(requirements=(_declaration(key.removeprefix("pip+"), value, source, prefix_match=False),))
     meaning = meaning_of(key)
@@ -135,7 +137,7 @@ def read_conda_name(key: str, value: str, source: str, *, conda: bool) -> Matrix
 
 
 def _ranked(values: Values) -> list[str | None]:
-    """Best first: any version, then versions downwards, then what is no version as written, then absence."""
+    """Best first: any version, then versions in descending order, then invalid versions, then absence."""
 
     def rank(value: str | None) -> tuple[int, Version]:
         if not value:

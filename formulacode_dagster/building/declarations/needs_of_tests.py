@@ -1,4 +1,4 @@
-"""What a repository's tests need beside the package: declared in extras, groups, files, tox, nox and CI.
+"""Requirements of a repository's tests besides the package: extras, groups, files, tox, nox and CI.
 
 Nothing is guessed but pytest itself, which runs them all.
 """
@@ -41,15 +41,15 @@ _MOST_FILES = 300
 
 
 def is_of_tests(path: PurePosixPath) -> bool:
-    """Whether a file belongs to tests, by its name or a folder it is in."""
+    """Return True if a file belongs to tests, by its name or one of its folders."""
     return not _TEST_FOLDERS.isdisjoint(path.parts[:-1]) or _TEST_FILE.match(path.name) is not None
 
 
 def choose_for_tests(tree: Tree, among: Iterable[OptionalGroup], *, own_name: str) -> tuple[DeclaredRequirement, ...]:
     """The requirements of the tests at the commit of *tree*, pytest first, each project once.
 
-    A group of *among* that is named for tests is taken but for plugins that only say how to run them; of all others,
-    and of what tox, nox and CI install, what tests import and the plugins that change what they mean.
+    Groups of *among* named for tests count in full, except plugins that only change how tests run; from all others, and
+    from tox, nox and CI, only what tests import and plugins that change their meaning.
     """
     paths = [path for path in tree.files if path.endswith(".py") and is_of_tests(PurePosixPath(path))]
     imported = {name for path in paths[:_MOST_FILES] for name in _IMPORT.findall(tree.text(path) or "")}
@@ -71,7 +71,7 @@ def choose_for_tests(tree: Tree, among: Iterable[OptionalGroup], *, own_name: st
 
 
 def _add(chosen: dict[str, DeclaredRequirement], item: DeclaredRequirement) -> None:
-    """The first declaration of a project counts, but any is better than the one nobody made."""
+    """The first declaration of a project counts, but any is better than an inferred one."""
     name = requirement_name(item.text)
     if chosen.get(name, PYTEST) is PYTEST:
         chosen[name] = item
@@ -121,7 +121,7 @@ def _ci(tree: Tree) -> Iterator[DeclaredRequirement]:
 
 
 def _of_pip(tree: Tree, words: list[str], source: str) -> Iterator[DeclaredRequirement]:
-    """What the arguments of `pip install` name; a folder, perhaps with extras, is the project itself."""
+    """Return the arguments of `pip install`; a folder, perhaps with extras, is the project itself."""
     for before, word in zip(["", *words], words, strict=False):
         if before in ("-r", "--requirement"):
             yield from read_requirements_files(tree, ".", [word])

@@ -1,7 +1,7 @@
-"""What benchmarks import beside the package's own requirements, chosen among what the project declares elsewhere.
+"""Imports of benchmarks besides the package's own requirements, chosen among the project's other declarations.
 
-Nothing follows from an import alone: where no extra, group or file of the repository names the project, it is left to
-the build to show that it is needed.
+An import by itself implies nothing: if no extra, group or file of the repository names the project, the build must show
+that it is needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_FILES = 40
 
 
 class OptionalGroup(Frozen):
-    """Requirements that the project declares under one name, for those who want them."""
+    """Requirements that the project declares under one name, for optional use."""
 
     name: str
     items: tuple[DeclaredRequirement, ...]
@@ -41,7 +41,7 @@ class OptionalGroup(Frozen):
 
 
 class OptionalChoice(Frozen):
-    """What is added for the benchmarks' sake."""
+    """Requirements added for the benchmarks."""
 
     requirements: tuple[DeclaredRequirement, ...] = ()
     notes: tuple[str, ...] = ()
@@ -50,9 +50,10 @@ class OptionalChoice(Frozen):
 def optional_groups(
     tree: Tree, config: AsvConfig, metadata: ProjectMetadata, *, own_name: str, package: str = "."
 ) -> tuple[OptionalGroup, ...]:
-    """All that the project declares beside what it runs with, what is meant for benchmarks first.
+    """Return all declared requirements except those at run time, groups for benchmarks first.
 
-    *package* is the folder of the package: files there are not the suite's only because asv's configuration is there.
+    *package* is the folder of the package: a file there does not belong to the suite just because asv's configuration
+    is there.
     """
     extras = {name: requirements_of_extra(metadata, name, own_name) or () for name in metadata.extras}
     groups = [
@@ -78,7 +79,7 @@ def requirements_for(import_name: str, among: Iterable[OptionalGroup]) -> tuple[
 def choose_optional(
     imports: Mapping[str, str], have: Collection[str], among: Iterable[OptionalGroup], *, own_names: Collection[str]
 ) -> OptionalChoice:
-    """What of *among* the benchmarks' *imports* (module → where it stands) ask for, beside the projects *have*.
+    """Return those of *among* that the benchmarks' *imports* (module → its place) require, except the projects *have*.
 
     A group meant for benchmarks is taken whole when anything imported comes from it; of the others only the lines
     imported are taken. Benchmarks that import the project's tests need pytest, too. *own_names* are the package's own
@@ -122,7 +123,7 @@ def _group(name: str, description: str, items: tuple[DeclaredRequirement, ...]) 
 
 
 def _files(tree: Tree, config: AsvConfig, package: str) -> Iterator[OptionalGroup]:
-    """Requirements files and conda environments, those beside the suite first; not what belongs to documents."""
+    """Return requirements files and conda environments, the suite's first, without those of documentation."""
     paths = [
         path
         for path in tree.files

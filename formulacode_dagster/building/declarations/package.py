@@ -1,4 +1,4 @@
-"""Where the package lies in the repository, and the name it is imported by."""
+"""The package's folder in the repository, and its import name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PackageRoot(Frozen):
 
 
 def is_package_root(tree: Tree, folder: str) -> bool:
-    """Whether *folder* holds something pip can install; a pyproject.toml with nothing but tools' settings is not."""
+    """Return True if pip can install *folder*; a pyproject.toml with nothing but tools' settings does not count."""
     if tree.has(join(folder, "setup.py") or ""):
         return True
     text = tree.text(join(folder, "pyproject.toml") or "")
@@ -51,7 +51,7 @@ def is_package_root(tree: Tree, folder: str) -> bool:
 def find_package_root(tree: Tree, config: AsvConfig, *, installed_folder: str = "") -> PackageRoot:
     """The folder asv would install, else the most obvious one; the first rule that fits decides.
 
-    *installed_folder* is what asv's commands install below its build folder. Raises ItemFailure (`package_root`).
+    *installed_folder* is the folder that asv's commands install. Raises ItemFailure (`package_root`).
     """
     subdir = join(".", config.repo_subdir or ".") or "."
     below = join(subdir, installed_folder) if installed_folder else None
@@ -88,8 +88,8 @@ def find_import_name(
 ) -> str:
     """The name to import after the build: one the project states, found among its files; empty when none is there.
 
-    Without such a name, that of asv's *project* is taken, then what the benchmarks have *imported*, then the only
-    top-level package of the folder; of several, none is.
+    Without such a name, fall back to asv's *project*, then to what the benchmarks have *imported*, then to the only
+    top-level package of the folder; several are ambiguous and yield none.
     """
     own = metadata.name.value if metadata.name is not None else ""
     stated = [*_spellings(own), *metadata.import_names, *_spellings(project), *imported]

@@ -1,4 +1,4 @@
-"""What a missing header, library, program or module is called where it can be had."""
+"""Sources of a missing header, library, program or module."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class DependencyKind(StrEnum):
 
 
 class Provider(Frozen):
-    """What brings a missing thing."""
+    """The provider of a missing item."""
 
     apt_packages: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether it brings anything: the tables also hold names that nothing here brings."""
+        """Return True if it provides anything: the tables also list names without a provider."""
         return bool(self.apt_packages or self.requirements or self.environment)
 
 
 def provider_of(kind: DependencyKind, name: str) -> Provider | None:
-    """What brings *name*, which *kind* of table lists; None when no table knows it. Not for modules."""
+    """Return the provider of *name*, which *kind* of table lists; None if no table lists it. Not for modules."""
     table = _tables()[kind]
     return next((table[key] for key in _spellings(kind, name) if table.get(key)), None)
 
@@ -54,8 +54,8 @@ def known_apt_packages() -> frozenset[str]:
 def requirement_for_module(module: str, declared: Mapping[str, str]) -> str | None:
     """The requirement that brings *module*, a dotted import name.
 
-    *declared* is what the repository declares anywhere, by normalised project name; its own words come first, then
-    the table of well known modules. Nothing is guessed: None for everything else.
+    *declared* lists the repository's declarations, by normalised project name; its own spelling comes first, then the
+    table of well known modules. Nothing is guessed: None for everything else.
     """
     parts = module.split(".")
     names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]

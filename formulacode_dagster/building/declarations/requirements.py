@@ -27,11 +27,11 @@ _BACKEND_NEEDS = {
     "scikit_build_core": ("cmake", "ninja", "pathspec", "pyproject-metadata"),
     "setuptools": ("wheel",),
 }
-"""What back ends ask for only while they run, which an install without build isolation does not fetch."""
+"""Requirements that back ends request only while they run, which an install without build isolation does not fetch."""
 
 
 class Requirements(Frozen):
-    """What the resolver is given, in the groups in which it may have to be relaxed."""
+    """Input of the resolver, in the groups in which it may have to be relaxed."""
 
     runtime: tuple[DeclaredRequirement, ...]
     matrix: tuple[DeclaredRequirement, ...] = ()
@@ -47,7 +47,9 @@ class Requirements(Frozen):
 
 
 def read_metadata(tree: Tree, folder: str) -> ProjectMetadata:
-    """What pyproject.toml, setup.cfg and setup.py in *folder* say together, the first that speaks having the word."""
+    """Return the metadata of pyproject.toml, setup.cfg and setup.py in *folder* combined, the first with a value
+    winning.
+    """
     return read_pyproject(tree, folder).over(read_setup_cfg(tree, folder)).over(read_setup_py(tree, folder))
 
 
@@ -59,7 +61,7 @@ def gather(
     own_name: str,
     variables: Mapping[str, str] | None = None,
 ) -> Requirements:
-    """Sort out what is declared; extras and groups count only where asv's commands name them.
+    """Sort the declarations; extras and groups count only if asv's commands name them.
 
     *variables* are those of the build: they may turn hooks of the back end on.
     """
@@ -86,7 +88,7 @@ def gather(
 def with_optional(
     requirements: Requirements, optional: Iterable[DeclaredRequirement], *, own_name: str
 ) -> Requirements:
-    """*requirements* and what the benchmarks import of optional things, which gives way as asv's matrix does."""
+    """Return *requirements* plus optional imports of the benchmarks, which yield as asv's matrix does."""
     validated = _validate(optional, own_name)
     return requirements.model_copy(
         update={
@@ -137,7 +139,8 @@ def requirements_of_extra(
 
 
 def _build(metadata: ProjectMetadata, hooks: Sequence[BuildHook], own_name: str) -> tuple[DeclaredRequirement, ...]:
-    """PEP 518's requirements or their default, what the back end and its hooks ask for only while they run, setuptools.
+    """Return PEP 518's requirements or their default, the dynamic requirements of the back end and its hooks, and
+    setuptools.
 
     setuptools is in every environment that asv makes, too.
     """

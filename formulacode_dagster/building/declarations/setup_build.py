@@ -1,4 +1,4 @@
-"""What a setup.py needs to build: linked libraries, programs it calls, Fortran, and the modules it imports itself."""
+"""Build requirements of a setup.py: linked libraries, programs it calls, Fortran, and the modules it imports."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LARGEST = 500_000
 
 
 class SetupBuild(Frozen):
-    """What the script and those below it (numpy.distutils) ask for."""
+    """Requirements of the script and of those below it (numpy.distutils)."""
 
     dependencies: tuple[BuildDependency, ...] = ()
     imports: tuple[tuple[str, str], ...] = ()
-    """Modules it cannot do without, and where each is imported."""
+    """Modules it requires, and the place of each import."""
     optional_imports: tuple[tuple[str, str], ...] = ()
     """Modules whose absence it provides for."""
     has_extensions: bool = False
@@ -155,7 +155,7 @@ def _assigned(tree: ast.AST) -> dict[str, list[ast.expr]]:
 
 
 def _strings(node: ast.expr, assigned: dict[str, list[ast.expr]]) -> Iterator[str]:
-    """Strings of an expression, and of what the names in it are set to."""
+    """Return strings of an expression, and of the values its names are set to."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
             yield inner.value

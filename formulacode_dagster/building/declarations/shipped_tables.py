@@ -1,4 +1,4 @@
-"""The tables of names that come with this room, as TOML beside its modules."""
+"""The tables of names that ship with this package, as TOML next to its modules."""
 
 from __future__ import annotations
 

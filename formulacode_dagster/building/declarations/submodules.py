@@ -21,7 +21,7 @@ _NOT_BUILT = re.compile(r"(^|/)(docs?|documentation|examples?|gallery)(/|$)")
 
 
 class SubmoduleChoice(Frozen):
-    """What is laid into the build, and why not the rest."""
+    """Submodules checked out for the build, and the reasons for leaving out the rest."""
 
     submodules: tuple[Submodule, ...] = ()
     notes: tuple[str, ...] = ()
@@ -30,10 +30,10 @@ class SubmoduleChoice(Frozen):
 def choose_submodules(
     tree: Tree, links: Mapping[str, str], folder: str, *, repository: str, wanted: bool
 ) -> SubmoduleChoice:
-    """Of *links* (path → commit) at *tree*, those that the build files of *folder* name; all when *wanted*.
+    """Return those of *links* (path → commit) at *tree* that the build files of *folder* name; all if *wanted*.
 
-    *repository* is the `owner/name` that relative addresses start from. What belongs to documents, has no address in
-    `.gitmodules`, or lies on another host than GitHub is left out with a note.
+    *repository* is the `owner/name` that relative addresses start from. Submodules for documentation, without an
+    address in `.gitmodules`, or on another host than GitHub are left out with a note.
     """
     addresses = _addresses(tree.text(".gitmodules") or "") if links else {}
     text = build_text(tree, folder) if links and not wanted else ""
@@ -77,5 +77,5 @@ def _repository(address: str, own: str) -> str | None:
 
 
 def _is_named(path: str, text: str) -> bool:
-    """Whether every part of *path* stands in *text* by itself: `os.path.join("git-submodules", "tskit")` counts."""
+    """True if every part of *path* occurs in *text* by itself: `os.path.join("git-submodules", "tskit")` counts."""
     return all(re.search(rf"(?<![\w-]){re.escape(part)}(?![\w-])", text) for part in path.split("/"))

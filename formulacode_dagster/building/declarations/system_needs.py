@@ -1,4 +1,4 @@
-"""What a package's own build needs beside its declared requirements: Debian packages, and tools from the index."""
+"""Build requirements of a package besides its declared ones: Debian packages, and tools from the index."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _BUILD_TOOLS = frozenset(
     | {"packaging", "pbr", "pkgconfig", "py-cpuinfo", "pybind11", "pythran", "scikit-build", "scipy", "setuptools-git"}
     | {"setuptools-rust", "setuptools-scm", "six", "tempita", "toml", "tomli", "versioneer", "versioningit", "wheel"}
 )
-"""What a setup.py imports in order to build; other imports there are for its other commands."""
+"""Modules a setup.py imports in order to build; its other imports are for its other commands."""
 _NAMED = re.compile(r"""['"](?:-l)?([\w.+-]+)['"]|(?:^|\s)-l([\w.+-]+)""")
 _LARGEST = 200_000
 _LISTS = frozenset({"CPATH", "LIBRARY_PATH", "PKG_CONFIG_PATH"})
 
 
 class SystemNeeds(Frozen):
-    """What the build files and CI of one commit ask for."""
+    """Requirements of the build files and CI of one commit."""
 
     apt_packages: tuple[str, ...] = ()
     build_requirements: tuple[DeclaredRequirement, ...] = ()
@@ -47,9 +47,10 @@ class SystemNeeds(Frozen):
 
 
 def read_system_needs(tree: Tree, folder: str, metadata: ProjectMetadata) -> SystemNeeds:
-    """What building the package in *folder* needs, from its build files and, when it compiles anything, from CI.
+    """Return the build requirements of the package in *folder*, from its build files and, if it compiles anything, from
+    CI.
 
-    Names that no table knows bring nothing: what is missing then shows in the build.
+    Names in no table yield nothing: the build then shows what is missing.
     """
     setup = read_setup_build(tree, folder)
     backend = metadata.build_backend or ""
@@ -113,7 +114,7 @@ class _Needs:
         self.notes.append(f"{dependency.source} asks for {dependency.name}: {brings}")
 
     def add_ci(self, packages: Iterable[AptPackage], words: frozenset[str]) -> None:
-        """What CI installs and a build file speaks of, as far as Debian is known to have it; of the rest, a note."""
+        """Return CI's packages that a build file mentions, if Debian is known to have them; a note for the rest."""
         names = _ubuntu_names()
         for package in packages:
             name = names.renamed.get(package.name, package.name)
@@ -127,13 +128,13 @@ class _Needs:
 
 
 def _stems(package: str) -> frozenset[str]:
-    """How a build file may call what is in a Debian package: `gsl` for `libgsl-dev`."""
+    """Return the names by which a build file may refer to a Debian package: `gsl` for `libgsl-dev`."""
     plain = package.removesuffix("-dev")
     return frozenset({plain, plain.removeprefix("lib"), plain.removeprefix("lib").rstrip("0123456789.")})
 
 
 def _words(tree: Tree, folder: str) -> frozenset[str]:
-    """Everything that stands in quotation marks in the build files of *folder*, and names of linked libraries."""
+    """Return every quoted string in the build files of *folder*, and names of linked libraries."""
     texts = (tree.text(join(folder, name) or "") or "" for name in BUILD_FILES)
     return frozenset(words[0] or words[1] for text in texts for words in _NAMED.findall(text[:_LARGEST]))
 

@@ -1,4 +1,4 @@
-"""One commit of a repository as the readers of this part see it: text of files, and which files there are."""
+"""One commit of a repository for the readers of declarations: its file names and texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Tree:
         return frozenset(self.files)
 
     def has(self, path: str) -> bool:
-        """Whether *path* is a file of the commit."""
+        """Return True if *path* is a file of the commit."""
         return path in self._known
 
     def text(self, path: str) -> str | None:

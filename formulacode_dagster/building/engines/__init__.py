@@ -1,1 +1,1 @@
-"""What builds images and runs their code: the protocol, and the two that keep it."""
+"""Engines build images and run their code: the protocol, and its two implementations."""

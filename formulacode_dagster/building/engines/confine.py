@@ -1,9 +1,9 @@
-"""Runs one command in narrow bounds, and leaves none of its processes behind. A script: `python -I confine.py BOUNDS`.
+"""Runs one command under strict limits, and leaves no process behind. A script: `python -I confine.py BOUNDS`.
 
-It runs for every sample of a measurement, so it imports little, all of it of the standard library: not even `json`,
-`signal` or `socket`, which cost more than all the rest. BOUNDS is a dictionary, by `marshal`, in hexadecimal digits. It
-holds for processes that leave their group or session too: orphans are handed to it (child subreaper), and it kills all
-descendants when the command ends, or when the pipe `lifeline` closes because its caller wants an end or is itself gone.
+It runs for every sample of a measurement, so it imports little, all of it from the standard library: not even `json`,
+`signal` or `socket`, which cost more than everything else. BOUNDS is a dictionary, by `marshal`, in hexadecimal digits.
+The limits also hold for processes that leave their group or session: this script is their child subreaper, and it kills
+all descendants when the command ends, or when the pipe `lifeline` closes because its caller ends the run or is gone.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ def wait(child: int, lifeline: int) -> tuple[int] | None:
 
 
 def leave_user(libc: ctypes.CDLL, more: int) -> bool:
-    """Move to namespaces of one's own (*more*, by flags) where users may; false where they may not.
+    """Move to new namespaces (*more*, by flags) if users may; return False if they may not.
 
-    From there no process outside can be looked into: what the platform and its user's other programs hold in memory and
-    environment, the kernel keeps to itself, although the user is the same.
+    From there no process outside can be inspected: the kernel protects the memory and environment of the platform and
+    its user's other programs, although the user is the same.
     """
     user, group = os.getuid(), os.getgid()
     if libc.unshare(CLONE_NEWUSER | more) != 0:
@@ -96,7 +96,7 @@ def leave_user(libc: ctypes.CDLL, more: int) -> bool:
 
 
 def give_up_capabilities(libc: ctypes.CDLL) -> None:
-    """What lets root look into processes of root that have more; nobody else has any."""
+    """The capability that lets root inspect processes of root with more capabilities; no other user has it."""
     for capability in range(CAPABILITIES):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     libc.capset(struct.pack("Ii", CAPABILITY_VERSION, 0), bytes(24))
@@ -114,7 +114,7 @@ def raise_loopback(libc: ctypes.CDLL) -> None:
 def limit(bounds: dict[str, int], others: int) -> None:
     """Set priority, processors and resource limits; never above the hard limits that are there already.
 
-    *others* are the threads that the kernel counts beside those of the command.
+    *others* are the threads that the kernel counts in addition to those of the command.
     """
     os.nice(bounds["nice"])
     allowed = sorted(os.sched_getaffinity(0))
@@ -133,10 +133,11 @@ def limit(bounds: dict[str, int], others: int) -> None:
 
 
 def counted_beside(user: int, left: bool) -> int:
-    """How many threads the kernel counts beside those of the command against a limit of *user*, who *left* or did not.
+    """Return the threads that the kernel counts in addition to the command's against a limit of *user*, who *left* or
+    did not.
 
-    Root is never limited in this, and a user namespace is counted by itself since Linux 5.14: where there are many
-    processes, looking at each takes a while.
+    The limit never applies to root, and Linux counts a user namespace by itself since 5.14: with many processes,
+    inspecting each takes a while.
     """
     if user == 0 or (left and kernel_version() >= (5, 14)):
         return 0
@@ -184,7 +185,7 @@ def kill_descendants() -> None:
 
 
 def has_children() -> bool:
-    """Whether anything is left below this process, to which all orphans are handed: cheaper to ask than who."""
+    """Return True if any descendant of this child subreaper is left: cheaper than listing them."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

@@ -9,11 +9,11 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.cancellation.answers import note_answer
 
 INDEX = "package index"
-"""What errors call the index that packages are installed from."""
+"""Error messages about the package index."""
 TAIL_LINES = 60
 _DISK_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 _INDEX_DEAD = re.compile(
-    # lines of uv and pip alone, where BuildKit quotes them too: what a source distribution says stands deeper
+    # lines of uv and pip only, also where BuildKit quotes them: output of a source distribution is indented
     r"^(?:#\d+ )?(?:\d+\.\d+ )?(?:error: |  cause: |  Caused by: |(?:WARNING|ERROR): .*\burl\b|WARNING: Retrying ).*?"
     r"(?:dns error|failed to lookup address|client error \(connect\)|connection refused|network is unreachable"
     r"|temporary failure in name resolution|invalid peer certificate|error sending request|operation timed out"
@@ -27,17 +27,17 @@ _APT_DEAD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _PREPARED = re.compile(r"\bPrepared \d+ packages? in ")
-"""Uv's words, which it does not say where all of them are in its cache."""
+"""uv's messages about downloads; it prints none if everything is cached."""
 _SUSPECTED = ((INDEX, _INDEX_DEAD), ("apt", _APT_DEAD))
 """Systems that a step of a build asks, and the words of whoever asked one in vain."""
 _DOCKER_DEAD = re.compile(
-    # what the client says itself; a line of the build's comes with the number of its step, or its time
+    # the client's own messages; a line of the build has a step number or a time
     r"^(?=ERROR: |error: |docker: |cannot connect to the docker daemon|error during connect)"
     r"(?!.*did not complete successfully: exit code: \d).*?"
     r"(?:cannot connect to the docker daemon|error during connect|failed to create endpoint"
     r"|failed to set up container networking|failed to create shim task|rpc error: code = unavailable"
     r"|closing transport|failed to start daemon)"
-    # of what is being solved, it is the connection to a registry
+    # in the context of resolving, it is the connection to a registry
     r"|^(?=ERROR: |error: |docker: )(?!.*failed to solve: ).*?connection reset",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -78,20 +78,20 @@ def tail(log: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line of *text* that says something, cut where it is long; `` where none does."""
+    """Return the last non-empty line of *text*, cut if it is long; `` if there is none."""
     return next((line.strip()[:500] for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def docker_is_dead(end: str) -> bool:
-    """Whether Docker's client says at the *end* of its output that the daemon is gone, or can run nothing any more.
+    """Return True if Docker's client reports at the *end* of its output that the daemon is gone or cannot run anything.
 
-    What a step of the build says of a connection of its own tells nothing of the daemon.
+    A message of a build step about its own connections says nothing about the daemon.
     """
     return _DOCKER_DEAD.search(end) is not None
 
 
 def registry_is_busy(message: str) -> bool:
-    """Whether a registry's *message* says that it cannot answer now, which tells nothing of the image.
+    """Return True if a registry's *message* says that it is unavailable, which says nothing about the image.
 
     One that cannot be reached at all is how a machine without a network sees every registry: there the images that are
     here count.
@@ -100,7 +100,7 @@ def registry_is_busy(message: str) -> bool:
 
 
 def registry_outage(image: str, message: str) -> OutsideSystemError:
-    """The error for a registry that did not tell whether it has *image*."""
+    """Return the error for a registry that did not report whether it has *image*."""
     return OutsideSystemError(
         "registry",
         f"does not tell whether it has {image}",
@@ -116,7 +116,7 @@ def code_of_step(end: str) -> int | None:
 
 
 def note_index(log: str) -> None:
-    """Remember that the index answers, where the *log* of a build says that something came from it and no cache."""
+    """Record that the index answers, if the *log* of a build shows a download that no cache served."""
     if _PREPARED.search(log):
         note_answer(INDEX)
 

@@ -9,25 +9,25 @@ from typing import IO
 
 
 class Area(StrEnum):
-    """What part of an image a file belongs to."""
+    """The part of an image a file belongs to."""
 
     ENVIRONMENT = "environment"
     """The virtual environment, with the package in it."""
     REPOSITORY = "repository"
     """The checkout, with its `.git`."""
     TOOLS = "tools"
-    """The instrument, the scripts and what the build started from; not writable by the code."""
+    """The harness, the scripts and the build's input; not writable by the code."""
     SYSTEM = "system"
     """The operating system and the home folder; empty with the process engine."""
 
 
 TESTS_FOLDER = "tests"
-"""Among the tools: what the repository's tests need beside the lock."""
+"""Among the tools: test requirements that are not in the lock."""
 
 
 @dataclass(frozen=True)
 class ImageFile:
-    """A regular file, or a link. `open` works until the next file is asked for, and as often as it is called."""
+    """A regular file, or a link. `open` works until the next file is requested, any number of times."""
 
     area: Area
     path: str
@@ -35,13 +35,13 @@ class ImageFile:
     mode: int
     uid: int
     target: str | None
-    """Where a link points; None for a regular file."""
+    """Target of a link; None for a regular file."""
     open: Callable[[], IO[bytes]]
 
 
 @dataclass(frozen=True)
 class ImageConfig:
-    """What an image declares beside its files. A folder of the process engine declares nothing."""
+    """Configuration of an image besides its files. A folder of the process engine has none."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class ImageConfig:
 
     @property
     def by_place(self) -> Mapping[str, str]:
-        """All of it, by where it stands."""
+        """Declared values by key."""
         return {
             **{f"the variable {name}": value for name, value in self.variables.items()},
             **{f"the label {name}": value for name, value in self.labels.items()},

@@ -26,7 +26,7 @@ def size_of(*roots: Path) -> int:
 
 
 def copy_tree(source: Path, target: Path, names: tuple[str, ...]) -> None:
-    """Copy folders *names* from *source* to *target*, sharing blocks where the file system can."""
+    """Copy folders *names* from *source* to *target*, sharing blocks if the file system can."""
     command = ["cp", "-a", "--reflink=auto", *(str(source / name) for name in names), str(target)]
     run_program(command).check_returncode()
 
@@ -37,7 +37,7 @@ def link_tree(source: Path, target: Path, names: tuple[str, ...]) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Make the file *target* a link to *source*, or a copy where the file system has no links."""
+    """Make the file *target* a link to *source*, or a copy if the file system has no links."""
     try:
         target.hardlink_to(source)
     except OSError:

@@ -1,4 +1,4 @@
-"""The contract between housekeeping and whatever keeps images: a Docker daemon, or a folder of this machine."""
+"""The contract between housekeeping and a store of images: a Docker daemon, or a folder of this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoredImage:
 
     @property
     def is_rebuild(self) -> bool:
-        """Whether it is a rebuild, which lives as long as it takes to compare it with the first."""
+        """True for a rebuild, which exists only until it is compared with the first."""
         return bool(self.names) and all(map(is_rebuild, self.names))
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class StoredImage:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What an engine keeps: our images, and the layers that somebody else's lie on."""
+    """Content of an engine's store: our images, and the layers that foreign images depend on."""
 
     images: tuple[StoredImage, ...]
     foreign_layers: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Inventory:
 
 @dataclass(frozen=True)
 class TrimmedCache:
-    """What was removed of a build cache, and what our records took that no image lies on, before and after."""
+    """Removals from a build cache, and the size of our records without an image, before and after."""
 
     records: int
     bytes_before: int
@@ -61,7 +61,7 @@ class TrimmedCache:
 
 
 class ImageStore(Protocol):
-    """What an engine keeps. All methods raise OutsideSystemError when it cannot be reached, or its disk is broken."""
+    """An engine's store. All methods raise OutsideSystemError when it cannot be reached, or its disk is broken."""
 
     @property
     def where(self) -> str:
@@ -71,7 +71,7 @@ class ImageStore(Protocol):
         """Names of the containers or folders that killed processes left; with *remove*, they are gone."""
 
     def inventory(self) -> Inventory:
-        """The images that this installation has built, and what they share with others."""
+        """The images that this installation has built, and the layers they share with others."""
 
     def discard(self, image: StoredImage) -> bool:
         """Remove an image of the inventory; False when something uses it, or it is another one by now."""

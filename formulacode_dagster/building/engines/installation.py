@@ -1,4 +1,4 @@
-"""Which installation of the platform this is. Several may share a Docker daemon, and each tidies what it built."""
+"""Identity of this installation. Several may share a Docker daemon, and each cleans up its own builds."""
 
 from __future__ import annotations
 

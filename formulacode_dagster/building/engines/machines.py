@@ -1,4 +1,4 @@
-"""What goes on at the machine of an image store: it builds and tests, or benchmarks are timed, but not both at once."""
+"""Scheduling on the machine of an image store: it either builds and tests, or times benchmarks, never both at once."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from formulacode_dagster.operating.cancellation.stopping import stop_request
 from formulacode_dagster.operating.store.database import Database
 
 WAIT_SECONDS = 1.0
-"""Between two looks at whether what one waits for is over."""
+"""Seconds between two polls of a wait."""
 REMEDY = "FC_BUILD_CGROUP gives builds of images cores of their own"
 
 Turn = Callable[[], AbstractContextManager[None]]
-"""Holds off, for the length of a block, what would disturb it; waits before as long as needed."""
+"""Excludes disturbances for the length of a block; waits before as long as needed."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine that holds the image store *store*, as all runs over *database* use it.
+    """The machine of the image store *store*, as all runs over *database* use it.
 
-    Several build at once, and several are timed at once. Who wants to time is next: builds that begin later wait for
-    it. The server takes a turn back when its holder dies, `kill -9` included.
+    Several builds run in parallel, and so do several timings. A waiting timing is next: later builds wait for it. The
+    server releases a turn when its holder dies, `kill -9` included.
     """
 
     database: Database
     store: str
     has_build_cores: bool = False
-    """Builds of images have cores of their own: they wait for nobody, and nobody for them."""
+    """Image builds have dedicated cores: they wait for no process, and none waits for them."""
     note: Callable[[str], None] | None = None
-    """Is told once of each wait."""
+    """Called once for each wait."""
     wait_seconds: float = WAIT_SECONDS
 
     def core(self, number: int) -> AbstractContextManager[bool]:
-        """Lease core *number*, counted from the last, unless another run has it; tells whether that is so."""
+        """Lease core *number*, counted from the last, unless another run has it; return True on success."""
         return self.database.lease(f"core {number} of {self.store}")
 
     @contextmanager
     def timing(self) -> Iterator[None]:
-        """Time something in the block, beside no build and no test. Raises OutsideSystemError when Postgres is gone."""
+        """Time something in the block, in parallel with no build and no test. Raises OutsideSystemError when Postgres
+        is gone.
+        """
         # held while it waits, so that builds do not begin one after the other before it
         with self.database.share(self._timing) as is_held:
             if is_held(self._building):
@@ -60,7 +62,7 @@ class Machine:
         """
         is_told = False
         while True:
-            # let go of between two looks: who is timed waits for everybody who holds it
+            # released between two polls: a timing waits for every holder
             with self.database.share(self._building) as is_held:
                 if not is_held(self._timing):
                     yield

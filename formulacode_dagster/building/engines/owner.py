@@ -13,7 +13,7 @@ from formulacode_dagster.models.base import Frozen
 
 
 class Owner(Frozen):
-    """A process, told apart from every other one that had or will have its number."""
+    """A process, distinguished from every other one with the same number."""
 
     run_id: str
     host: str
@@ -36,19 +36,21 @@ class Owner(Frozen):
 
     @classmethod
     def parse(cls, text: str | bytes) -> Owner | None:
-        """What `model_dump_json` wrote; None when it is anything else."""
+        """Parse the output of `model_dump_json`; return None for anything else."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:
             return None
 
     def is_alive(self) -> bool:
-        """Whether the process surely lives."""
+        """Return True if the process certainly lives."""
         here = (_host(), _boot(), _namespace())
         return (self.host, self.boot, self.namespace) == here and _started(self.pid) == self.started
 
     def is_dead(self) -> bool:
-        """Whether the process is surely gone. Of one on another machine or in another container we cannot know."""
+        """Return True if the process is certainly gone. For one on another machine or in another container this is
+        unknown.
+        """
         if self.host != _host():
             return False
         if self.boot != _boot():
@@ -74,7 +76,7 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When process *pid* started, in clock ticks since boot; None when there is none."""
+    """Return the start of process *pid*, in clock ticks since boot; None if there is none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -82,7 +84,7 @@ def _started(pid: int) -> str | None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether there is a process *pid* of which /proc tells nothing: another user's, under `ProtectProc=invisible`."""
+    """Return True if process *pid* exists but /proc hides it: another user's, under `ProtectProc=invisible`."""
     if _started(pid) is not None:
         return False
     try:

@@ -27,7 +27,7 @@ from .protocol import Completed, Progress
 from .seclusion import seclude
 
 KEPT_BYTES = 32 * 1024 * 1024
-"""Of each stream of a command, so that no benchmark can fill the host's memory."""
+"""Bytes kept of each stream of a command, so that no benchmark can fill the host's memory."""
 
 GRACE_SECONDS = 10.0
 FILE_BYTES = 8 * 1024**3
@@ -35,10 +35,10 @@ FILE_BYTES = 8 * 1024**3
 
 @dataclass(frozen=True)
 class Bounds:
-    """In what bounds a command runs, see `confine`; without *limits* only its lifetime is bounded.
+    """Limits of a command, see `confine`; without *limits* only its lifetime is limited.
 
-    What has limits is code of others: it runs *apart*, and cannot look into processes outside, which hold tokens; where
-    it can only run as we do, it cannot look into this one.
+    A limited command is untrusted code: it runs *apart*, and cannot inspect processes outside, which hold tokens; if it
+    must run as the same user, it cannot inspect this one.
     """
 
     limits: ResourceLimits | None = None
@@ -48,7 +48,7 @@ class Bounds:
 
     @property
     def is_apart(self) -> bool:
-        """Whether code of others runs in them."""
+        """True if untrusted code runs under these limits."""
         return self.apart or self.limits is not None
 
     def describe(self, timeout: float) -> dict[str, object]:
@@ -133,7 +133,7 @@ def run_bounded(
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Whether *process* ends in time: told by the kernel, where `Popen.wait` looks again every 50 ms."""
+    """Return True if *process* ends in time: the kernel notifies, while `Popen.wait` polls every 50 ms."""
     pidfd = os.pidfd_open(process.pid)
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
@@ -144,7 +144,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes], lifeline: _Lifeline) -> None:
-    """Make sure that *process* and what it started is gone, also when the wait for it was interrupted."""
+    """Make sure that *process* and its descendants are gone, even if waiting for it was interrupted."""
     lifeline.cut()
     try:
         process.wait(GRACE_SECONDS)

@@ -1,4 +1,4 @@
-"""The contract between the stages and whatever builds and runs images.
+"""The contract between the stages and an engine that builds and runs images.
 
 `DockerEngine` and `ProcessEngine` implement it; nothing else in the platform knows which of them is at work.
 """
@@ -31,13 +31,13 @@ class Completed:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself with status 0."""
+        """True if it ended by itself with status 0."""
         return self.rc == 0 and not self.timed_out
 
 
 @dataclass(frozen=True)
 class BuildOutcome:
-    """What a build left behind."""
+    """Result of a build."""
 
     tag: str
     digest: str
@@ -63,10 +63,10 @@ class Session(Protocol):
     harness: str
     """Path of a folder that the session's user can read and not write (see `put`)."""
     tests: str
-    """Path of the folder with what the repository's tests need beside the lock; perhaps there is none."""
+    """Path of the folder with the test requirements that are not in the lock; it may be missing."""
 
     compiler: str | None
-    """An interpreter of the host, whose bytecode that of the session understands; None where there is none."""
+    """An interpreter of the host whose bytecode the session's interpreter understands; None if there is none."""
 
     def put(self, name: str, content: bytes) -> str:
         """Place a file in the harness folder, owned by the host's side; returns its path in the session."""
@@ -82,11 +82,11 @@ class Session(Protocol):
     ) -> Completed:
         """Run a command as the unprivileged user. On timeout every process it started is killed.
 
-        Without *cwd* it runs outside the checkout, lest sources stand in for the built package.
+        Without *cwd* it runs outside the checkout, so that sources do not shadow the built package.
         """
 
     def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
-        """Install the package again from the checkout as it now stands, the way the image was built, offline.
+        """Reinstall the package from the current checkout the way the image was built, offline.
 
         *environment* holds further variables for the build.
         """
@@ -99,7 +99,7 @@ class Engine(Protocol):
 
     @property
     def store(self) -> str:
-        """What holds its images, told from those of other machines; raises OutsideSystemError when it is gone."""
+        """Identity of the store of its images; raises OutsideSystemError when it is gone."""
 
     def interpreters(self) -> frozenset[str] | None:
         """The `3.x` versions it can provide; None when any can be fetched."""
@@ -122,32 +122,32 @@ class Engine(Protocol):
         """
 
     def remove_rebuild(self, spec: BuildSpec) -> None:
-        """Remove what a rebuild of *spec* has left; nothing is fine."""
+        """Remove the results of a rebuild of *spec*; it is fine if there are none."""
 
     def exists(self, image: BuiltImage) -> bool:
-        """Whether the very image (by digest) is still here."""
+        """Return True if exactly this image (by digest) is still here."""
 
     def location_of(self, digest: str) -> str | None:
-        """Where the image of this content digest is here, as `BuiltImage.location` has it; None when it is not."""
+        """Return the location of the image of this content digest, see `BuiltImage.location`; None if it is absent."""
 
     def session(
         self, image: BuiltImage, *, run_id: str, like: Session | None = None
     ) -> AbstractContextManager[Session]:
-        """Open a session; its container or folder is gone afterwards, whatever happens inside.
+        """Open a session; its container or folder is removed afterwards in any case.
 
-        With *like*, an open session of this engine, it starts from what that one now holds.
+        With *like*, an open session of this engine, it starts from that one's current content.
         """
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
         """All files of the image, listed without running anything of it; each can be read until the next is taken."""
 
     def config(self, image: BuiltImage) -> ImageConfig:
-        """What the image declares beside its files: the variables it sets, its labels, its history."""
+        """Configuration of the image besides its files: environment variables, labels, history."""
 
     def clean(self) -> int:
-        """Remove what killed runs left behind; returns how much was removed."""
+        """Remove leftovers of killed runs; return the number removed."""
 
 
 def keeps(engine: Engine, image: BuiltImage) -> bool:
-    """Whether *image* was built into the store of *engine*, not into that of another machine."""
+    """Return True if *image* was built into the store of *engine*, not into that of another machine."""
     return image.store in ("", engine.store)

@@ -1,6 +1,6 @@
-"""Folders for what a build or a look at an image needs for a moment; those of killed processes can be told.
+"""Temporary folders for a build or the inspection of an image; those of killed processes are recognizable.
 
-What is in them may be large (a repository's history), or secret (how the package index is reached).
+They may be large (a repository's history), or secret (access to the package index).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def scratch_folder() -> Iterator[Path]:
     place = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
         (place / _OWNER).write_text(Owner.current("").model_dump_json())
-        # a name of its own: BuildKit takes contexts of one name for versions of each other
+        # a unique name: BuildKit takes contexts of one name for versions of each other
         folder = place / place.name.removeprefix(_PREFIX)
         folder.mkdir()
         yield folder

@@ -1,4 +1,4 @@
-"""Keeps what this process holds from code of others that runs as the same user, where that cannot be set apart."""
+"""Protects this process's memory from untrusted code of the same user, if that code cannot be isolated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAVE = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({confine.CLONE
 
 @cache
 def is_set_apart() -> bool:
-    """Whether code of others is kept out by the kernel: in a user namespace, or, for root, without its capabilities."""
+    """Whether the kernel isolates untrusted code: in a user namespace, or, for root, without its capabilities."""
     if os.getuid() == 0:
         return True
     command = [sys.executable, "-I", "-S", "-c", _LEAVE]
@@ -23,7 +23,7 @@ def is_set_apart() -> bool:
 
 
 def seclude() -> None:
-    """Make environment and memory of this process root's to read, where code of others would run as we do.
+    """Restrict environment and memory of this process to root, if untrusted code runs as the same user.
 
     No debugger of this user's can be attached to it then, and it leaves no core.
     """

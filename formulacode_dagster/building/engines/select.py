@@ -1,4 +1,4 @@
-"""Which engine is at work, and why."""
+"""Selects the engine, and gives the reason."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def choose_engine(
 ) -> tuple[Engine, str]:
     """The engine that *setting* (`docker`, `process` or `auto`) asks for, and a sentence that says which and why.
 
-    What `auto` chooses is to be held against the month at hand, see `require_same_engine`.
+    The choice of `auto` must be compared with the month's engine, see `require_same_engine`.
 
-    *root* is where the process engine keeps its folders; of *builds*, it takes limits and certificates. Raises
-    OutsideSystemError when Docker is asked for and does not answer.
+    *root* is the folder of the process engine; it takes limits and certificates from *builds*. Raises
+    OutsideSystemError when Docker is requested and does not answer.
     """
     builds = builds or BuildSettings()
     online = dict(os.environ)
@@ -55,7 +55,7 @@ def choose_engine(
 def require_same_engine(
     setting: str, chosen: tuple[Engine, str], *, strangers: Collection[str], built_with: Collection[EngineName]
 ) -> None:
-    """Raise OutsideSystemError where `auto` has *chosen* folders of this machine and Docker is what it takes.
+    """Raise OutsideSystemError if `auto` has *chosen* folders of this machine and the month uses Docker.
 
     That is for *strangers*, repositories that are no samples: their code would run as the caller does. And for a month
     that has images *built_with* Docker already.

@@ -1,4 +1,4 @@
-"""Running `uv pip compile` where it reads source distributions: their code runs, so an engine lends the place."""
+"""Runs `uv pip compile` for source distributions: their code runs, so an engine isolates it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ PYLOCK = "pylock.toml"
 
 @dataclass(frozen=True)
 class UvCall:
-    """One call of `uv pip compile`, made in a folder that holds *files*; the lock is written to `pylock.toml` there."""
+    """One call of `uv pip compile` in a folder that holds *files*; it writes the lock to `pylock.toml` there."""
 
     arguments: tuple[str, ...]
     files: Mapping[str, str]
     requirements: str
-    """For the standard input."""
+    """Standard input."""
 
 
 @dataclass(frozen=True)
 class UvResult:
-    """How uv ended; `pylock` is what it wrote when `rc` is 0."""
+    """Exit status of uv; `pylock` is its output if `rc` is 0."""
 
     rc: int
     pylock: str
@@ -30,13 +30,13 @@ class UvResult:
 
 
 class UvRunner(Protocol):
-    """Where uv runs when it is to read source distributions, whose code then runs too."""
+    """Runs uv where it may read source distributions, whose code then runs too."""
 
     name: str
-    """Of the kind of place: answers of one kind do not stand for those of another."""
+    """Kind of isolation: results of one kind are not valid for another."""
 
     def compile(self, call: UvCall, *, python: str, index: Mapping[str, str], timeout: float) -> UvResult:
-        """Make *call* where the interpreter is *python* (`3.12`), in at most *timeout* seconds.
+        """Make *call* with the interpreter *python* (`3.12`), in at most *timeout* seconds.
 
         *index* are uv's variables for another index than its default.
         """

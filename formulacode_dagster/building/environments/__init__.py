@@ -1,1 +1,1 @@
-"""The stage `environments`: plans, and attempts at a lock where the declarations have none."""
+"""The stage `environments`: plans, and attempts at a lock if the declarations yield none."""

@@ -1,4 +1,4 @@
-"""What must hold of a month's environments before images are built from them. Pure functions."""
+"""Checks of a month's environments before images are built from them. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts at a lock by other means, where a repository's declarations have none."""
+"""Further attempts at a lock if a repository's declarations yield none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOCKED = "locked"
 
 @dataclass
 class LockAttempts(Attempts):
-    """Attempts at a lock where the declarations have none; nothing is built."""
+    """Attempts at a lock if the declarations yield none; nothing is built."""
 
     made_in: ClassVar[Stage] = Stage.ENVIRONMENTS
 
@@ -43,7 +43,7 @@ class LockAttempts(Attempts):
 def lock_otherwise(
     attempts: LockAttempts, failure: ItemFailure, *, recipes: Sequence[Recipe] = (), author: Author | None = None
 ) -> Environment:
-    """The environment by the first of *recipes*, or by *author*, that has a lock where the declarations have none.
+    """Return the environment by the first of *recipes*, or by *author*, that yields a lock.
 
     *failure* is how these failed. It, and every attempt, is kept. Raises the last ItemFailure; OutsideSystemError.
     """

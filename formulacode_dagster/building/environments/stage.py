@@ -36,7 +36,7 @@ class EnvironmentTools:
     resolver: Resolver
     os_image: str
     authors: Authors | None = None
-    """Authors of fixes where there is no lock; None if no agent is asked."""
+    """Authors of fixes if there is no lock; None without an agent."""
 
 
 async def run(stage: StageRun, tools: EnvironmentTools) -> StageSummary:
@@ -51,7 +51,7 @@ async def run(stage: StageRun, tools: EnvironmentTools) -> StageSummary:
 
 
 def inputs_of(pr: PullRequest, interpreters: frozenset[str] | None) -> str:
-    """Return the fingerprint of what the environment of *pr* depends on, given the engine's *interpreters*."""
+    """Return the fingerprint of the inputs of *pr*'s environment, given the engine's *interpreters*."""
     return fingerprint(Stage.ENVIRONMENTS, pr.change.base_sha, sorted(interpreters or []))
 
 

@@ -1,1 +1,1 @@
-"""Which images, containers and folders go, so that disks keep within bounds."""
+"""Removes images, containers and folders to keep disk use within limits."""

@@ -1,8 +1,8 @@
-"""Which attempts and logs of old are needed no more, and away with them.
+"""Prunes build attempts and logs that nothing references.
 
-Of a task stay its newest attempt, those that held, what was tried directly after one that held (which tells fixes that
-win nothing), and what agents made, which is their bill. Of one that failed stay as many as an agent would be shown, and
-of an item that a month without a release has not settled stay all. Of logs of stages the newest of an item stays.
+Kept for a task: its newest attempt, those that passed, those tried directly after one that passed (they show useless
+fixes), and those of agents, which are their bill. For a failed task, as many as an agent would see; for an item that a
+month without a release has not settled, all. Of logs of stages, the newest of an item.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ from formulacode_dagster.operating.store.tables import (
 
 _T = TypeVar("_T")
 AT_ONCE = 500
-"""Rows that go in one transaction; nobody keeps a log meanwhile."""
+"""Rows per transaction; no process may store a log meanwhile."""
 _OF_ATTEMPT, _OF_STAGE = BUILD_ATTEMPTS.c.log_sha256, LOGS.c.sha256
 _REFERENCES = (_OF_ATTEMPT, _OF_STAGE, CHANGES.c.patch_sha256)
-# an empty text may be anything's, whatever it was first kept as
+# an empty text may belong to anything, whatever it was first stored for
 _IS_LOG = and_(BLOBS.c.kind == "log", BLOBS.c.bytes > 0)
 _SETTLED = (ItemState.DONE.value, ItemState.REJECTED.value)
 
 
 @dataclass(frozen=True)
 class PrunedAttempts:
-    """What went; or, with `dry_run`, what would."""
+    """What was removed; or, with `dry_run`, what would be."""
 
     where: ClassVar[str] = "database"
 
     dry_run: bool
     days: int
     attempts: int = 0
-    """At images and at locks."""
+    """Attempts at images and at locks."""
     logs: int = 0
-    """Of stages, those of attempts included that other logs followed."""
+    """Logs of stages, including those of attempts with later logs."""
     bytes: int = 0
-    """Of logs that nothing refers to any more, compressed."""
+    """Unreferenced logs, compressed."""
 
     def gone(self) -> Iterator[tuple[str, str, int]]:
-        """Name, reason and bytes of what went; the bytes stand with the first."""
+        """Name, reason and bytes of each removal; the bytes are listed with the first."""
         why, size = f"nothing needs them, older than {self.days} days", self.bytes
         for count, what in ((self.attempts, "attempts at locks and images"), (self.logs, "logs of stages")):
             if count:
@@ -89,9 +89,9 @@ class PrunedAttempts:
 
 
 def prune_attempts(database: Database, days: int, *, now: datetime, dry_run: bool) -> PrunedAttempts:
-    """Remove what is older than *days* (0: nothing goes) and needed no more, and logs that nothing refers to then.
+    """Remove unneeded attempts older than *days* (0: none), and logs that nothing references then.
 
-    Stopped in the middle, it leaves what it has not come to. Raises OutsideSystemError.
+    An interrupted run leaves the rest in place. Raises OutsideSystemError.
     """
     if not days:
         return PrunedAttempts(dry_run, days)
@@ -158,13 +158,13 @@ def _is_released(told: Subquery) -> ColumnElement[bool]:
 
 
 def _remove(database: Database, log: Column[Any], rows: Sequence[Row[Any]]) -> tuple[int, int]:
-    """How many of *rows*, of the table of *log*, were still there, and the bytes of logs that went with them."""
+    """Return how many of *rows*, of the table of *log*, were still there, and the bytes of logs removed with them."""
     removed, size = 0, 0
     keys = tuple_(*log.table.primary_key)
     for batch in _batches(rows):
         old = delete(log.table).where(keys.in_([tuple(row[:-1]) for row in batch]), log.in_([row[-1] for row in batch]))
         with database.transaction() as connection:
-            # who keeps a log takes it for granted between finding it there and referring to it
+            # a writer assumes that a log it has found stays until it is referenced
             connection.execute(text("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE"))
             hashes = connection.execute(old.returning(log)).scalars().all()
             unreferenced = [~select(column).where(column == BLOBS.c.sha256).exists() for column in _REFERENCES]

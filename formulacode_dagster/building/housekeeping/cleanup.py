@@ -1,4 +1,4 @@
-"""Keeps what we leave on a disk within bounds: containers of dead processes, images nobody needs, our build cache."""
+"""Keeps disk use within limits: removes containers of dead processes, unneeded images, and our build cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .retention import Removal, plan_removals
 
 @dataclass(frozen=True)
 class Budgets:
-    """Bytes that images, and the build cache, may take in one image store; None: no limit."""
+    """Limit in bytes for images, and for the build cache, of one image store; None: no limit."""
 
     images: int | None
     build_cache: int | None
@@ -35,15 +35,15 @@ class CleanupReport:
     """Images that were to go, and that something used."""
     images_kept: int
     image_bytes: int
-    """What our images take now."""
+    """Bytes that our images take now."""
     needed_bytes: int
-    """Of these, what unfinished months need."""
+    """Part of it that unfinished months need."""
     foreign_images: int
     cache: TrimmedCache
 
     @property
     def freed(self) -> int:
-        """Bytes that no image of ours, and no record of the build cache, holds any more."""
+        """Bytes freed: no image of ours, and no record of the build cache, needs them any more."""
         return sum(removal.bytes for removal in self.removed) + self.cache.freed
 
     def gone(self) -> Iterator[tuple[str, str, int]]:
@@ -80,7 +80,7 @@ class CleanupReport:
 def clean_up_all(
     database: Database, image_stores: Sequence[ImageStore], budgets: Budgets, *, dry_run: bool
 ) -> tuple[CleanupReport, ...]:
-    """`clean_up` each of *image_stores*, with the needs that *database* tells just before."""
+    """`clean_up` each of *image_stores*, with the needs that *database* reports just before."""
     done = []
     for image_store in image_stores:
         with database.transaction() as connection:
@@ -94,8 +94,8 @@ def clean_up(
 ) -> CleanupReport:
     """Remove what *image_store* need not keep, see `plan_removals`; *needs* are those of the database, by digest.
 
-    The build cache comes last: what a removed image lay on is then the cache's alone, and counts there. With *dry_run*
-    nothing is removed. Raises OutsideSystemError when the daemon or the disk is gone; what was removed before is.
+    The build cache comes last: the layers below a removed image then belong only to the cache, and count there. With
+    *dry_run* nothing is removed. Raises OutsideSystemError when the daemon or the disk is gone; earlier removals stand.
     """
     leftovers = image_store.leftovers(remove=not dry_run)
     inventory = image_store.inventory()

@@ -1,4 +1,4 @@
-"""Which built images the months still need: what housekeeping asks before it removes one."""
+"""Built images that the months still need: housekeeping checks them before it removes one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEVER = datetime.fromtimestamp(0, tz=UTC)
 
 
 def image_needs(connection: Connection) -> dict[str, ImageNeed]:
-    """Of every image in the database, by digest; where several tasks have one digest, the most demanding need.
+    """Need of every image in the database, by digest; if several tasks share one digest, the most demanding need.
 
     An unfinished month needs an image from the moment it is built until its task is rejected by the measurement, or
     published. A failed measurement or publication may be tried again, so the image stays; a release ends all of it.
@@ -63,7 +63,7 @@ def image_needs(connection: Connection) -> dict[str, ImageNeed]:
 
 
 def _entry(stage: Stage) -> Subquery:
-    """What the ledger says of *stage*, by month and item."""
+    """Return the ledger's entries for *stage*, by month and item."""
     columns = (LEDGER.c.month, LEDGER.c.item, LEDGER.c.state, LEDGER.c.reason, LEDGER.c.finished_at)
     return select(*columns).where(LEDGER.c.stage == stage.value).subquery(f"ended_{stage.value}")
 

@@ -1,4 +1,4 @@
-"""What every part of housekeeping tells of itself."""
+"""The report of every part of housekeeping."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Report(Protocol):
-    """What was removed in one place; of a dry run, what would be."""
+    """Removals in one place; for a dry run, planned removals."""
 
     @property
     def where(self) -> str:

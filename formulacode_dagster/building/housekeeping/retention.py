@@ -1,6 +1,7 @@
-"""Which images of ours go when they take too much of a disk: the least recently needed first. Nothing is removed here.
+"""Chooses our images to remove when they exceed their share of a disk: the least recently needed first. Removes
+nothing.
 
-An image lies on layers, which it may share with others: what its removal frees is what nobody else lies on.
+Images share layers: a removal frees only the layers that no other image uses.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from formulacode_dagster.models.image import ImageNeed
 YOUNG = timedelta(hours=2)
 """An image younger than this may be at work just now: one that was built, or that a build has found."""
 DANGLING = timedelta(days=1)
-"""How long an image that lost its name, or was left by a rebuild, is kept."""
+"""Lifetime of an image that lost its name, or of a leftover rebuild."""
 
 
 class RemovalReason(StrEnum):
@@ -30,7 +31,7 @@ class RemovalReason(StrEnum):
 
 @dataclass(frozen=True)
 class Removal:
-    """An image that is to go. `bytes` is what nothing else lies on, once those before it in the plan are gone."""
+    """An image to remove. `bytes` is what only it uses, once those before it in the plan are gone."""
 
     image: StoredImage
     reason: RemovalReason
@@ -39,22 +40,22 @@ class Removal:
 
 @dataclass(frozen=True)
 class RemovalPlan:
-    """What is to go, in this order, and what our images take before and after."""
+    """Removals, in this order, and the size of our images before and after."""
 
     removals: tuple[Removal, ...]
     bytes_before: int
     bytes_after: int
     needed_bytes: int
-    """Of `bytes_after`, what unfinished months need. It stays, whatever the budget."""
+    """Part of `bytes_after` that unfinished months need. It stays, whatever the budget."""
 
 
 def plan_removals(
     inventory: Inventory, needs: Mapping[str, ImageNeed], *, budget: int | None, now: datetime
 ) -> RemovalPlan:
-    """What of *inventory* is to go so that it takes *budget* bytes at most (None: no limit); *needs* by digest.
+    """Return the removals from *inventory* that bring it to *budget* bytes (None: no limit); *needs* by digest.
 
-    Dangling images, and rebuilds that nobody removed, go after a day, whatever the budget. Never planned: what an
-    unfinished month needs, what is younger than two hours, and what another image that stays lies on.
+    Dangling images, and leftover rebuilds, go after a day, whatever the budget. Never planned: an image that an
+    unfinished month needs, that is younger than two hours, or that a remaining image depends on.
     """
     kept = _KeptImages(inventory, needs)
     before = kept.bytes
@@ -73,7 +74,7 @@ def plan_removals(
 
 
 class _KeptImages:
-    """The images that stay so far, and who lies on which layer."""
+    """The remaining images, and the users of each layer."""
 
     def __init__(self, inventory: Inventory, needs: Mapping[str, ImageNeed]) -> None:
         self._needs = needs
@@ -85,22 +86,22 @@ class _KeptImages:
         self.bytes = _bytes_of(inventory.images, inventory.foreign_layers)
 
     def in_order(self) -> list[StoredImage]:
-        """What is kept: only copies of tasks last, else the least recently needed first, and what lies on top first."""
+        """Order of removal: sole copies of tasks last, else least recently needed first, and topmost images first."""
         return sorted(
             self.images, key=lambda image: (self._only_copy(image), self._last[image], -len(image.layers), image.digest)
         )
 
     def is_needed(self, image: StoredImage) -> bool:
-        """Whether an unfinished month needs the very image."""
+        """Return True if an unfinished month needs exactly this image."""
         need = self._needs.get(image.digest)
         return need is not None and need.unfinished
 
     def may_leave(self, image: StoredImage) -> bool:
-        """Whether no unfinished month needs it, and nothing that stays lies on it."""
+        """Return True if no unfinished month needs it, and no remaining image depends on it."""
         return not self.is_needed(image) and self._users[_top(image)] == self._tops[_top(image)]
 
     def remove(self, image: StoredImage, reason: RemovalReason) -> Removal:
-        """Take *image* away, and say what that frees."""
+        """Remove *image* from the plan, and return the bytes it frees."""
         del self.images[image]
         self._tops[_top(image)] -= 1
         freed = 0
@@ -116,7 +117,7 @@ class _KeptImages:
         return need is not None and need.only_copy
 
     def _last_needed(self, images: Sequence[StoredImage]) -> dict[StoredImage, datetime]:
-        """When each was needed last: what lies on top of it needed it, too."""
+        """Return when each was last needed: images on top of it needed it, too."""
         newest: dict[str, datetime] = {}
         for image in images:
             need = self._needs.get(image.digest)

@@ -1,4 +1,4 @@
-"""Stages that are listed as shared though the run that led them is gone, and with it everybody who was at them."""
+"""Stages listed as shared although the run that led them is gone, along with all their workers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from formulacode_dagster.operating.store.database import Database
 
 
 def close_deserted_stages(database: Database, *, dry_run: bool) -> tuple[SharedStage, ...]:
-    """Share no longer what no run leads and nobody is at; the next run of the month leads what is left to do.
+    """Unshare stages without a leading run or workers; the next run of the month leads the remaining work.
 
-    With *dry_run* it is told, and stays. Raises OutsideSystemError.
+    With *dry_run* it is reported, and stays. Raises OutsideSystemError.
     """
     with database.transaction() as connection:
         shared = shared_stages(connection)
@@ -19,7 +19,7 @@ def close_deserted_stages(database: Database, *, dry_run: bool) -> tuple[SharedS
 
 def _is_closed(database: Database, shared: SharedStage, dry_run: bool) -> bool:
     try:
-        # who leads a stage holds its month
+        # the leader of a stage holds its month
         with (
             database.month_lock(shared.stage, shared.month, "housekeeping"),
             database.transaction() as connection,

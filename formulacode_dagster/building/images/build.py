@@ -1,4 +1,4 @@
-"""Builds a task's image once and verifies it. `repairs.loop` does so until it holds."""
+"""Builds a task's image once and verifies it. `repairs.loop` repeats it until it passes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from formulacode_dagster.models.reasons import FailureKind
 
 @dataclass(frozen=True)
 class Built:
-    """A build that came to its end, and what was verified of it."""
+    """A completed build, and its verifications."""
 
     image: BuiltImage
     verified: ImageVerification = field(repr=False)
     log: str = field(repr=False)
     installed: tuple[Listing, ...] = field(default=(), repr=False)
-    """What is installed in the image, where all verifications hold."""
+    """Distributions installed in the image, if all verifications pass."""
 
     @property
     def failure(self) -> BuildFailure | None:
-        """The verification that does not hold, as an error; its log is the build's and what its command said."""
+        """The failed verification as an error; its log is that of the build and of the command."""
         failed = self.verified.failure
         if failed is None:
             return None

@@ -1,9 +1,9 @@
 """The verdict on a month of `images`. Pure.
 
-That a verification held is an invariant of the build: an image of which one failed ends as a failed item, and no row is
-written. A stored row can still lack one, or hold one that nobody makes any more, when an earlier version of the code
-wrote it and a run limited to some items left it in the month; and a row can have been changed since. That is what fails
-here, before anything is measured.
+Passing verifications are an invariant of the build: an image with a failed one ends as a failed item, and no row is
+written. A stored row can still lack one, or hold an obsolete one, if an earlier version of the code wrote it and a run
+limited to some items left it in the month; and a row can have been changed since. This check fails in those cases,
+before anything is measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from formulacode_dagster.models.image import BuiltImage
 
 
 class _Standing(StrEnum):
-    """How a row stands to one verification."""
+    """Standing of a row with respect to one verification."""
 
     HELD = "held"
     FAILED = "failed"
@@ -30,7 +30,7 @@ class _Standing(StrEnum):
 def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERIFICATION_NAMES) -> Judgement:
     """Pass when of every image each of *names* was verified and held, and no other was, and it names a benchmark.
 
-    What was planned without a suite has none to name.
+    A plan without a suite has none to name.
     """
     tally: dict[str, Counter[str]] = {name: Counter() for name in names}
     offenders: list[str] = []
@@ -52,7 +52,7 @@ def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERI
 
 
 def _standings(image: BuiltImage, names: Sequence[str]) -> Iterator[tuple[str, _Standing, str]]:
-    """How *image* stands to each of *names*, and to what else was verified of it: name, standing, detail."""
+    """Return *image*'s standing for each of *names*, and for its other verifications: name, standing, detail."""
     made = {
         verification.name: verification
         for verification in sorted(image.verifications, key=lambda verification: not verification.ok)

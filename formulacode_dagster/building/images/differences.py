@@ -1,4 +1,4 @@
-"""Compares what two builds of one spec have installed. Nothing is built here."""
+"""Compares the distributions that two builds of one spec have installed. Builds nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMED = 8
 
 
 def compare(first: Sequence[Listing | InstalledDistribution], second: Sequence[Listing]) -> tuple[Difference, ...]:
-    """In what *second* differs from *first*, by distribution.
+    """Differences of *second* from *first*, by distribution.
 
     Of a distribution of *first* whose listing is not to be had any more, only whether its files are the same is known.
     """
@@ -23,7 +23,7 @@ def compare(first: Sequence[Listing | InstalledDistribution], second: Sequence[L
 
 
 def compare_toolchains(first: Toolchain, second: Toolchain) -> tuple[Difference, ...]:
-    """What was not the same when the second image was built; nothing is known of a part that the first did not tell."""
+    """Differences of the second build; parts that the first did not record are unknown."""
     kind = DifferenceKind.TOOLCHAIN
     differences = [
         Difference(kind=kind, name=name, detail=f"{before} → {after}")

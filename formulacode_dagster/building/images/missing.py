@@ -1,4 +1,4 @@
-"""Images that are built once more, though the stage calls them done: those still needed that nobody has."""
+"""Images to rebuild although the stage calls them done: still needed, but in no reachable store."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from formulacode_dagster.operating.store.ledger import entries_of
 
 
 def missing_images(run: StageRun, engine: Engine, prs: Sequence[PullRequest]) -> list[str]:
-    """Items of *prs* whose image *run*, which leads the month or works alone, is to build again with *engine*.
+    """Return items of *prs* whose image *run*, which leads the month or works by itself, rebuilds with *engine*.
 
-    An image of another store is missing where nobody can come who has it: none shares the run, or whoever was to
-    measure or publish it found that no living worker had it. Raises OutsideSystemError when the engine is gone.
+    An image of another store is missing if no worker with access can come: no worker shares the run, or the stage that
+    needed it found no living worker with it. Raises OutsideSystemError when the engine is gone.
     """
     if run.sharing is not None and run.sharing.part is not Part.LEADS:
         return []
@@ -38,7 +38,7 @@ def missing_images(run: StageRun, engine: Engine, prs: Sequence[PullRequest]) ->
 
 
 def _missed(image: LedgerEntry | None, user: LedgerEntry | None) -> bool:
-    """Whether who was to use an image found it gone, and none was built since."""
+    """Return True if a later stage found the image missing, and none was built since."""
     if user is None or user.state is not ItemState.FAILED or user.reason != FailureKind.IMAGE_GONE:
         return False
     return not (image and image.finished_at and user.finished_at and image.finished_at > user.finished_at)

@@ -1,4 +1,4 @@
-"""Builds an image again from its spec and locks alone, and compares what is then installed with the first."""
+"""Rebuilds an image from its spec and locks, and compares the installed distributions with the first."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def rebuild(
     item: str,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Build the spec of *image* again, beside it and out of no cache, compare, and remove the second image.
+    """Rebuild the spec of *image* next to it and without a cache, compare, and remove the second image.
 
-    The first image is compared with as it now is; where it is gone, with what was kept of it. Raises ItemFailure
-    (`other_engine`) when another engine has built it, (`nothing_kept`) when neither is there; and what a build raises.
+    The comparison uses the first image's current content or, if it is gone, its record. Raises ItemFailure
+    (`other_engine`) if another engine has built it, (`nothing_kept`) if neither exists; and the build's errors.
     """
     if image.engine is not engine.name:
         raise ItemFailure(
@@ -73,7 +73,7 @@ def rebuild(
 
 
 def installed_in(engine: Engine, image: BuiltImage) -> tuple[Listing, ...]:
-    """What is installed in *image*; raises ItemFailure (`image_gone`)."""
+    """Return the distributions installed in *image*; raises ItemFailure (`image_gone`)."""
     environment = (file for file in engine.files(image) if file.area is Area.ENVIRONMENT)
     with scratch_folder() as unused:
         return listings(gather_facts(environment, objects=unused))

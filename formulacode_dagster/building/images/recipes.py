@@ -37,7 +37,7 @@ _BUILD_FILES = frozenset(
 
 @dataclass(frozen=True)
 class Declared:
-    """What tells how near two commits are to each other."""
+    """Distance between two commits."""
 
     merged_at: datetime
     requirements: tuple[str, ...]
@@ -53,7 +53,7 @@ class Declared:
 
 
 def declared_by(reader: CommitReader, pr: PullRequest, environment: Environment) -> Declared:
-    """What the base commit of *pr* declares, planned as *environment*."""
+    """The declarations of *pr*'s base commit, planned as *environment*."""
     contents = build_files(reader, pr.change.base_sha, environment)
     return Declared(
         pr.facts.merged_at,
@@ -74,16 +74,17 @@ def build_files(reader: CommitReader, commit: str, environment: Environment) -> 
 
 
 def recipes_for(contexts: Sequence[StoredContext], base_sha: str, declared: Declared) -> tuple[Recipe, ...]:
-    """What is tried before the plain build: the newest of this commit, then of others that held, the nearest first.
+    """Return the recipes to try before the plain build: the newest of this commit, then passing ones of others, the
+    nearest first.
 
-    What the nearest was built without, this one is first tried without: after a context without fixes none follows.
+    Packages that the nearest commit omitted are omitted first: after a context without fixes none follows.
     """
     near = _nearest(contexts, base_sha, declared)
     return _recipes(takewhile(lambda context: context.fixes, near), base_sha)
 
 
 def lock_recipes_for(contexts: Sequence[StoredContext], base_sha: str, declared: Declared) -> tuple[Recipe, ...]:
-    """What is tried where the declarations have no lock: of the same, those that bear on locks."""
+    """Return the recipes to try if the declarations have no lock: the same, limited to fixes of locks."""
     near = _nearest(contexts, base_sha, declared)
     return _recipes((context for context in near if any(fix.bears_on_lock for fix in context.fixes)), base_sha)
 
@@ -126,7 +127,7 @@ def context_of(image: BuiltImage, task: Task, declared: Declared) -> StoredConte
 
 
 def provenance_of(fixes: Sequence[Fix]) -> Provenance:
-    """Where *fixes* came from: an agent or a person where one of them is theirs, else rules, else the declarations."""
+    """Return origin of *fixes*: an agent or a person if one of them is theirs, else rules, else the declarations."""
     if any(fix.rule.startswith(AGENT_RULE) for fix in fixes):
         return Provenance.AGENT
     if any(fix.rule.startswith(IMPORTED_RULE) for fix in fixes):

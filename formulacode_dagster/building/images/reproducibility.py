@@ -1,4 +1,4 @@
-"""Which images of a month are built again, what is said of them, and what is kept so that it can be."""
+"""Chooses a month's images to rebuild, checks the results, and stores what a rebuild needs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SAMPLE = 1
 def rebuild_stored(
     machine: Machine, engine: Engine, cache: MirrorCache, image: BuiltImage, *, item: str
 ) -> Reproduction:
-    """`rebuild` an image of the machine's database, and keep what that has shown; raises what that raises.
+    """`rebuild` an image of the machine's database, and store the result; raises as `rebuild`.
 
-    What times there is held off meanwhile.
+    Timings on that machine wait meanwhile.
     """
     database = machine.database
 
@@ -49,9 +49,9 @@ def sample(month: str, items: Sequence[str], *, size: int = SAMPLE) -> tuple[str
 
 
 def verdict(made: Sequence[Reproduction], failures: Mapping[str, str]) -> Judgement:
-    """Pass when every image that was built again came out the same; *failures* tells why others could not be, by item.
+    """Pass if every rebuilt image came out the same; *failures* gives the reasons for failed rebuilds, by item.
 
-    It blocks nothing: what was measured is the first image, whether or not another would come out the same.
+    It blocks nothing: the first image was measured, whether or not another would come out the same.
     """
     offenders = [f"{item}: {why}" for item, why in sorted(failures.items())]
     for reproduction in made:
@@ -74,7 +74,7 @@ def verdict(made: Sequence[Reproduction], failures: Mapping[str, str]) -> Judgem
 
 
 def keep_listings(connection: Connection, installed: Sequence[Listing]) -> tuple[InstalledDistribution, ...]:
-    """Keep *installed* among the blobs, each once however many images have it; what the image's row says of them."""
+    """Store *installed* among the blobs, each once for all images; return the value for the image's row."""
     put_blobs(connection, "installed", [listing.text.encode() for listing in installed])
     return tuple(listing.summary for listing in installed)
 

@@ -54,15 +54,15 @@ class ImageTools:
     resolver: Resolver
     os_image: str
     authors: Authors | None = None
-    """Authors of fixes where no rule has one; None if no agent is asked."""
+    """Authors of fixes if no rule applies; None without an agent."""
     turn: Turn = nullcontext
-    """Holds off timings while something is built and verified."""
+    """Excludes timings during builds and verifications."""
 
 
 async def run(stage: StageRun, tools: ImageTools) -> StageSummary:
     """Build and verify the pending images of the month, or this run's part of them; raises as `run_items`.
 
-    Images that are needed and that nobody has are built again.
+    Images that are needed and that no store has are rebuilt.
     """
     with stage.database.transaction() as connection:
         prs = done_in(connection, stage.month, Stage.ENVIRONMENTS)
@@ -71,7 +71,7 @@ async def run(stage: StageRun, tools: ImageTools) -> StageSummary:
         tools.engine.clean()
     items = [work_item(pr, planned[pr.key], tools.os_image, tools.engine.name) for pr in prs]
     redo = missing_images(stage, tools.engine, prs)
-    threads = min(stage.options.max_concurrency, BUILD_CONCURRENCY)
+    threads = min(stage.options.concurrency, BUILD_CONCURRENCY)
     if tools.authors is not None:
         redo += tools.authors.unasked(prs)
         threads = max(threads, tools.authors.concurrency)
@@ -157,7 +157,7 @@ def work_item(
 
 
 def inputs_of(environment: Environment, os_image: str, engine: EngineName) -> str:
-    """Fingerprint of what the image of *environment* depends on."""
+    """Return the fingerprint of the inputs of *environment*'s image."""
     # of a license, nothing is built
     planned = environment.model_dump(mode="json", exclude={"license"})
     return fingerprint(Stage.IMAGES, planned, os_image, engine)

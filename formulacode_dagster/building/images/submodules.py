@@ -9,9 +9,9 @@ from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
 
 
 def submodule_mirrors(cache: MirrorCache, submodules: Sequence[Submodule]) -> dict[str, Mirror]:
-    """By repository, mirrors that hold the commits of *submodules* whole; they stay while they are referred to.
+    """Return complete mirrors for the commits of *submodules*, by repository; they stay while they are referenced.
 
-    Raises what `MirrorCache.ensure` raises.
+    Raises as `MirrorCache.ensure`.
     """
     mirrors = {}
     for repository in sorted({module.repository for module in submodules}):

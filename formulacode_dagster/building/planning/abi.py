@@ -1,4 +1,4 @@
-"""Which NumPy an extension may be compiled against, given the one it then runs with.
+"""The NumPy versions an extension may be compiled against, given the one it then runs with.
 
 https://numpy.org/doc/stable/dev/depending_on_numpy.html: an extension runs with the NumPy it was compiled against and
 with later ones of the same major version; compiled against 1.25 or later, also with older ones back to 1.19 or so.
@@ -13,12 +13,12 @@ _OLDEST_LOOKED_BACK_TO = Version("1.21")
 
 
 def bounds(running: str) -> tuple[str, ...]:
-    """Constraints under which what is compiled surely runs with NumPy *running*."""
+    """Constraints under which a compiled extension certainly runs with NumPy *running*."""
     return (f"numpy<={running}", *(("numpy>=2",) if Version(running).major >= 2 else ()))
 
 
 def runs_with(compiled: str, running: str) -> bool:
-    """Whether an extension compiled against NumPy *compiled* runs with *running*."""
+    """Return True if an extension compiled against NumPy *compiled* runs with *running*."""
     new, old = Version(compiled), Version(running)
     if new.major < old.major:
         return False

@@ -1,4 +1,4 @@
-"""Which files of the index a lock may take: wheels of the date, and beyond them only what is recorded."""
+"""Index files a lock may use: wheels of the date, and later ones only on record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .resolver import Resolver
 from .uv_compile import BUILD_FLOOR
 
 PATIENCE = timedelta(days=400)
-"""How long after the merge, or after the interpreter's release, a first file still counts as one of the era."""
+"""How long after the merge, or after the interpreter's release, a first file still counts as contemporary."""
 
 _MOST_ROUNDS = 30
 _MOST_RUNGS = 3
@@ -28,9 +28,12 @@ class Effort(IntEnum):
     """How far a lock may depart from the files of the date."""
 
     AS_OF_DATE = 0
-    """Wheels; source distributions only of what no interpreter has a wheel of, or only a pure one that came later."""
+    """Wheels; source distributions only of projects that no interpreter has a wheel of, or that have only a later pure
+    one.
+    """
     LATER_FILES = 1
-    """What has nothing for the interpreter at the date takes the first that has, else its source distribution."""
+    """A project without a file for the interpreter at the date takes the first later one, else its source distribution.
+    """
 
 
 class Era(Frozen):
@@ -44,7 +47,7 @@ class Era(Frozen):
 
 
 class Availability:
-    """Pins requirements for one interpreter, and keeps what it had to allow for that in `notes`."""
+    """Pins requirements for one interpreter, and records in `notes` what it had to allow."""
 
     def __init__(
         self, resolver: Resolver, era: Era, python: str, effort: Effort, *, floors: Mapping[str, datetime] | None = None
@@ -78,10 +81,10 @@ class Availability:
         constraints: Iterable[str] = (),
         loosenable: Collection[str] = (),
     ) -> Resolution:
-        """Resolve what is *declared* in pip's names, and *conda*, whose names may be other projects' on the index.
+        """Resolve *declared* requirements in pip's names, and *conda* names, which may be other projects' on the index.
 
-        What is declared, and there in later files alone, takes the first of these. Projects of *loosenable* get no
-        help, since the caller rather gives up their version. Raises what `Resolver.resolve` raises.
+        A declared project with only later files takes the first of these. Projects of *loosenable* get no help, since
+        the caller prefers to give up their version. Raises as `Resolver.resolve`.
         """
         requirements = tuple(declared)
         wanted, trusted = (*requirements, *conda), {item.text for item in requirements}
@@ -117,9 +120,9 @@ class Availability:
         raise Unsolvable(Refusal(what=f"no end of what Python {self._python} lacks", why=", ".join(self.notes)))
 
     def _prefer_wheels(self, resolution: Resolution, texts: Mapping[str, str], loosenable: Collection[str]) -> bool:
-        """Whether something that *resolution* takes as a source distribution has a wheel to be taken in its place.
+        """Return True if a source distribution in *resolution* has a wheel to replace it.
 
-        Raises Unsolvable where that, or the source distribution, is not for this effort.
+        Raises Unsolvable if that, or the source distribution, is beyond this effort.
         """
         versions = {project.name: project.version for project in read_pylock(resolution.pylock) if not project.wheels}
         sources = versions.keys()

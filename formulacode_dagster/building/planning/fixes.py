@@ -1,4 +1,4 @@
-"""What repair rules ask of the lock and of the interpreter. What they ask of the build is `images`' business."""
+"""Requests of repair rules to the lock and the interpreter. Their requests to the build belong to `images`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from formulacode_dagster.models.recipe import Fix
 
 
 def source_of(fix: Fix) -> str:
-    """How a record names *fix* as the origin of what it asks for."""
+    """The origin that a record names for the requests of *fix*."""
     return f"repair rule {fix.rule}"
 
 
 def add_requirements(wanted: Requirements, fixes: Sequence[Fix]) -> Requirements:
-    """*wanted* and what *fixes* require, to run and to build alike; a text that does not parse is dropped by name."""
+    """Return *wanted* and the requirements of *fixes*, for running and building; invalid texts are dropped by name."""
     asked = validate(
         DeclaredRequirement(text=text, source=source_of(fix)) for fix in fixes for text in fix.requirements
     )
@@ -63,7 +63,7 @@ def step_below(wanted: Mapping[str, Requirements], python: str, fix: Fix) -> dic
 
 
 def only_on(wanted: Mapping[str, Requirements], fix: Fix) -> dict[str, Requirements]:
-    """The one rung of *wanted* that *fix* asks for. Raises ItemFailure (`interpreter`) when there is none like it."""
+    """Return the one rung of *wanted* that *fix* requests. Raises ItemFailure (`interpreter`) if there is none."""
     if fix.python not in wanted:
         raise ItemFailure(
             FailureKind.INTERPRETER,

@@ -1,4 +1,4 @@
-"""Which interpreters a commit may run on, best first, and why."""
+"""The interpreters a commit may run on, best first, and the reasons."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ RELEASED: dict[str, date] = {
 
 _MICRO_VERSIONS = 30
 _MOST_LATER = 2
-"""How many interpreters that came after the merge are tried: what lies further off reads little of that era."""
+"""Number of interpreters released after the merge that are tried: later ones read little code of that era."""
 
 
 class DeclaredPythons(Frozen):
-    """What the three places say. None means that a place says nothing."""
+    """Declarations in the three places. None means that a place declares nothing."""
 
     requires_python: Sourced[str] | None = None
     asv: Sourced[tuple[str, ...]] | None = None
     classifiers: Sourced[tuple[str, ...]] | None = None
 
     def allow(self, version: str) -> bool:
-        """Whether `requires-python` does."""
+        """Whether `requires-python` allows it."""
         return self.requires_python is None or allows(self.requires_python.value, version)
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class RankedInterpreters(Frozen):
         return tuple(self.reasons)
 
     def reason_for(self, python: str, *, stepped_down: Iterable[str] = ()) -> str:
-        """Why *python* is used; *stepped_down* says what spoke against the better ones."""
+        """The reason for *python*; *stepped_down* gives the objections to better ones."""
         ranking = [*self.unavailable, *self.pythons]
         better = [version for version in ranking[: ranking.index(python)] if version in self.unavailable]
         missing = [f"the engine cannot provide {', '.join(better)}"] if better else []
@@ -78,11 +78,11 @@ def rank_interpreters(
 ) -> RankedInterpreters:
     """The interpreters that the declarations allow, known at the instant *at*, that the engine can provide.
 
-    Rungs, each newest first: allowed by requires-python and named by asv (or by the classifiers where asv names none);
-    named by asv alone, whose word weighs more where the two disagree; allowed by requires-python and named by the
-    classifiers; allowed by requires-python. Where none of the named can be provided, those newer than all of them come
-    in between, oldest first: what ran on 3.5 is nearest to home on the oldest there is. Where nothing that was out can
-    be provided, the first that came later. *available* None means any. Raises ItemFailure (`interpreter`).
+    Rungs, each newest first: allowed by requires-python and named by asv (or by the classifiers if asv names none);
+    named only by asv, which takes precedence if the two disagree; allowed by requires-python and named by the
+    classifiers; allowed by requires-python. If none of the named can be provided, those newer than all of them come in
+    between, oldest first: code for 3.5 fits best on the oldest available one. If no interpreter of the time can be
+    provided, the first later one. *available* None means any. Raises ItemFailure (`interpreter`).
     """
     day = at.astimezone(UTC).date()
     known = [version for version, released in RELEASED.items() if released <= day]
@@ -161,6 +161,6 @@ def _specifiers(requires: str) -> SpecifierSet | None:
 
 
 def allows(requires: str, version: str) -> bool:
-    """Whether at least one micro release of *version* is inside *requires*."""
+    """Return True if at least one micro release of *version* is inside *requires*."""
     specifiers = _specifiers(requires)
     return specifiers is None or any(specifiers.contains(f"{version}.{micro}") for micro in range(_MICRO_VERSIONS))

@@ -1,4 +1,4 @@
-"""From requirements and candidates to one interpreter and its locks, stepping down only with a record."""
+"""From requirements and candidates to one interpreter and its locks, with a record of every step down."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .resolver import Resolver
 from .separate_builds import lock_separately
 
 MOST_INTERPRETERS = 6
-"""How many candidates are tried with wheels of the date before the item fails."""
+"""Number of candidates tried with wheels of the date before the item fails."""
 
 MOST_WITH_LATER_FILES = 2
-"""How many of them are tried again with later files and any source distribution, which may take minutes."""
+"""Number of them tried again with later files and any source distribution, which may take minutes."""
 
 
 class Locked(Frozen):
-    """What was pinned, for which interpreter, and what had to give way."""
+    """The pinned distributions, the interpreter, and the requirements given up."""
 
     python: str
     resolution: Resolution
@@ -40,11 +40,11 @@ class Locked(Frozen):
 
 
 def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Era) -> Locked:
-    """The locks of *era* for the first interpreter of *wanted* (best first → what it is to hold) that has them.
+    """Return the locks of *era* for the first interpreter of *wanted* (best first → its requirements) that has them.
 
-    Wheels of the date are tried for all interpreters before anything reaches further (`availability.Effort`). Where
-    the declarations contradict each other, `relaxing` says what gives way. Raises Unsolvable with the resolver's
-    words, and what `Resolver.resolve` raises.
+    Wheels of the date are tried for all interpreters before anything goes further (`availability.Effort`). If the
+    declarations contradict each other, `relaxing` chooses what to give up. Raises Unsolvable with the resolver's
+    message, and as `Resolver.resolve`.
     """
     tried = list(wanted.items())[:MOST_INTERPRETERS]
     failures: list[Unsolvable] = []

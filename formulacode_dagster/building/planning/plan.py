@@ -1,4 +1,4 @@
-"""The environment of one pull request, from what its repository declares at the base commit."""
+"""The environment of one pull request, from its repository's declarations at the base commit."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def plan_environment(
 ) -> Environment:
     """Plan and pin the environment of *pr*. *interpreters* are the `3.x` versions the engine has; None means any.
 
-    What *fixes* require joins the declarations, their constraints bound the lock, and each `step_down` takes away the
-    interpreter that would have been used; a `python` is taken in its place, if the repository allows it.
+    The requirements of *fixes* join the declarations, their constraints limit the lock, and each `step_down` removes
+    the interpreter that would have been used; a `python` takes its place, if the repository allows it.
 
     Raises Rejection (`no_suite`), ItemFailure (`package_root`, `interpreter`, `lock`, `timeout`) and
     OutsideSystemError when the package index does not answer.
@@ -85,7 +85,7 @@ def plan_environment(
 def unlocked_environment(
     reader: SubmoduleReader, pr: PullRequest, *, month: Month, interpreters: frozenset[str] | None
 ) -> Environment:
-    """What `plan_environment` would pin for *pr*, with nothing pinned: for those who look for what can be.
+    """Return what `plan_environment` would pin for *pr*, before pinning: for callers that look for available versions.
 
     Its interpreter is the best that is declared, and its lock empty. Raises as `plan_environment`, but for locks.
     """
@@ -104,7 +104,7 @@ def unlocked_environment(
 
 @dataclass(frozen=True)
 class _Declared:
-    """What the base commit declares, for each interpreter that it may run on."""
+    """The declarations of the base commit, for each interpreter it may run on."""
 
     reader: SubmoduleReader
     pr: PullRequest
@@ -203,7 +203,7 @@ def _portable(variables: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...
 
 
 def _suites(reader: CommitReader, pr: PullRequest, suite: Suite) -> tuple[Tree, ...]:
-    """Where benchmarks come from: the suite planned with, and that of the merge when the pull request touches it."""
+    """Sources of benchmarks: the suite of the plan, and that of the merge if the pull request touches it."""
     folder = f"{suite.config.benchmark_dir}/"
     touched = any(file.path.startswith(folder) for file in pr.change.files)
     merge = (Tree(reader, pr.facts.merge_commit_sha),) if touched else ()

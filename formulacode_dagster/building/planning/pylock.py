@@ -13,7 +13,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
 PUBLIC_FILES = "files.pythonhosted.org"
-"""Where PyPI's files are: the one host that a lock may name."""
+"""Host of PyPI's files: the only host that a lock may name."""
 
 _URL = re.compile(r'\burl = "(?P<url>[^"]*)"')
 _LEFT_OUT = re.compile(r"^(index|marker) = .*\n", re.MULTILINE)
@@ -29,20 +29,20 @@ class LockedProject(Frozen):
     hashes: tuple[str, ...]
     wheels: tuple[str, ...]
     first_upload: datetime | None = None
-    """When the first of its wheels was uploaded, in UTC; None where the index does not tell."""
+    """Upload time of its first wheel, in UTC; None if the index does not report it."""
 
     @property
     def is_pure(self) -> bool:
-        """Whether every wheel of it fits any platform."""
+        """Return True if every wheel of it fits any platform."""
         return all(name.endswith("-none-any.whl") for name in self.wheels)
 
 
 def without_index(pylock: str) -> str:
-    """*pylock* with nothing in it that tells which index answered.
+    """Return *pylock* without traces of the index that answered.
 
-    PyPI's URLs stay. Those of a mirror that keeps PyPI's layout, in which a file's place is its own checksum, become
-    PyPI's. Any other becomes a path beside the lock, as PEP 751 allows: hash and name then say which file is meant.
-    Markers go, too: the lock is for one platform and one interpreter, where all of it is installed.
+    PyPI's URLs stay. Those of a mirror with PyPI's layout, in which a file's path is its own checksum, become PyPI's.
+    Any other becomes a path next to the lock, as PEP 751 allows: hash and name then identify the file. Markers are
+    removed, too: the lock is for one platform and one interpreter, where all of it is installed.
     """
 
     def public(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What gives way, and in which order, where the declarations have no common solution."""
+"""The order in which requirements are given up if the declarations have no common solution."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ class RelaxedRequirements(Frozen):
 
 
 def relaxed(current: RelaxedRequirements, refusal: Refusal, effort: Effort) -> RelaxedRequirements | None:
-    """*current* with what gives way next to *refusal*; None when nothing may.
+    """Return *current* with the next requirement given up after *refusal*; None if there is none.
 
-    First a build requirement that speaks of what the package runs with, against which it is then built; then the
-    versions that asv's matrix pins. With more effort what cannot be read is left out, and a single
-    requirement that has no solution all by itself.
+    First a build requirement on a package of the runtime, against which it is then built; then the versions that asv's
+    matrix pins. With more effort, unreadable requirements and single ones without any solution are left out.
     """
     if refusal.lacking:
         return _loosened(current, frozenset(refusal.lacking) & current.loosenable(effort))

@@ -29,7 +29,7 @@ from . import interpreter
 
 @dataclass(frozen=True)
 class ForPython:
-    """What is asked for on one interpreter."""
+    """Requirements on one interpreter."""
 
     requirements: Requirements
     choice: MatrixChoice
@@ -38,7 +38,7 @@ class ForPython:
 
 @dataclass(frozen=True)
 class Repository:
-    """The declarations at one commit, and what the suite imports."""
+    """The declarations at one commit, and the imports of the suite."""
 
     config: AsvConfig
     commands: CommandReading
@@ -53,7 +53,7 @@ class Repository:
     for_tests: tuple[DeclaredRequirement, ...]
 
     def pythons(self) -> interpreter.DeclaredPythons:
-        """What the three places say about interpreters; a conda environment file that asv uses fixes its own."""
+        """Return the interpreters named in the three places; a conda environment file that asv uses fixes its own."""
         asv: Sourced[tuple[str, ...]] = Sourced(value=pythons_of(self.config), source=f"{self.config.path}:pythons")
         if self.environment_file is not None and self.environment_file[1].python:
             asv = Sourced(value=(self.environment_file[1].python,), source=self.environment_file[0])
@@ -64,7 +64,7 @@ class Repository:
         )
 
     def on(self, python: str) -> ForPython:
-        """The package's requirements, asv's matrix for *python*, and what the benchmarks import beside them."""
+        """Return the package's requirements, asv's matrix for *python*, and the benchmarks' further imports."""
         choice = choose(self.config, python)
         if self.environment_file is not None:
             choice = _joined(choice, self.environment_file[1])
@@ -92,7 +92,7 @@ class Repository:
 
 
 def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Repository:
-    """Read what *base* declares for the suite of *config*; *suites* are the commits its benchmarks are taken from.
+    """Read the declarations of *base* for the suite of *config*; *suites* are the commits its benchmarks come from.
 
     Raises ItemFailure (`package_root`).
     """
@@ -126,7 +126,7 @@ def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Re
 
 
 def _joined(choice: MatrixChoice, file: CondaEnvironment) -> MatrixChoice:
-    """*choice*, and of *file* what it does not speak of: asv lays its matrix over the file."""
+    """Return *choice*, completed by *file*: asv overlays its matrix on the file."""
     spoken = {requirement_name(item.text) for item in validate(choice.requirements).accepted}
     rest = [item for item in validate(file.requirements).accepted if requirement_name(item.text) not in spoken]
     return choice.model_copy(

@@ -1,4 +1,4 @@
-"""What the resolver is asked, and what it answers."""
+"""Questions to the resolver, and its answers."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class ResolutionCache:
     folder: Path
 
     def read(self, key: str) -> Resolution | None:
-        """The answer to the question of *key* (a hex digest), None where there is none; raises Unsolvable again."""
+        """Return the answer to the question of *key* (a hex digest), None if there is none; raises Unsolvable again."""
         try:
             kept = _Kept.model_validate_json(self._place(key).read_bytes())
         except (FileNotFoundError, ValidationError):

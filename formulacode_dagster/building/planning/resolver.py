@@ -44,11 +44,10 @@ _KEPT = (
 class Resolver:
     """Resolves requirements as of a date. Equal questions are answered from *cache_dir* without a call.
 
-    The index is uv's own default unless *environment* (the process's own when None) holds uv's settings for another;
-    of that environment only the settings of index, proxy and certificates are handed on. Source distributions are read
-    in *reading*, which has every interpreter. Without one they are read on this machine: by the interpreter they were
-    written for where *interpreters*, by `3.x`, tells of it. What times where they are read is held off by *turn*.
-    Calls block: use a thread.
+    The index is uv's own default unless *environment* (the process's own if None) holds uv's settings for another; of
+    that environment only the settings of index, proxy and certificates are passed on. Source distributions are read in
+    *reading*, which has every interpreter. Without it they are read on this machine: by the interpreter they were
+    written for if *interpreters* has it by `3.x`. *turn* excludes timings meanwhile. Calls block: use a thread.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class Resolver:
         self.reading = reading
         """Where source distributions are read; None for this machine."""
         self.calls = 0
-        """How often uv was started to resolve."""
+        """Number of times uv was started to resolve."""
 
     @cached_property
     def _uv(self) -> str:
@@ -89,14 +88,14 @@ class Resolver:
         return f"uv {metadata.version('uv')}"
 
     def resolve(self, request: ResolutionRequest, *, settled_at: datetime | None = None) -> Resolution:
-        """Pin the requirements of *request* with what the index held at its `exclude_newer`.
+        """Pin the requirements of *request* with the index's content at its `exclude_newer`.
 
-        Where the index of the earlier instant *settled_at* holds a solution, that is the answer: questions that differ
-        only in `exclude_newer` then have one lock. Where it lacks a project, versions move only as far as they must;
-        where it lacks a wheel, or only what came later would do, the Unsolvable names these for the caller to judge.
-        Requirements whose project has no version at that date are left out, each with its reason. Raises Unsolvable,
-        SuspectedOutage (`timeout`, `incomplete`) when the index does not answer, and OutsideSystemError when it refuses
-        us or the disk is full.
+        If the index of the earlier instant *settled_at* has a solution, that is the answer: questions that differ only
+        in `exclude_newer` then have one lock. If it lacks a project, versions move only as far as necessary; if it
+        lacks a wheel, or only later files would do, the Unsolvable names these for the caller to judge. Requirements
+        whose project has no version at that date are left out, each with its reason. Raises Unsolvable, SuspectedOutage
+        (`timeout`, `incomplete`) if the index does not answer, and OutsideSystemError if it refuses us or the disk is
+        full.
         """
         if settled_at is None or settled_at >= request.exclude_newer:
             return self._answer(request)
@@ -114,7 +113,7 @@ class Resolver:
     def first_wheel(self, requirement: str, *, python: str, until: datetime) -> tuple[datetime, bool] | None:
         """When the lowest version of *requirement* that has a wheel for *python* was uploaded, and whether it is pure.
 
-        None when the index held none before *until*, or does not tell when. Raises what `resolve` raises else.
+        None if the index had none before *until*, or reports no dates. Otherwise raises as `resolve`.
         """
         request = ResolutionRequest(requirements=(requirement,), python=python, exclude_newer=until, earliest=True)
         try:
@@ -210,7 +209,7 @@ class Resolver:
         if refused:
             return OutsideSystemError(INDEX, "refuses us", why=why, remedy=f"{remedy}, then run the month again")
         if uv_messages.UNREACHABLE.search(log) and not uv_messages.GONE.search(log):
-            # one package alone may name an address that is dead
+            # a single package may name a dead address
             return SuspectedOutage(
                 INDEX,
                 FailureKind.INCOMPLETE,
@@ -229,7 +228,7 @@ class Resolver:
             why=f"uv speaks of {', '.join(blamed[:8])}" if blamed else "",
             log_tail=words[-_LOG_TAIL:],
             blamed=tuple(blamed),
-            # where something does not build, a wheel is missing of what it builds with
+            # a failed build is missing a wheel of a build requirement
             lacking=() if unbuildable else uv_messages.names(uv_messages.NO_WHEEL, log),
             late=uv_messages.names(uv_messages.CAME_LATER, log),
             unbuildable=unbuildable,

@@ -1,4 +1,4 @@
-"""Build requirements that contradict what runs, locked for an environment of their own, as PEP 517 isolates them."""
+"""Build requirements that contradict the runtime's, locked for a separate environment, as PEP 517 isolates them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ALWAYS = DeclaredRequirement(text="setuptools", source="every asv environment ho
 def lock_separately(
     available: Availability, parts: Requirements, *, loosenable: Collection[str] = ()
 ) -> tuple[Resolution, Resolution] | None:
-    """Locks of what runs and of what builds; None where either has no solution, or where what one NumPy compiles
-    would not run with the other. *loosenable* is as in `Availability.pin`.
+    """Return locks for running and for building; None if either has no solution, or if the result of one NumPy would
+    not run with the other. *loosenable* is as in `Availability.pin`.
     """
     if not parts.build:
         return None

@@ -1,4 +1,4 @@
-"""A lock of what a repository's tests need, in agreement with the lock it stands beside."""
+"""A lock of the tests' requirements, consistent with the main lock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class LockedTests:
-    """What was pinned for the tests, and what had to give way."""
+    """The distributions pinned for the tests, and the requirements given up."""
 
     requirements: tuple[str, ...] = ()
     lock: str = ""
@@ -28,11 +28,11 @@ class LockedTests:
 
 
 def lock_tests(resolver: Resolver, wanted: Collection[DeclaredRequirement], locked: Locked, *, era: Era) -> LockedTests:
-    """Pin *wanted* beside *locked*, as of the same date and for the same interpreter; what that holds is left out.
+    """Pin *wanted* in addition to *locked*, for the same date and interpreter; packages in the lock are left out.
 
-    Where all of it has no common solution with the lock, or none of wheels, as much is pinned as can be had together,
-    the first first, which is pytest: what tests lack then, they lack before and after a change. No failure: that its
-    tests cannot be run is known of a repository later. Raises what `Resolver.resolve` raises else.
+    If they have no common solution with the lock, or none of wheels, as many as fit together are pinned in order,
+    pytest first: tests that lack something lack it before and after a change. This is no failure: a later stage records
+    that a repository's tests cannot run. Otherwise raises as `Resolver.resolve`.
     """
     pins = read_lock(locked.resolution.lock).versions
     bounds = tuple(f"{name}=={version}" for name, version in pins.items())

@@ -1,4 +1,4 @@
-"""One call of `uv pip compile`: what a question is in uv's terms, with nothing of this machine in the answer."""
+"""One call of `uv pip compile`: a question in uv's terms, with nothing of this machine in the answer."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ READING_FLOORS = {
     "numpy": datetime(2024, 12, 1, tzinfo=UTC) if _MODERN else datetime(2022, 12, 1, tzinfo=UTC),
     "cython": datetime(2024, 12, 1, tzinfo=UTC) if _MODERN else datetime(2022, 12, 1, tzinfo=UTC),
 }
-"""Cut-offs at least for what reads source distributions here: older ones have nothing for this interpreter."""
+"""Earliest cut-offs for source distributions read here: older ones have nothing for this interpreter."""
 
 NEVER_COMPILED = ("numpy", "scipy")
-"""Taken as wheels alone: what pins an old one to be built with would have it compiled for minutes, mostly in vain."""
+"""Wheels only: pinned old build requirements would compile for minutes, mostly in vain."""
 
 
 @dataclass(frozen=True)
 class Uv:
-    """The program of this machine, and where it keeps what it downloads."""
+    """The uv of this machine, and its cache."""
 
     program: str
     environment: Mapping[str, str]
@@ -69,7 +69,7 @@ def call_of(request: ResolutionRequest, *, ceilings: Sequence[str], fits: bool) 
         *_what_is_asked(request, floors_of(request, fits=fits)),
     ]
     files = {KNOWN_METADATA.name: KNOWN_METADATA.read_text("utf-8")}
-    # uv leaves out what a marker that never holds overrides
+    # uv omits overrides whose marker never holds
     left_out = [f"{request.own}; python_version < '0'"] if request.own else []
     for option, lines in (
         ("--constraints", [*request.constraints, *filter(None, ceilings)]),
@@ -86,7 +86,7 @@ def call_of(request: ResolutionRequest, *, ceilings: Sequence[str], fits: bool) 
 
 
 def floors_of(request: ResolutionRequest, *, fits: bool) -> dict[str, datetime]:
-    """The cut-offs of single projects: those the question sets, and later ones for what builds.
+    """The cut-offs of single projects: those of the question, and later ones for build requirements.
 
     *fits* says that source distributions are read by the interpreter that the question is about.
     """

@@ -1,4 +1,4 @@
-"""What uv's messages mean. Its exit status does not tell an unsolvable question from an index that does not answer."""
+"""Interprets uv's messages. Its exit status does not distinguish an unsolvable question from an unavailable index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CAME_LATER = (re.compile(r"`(?P<name>[\w.-]+)` was filtered by `exclude-newer`")
 NO_SOLUTION = "No solution found when resolving"
 UNBUILDABLE = (re.compile(r"Failed to (?:download and )?build `(?P<name>[\w.-]+?)=="),)
 _OWN_LINE = r"^(?:error: |  cause: |  Caused by: |  (?:×|├─▶|╰─▶) ).*?"
-"""A line of uv's own, whichever version says it; what a build backend printed is quoted deeper."""
+"""A line of uv's own, in any version; output of a build backend is indented."""
 UNREACHABLE = re.compile(
     _OWN_LINE + r"(?:error sending request|dns error|tcp connect error|[Cc]onnection (?:refused|reset)"
     r"|operation timed out|HTTP status server error|429 Too Many Requests|invalid peer certificate"

@@ -26,11 +26,11 @@ class Origins:
 
     mirror: Path
     submodules: Mapping[str, Path] = field(default_factory=dict)
-    """By `owner/name`."""
+    """Mirrors by `owner/name`."""
 
 
 def write_base_tier(spec: BaseParts, folder: Path) -> None:
-    """Write what the Dockerfile of the `base` tier copies."""
+    """Write the files that the Dockerfile of the `base` tier copies."""
     shutil.copytree(recipes.recipes_folder() / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("_*"))
     shutil.copy(recipes.recipes_folder() / "uv.txt", folder)
     write_instrument(spec, folder)
@@ -39,13 +39,13 @@ def write_base_tier(spec: BaseParts, folder: Path) -> None:
 
 
 def write_repo_tier(spec: BuildSpec, origins: Origins, folder: Path) -> None:
-    """Write the history up to the anchor; raises ItemFailure (`anchor`, `mirror`) when there is none."""
+    """Write the history up to the anchor; raises ItemFailure (`anchor`, `mirror`) if there is none."""
     _require_anchor(spec, origins)
     sources.write_bundle(origins.mirror, spec.anchor_sha, folder / "history.bundle")
 
 
 def write_task_tier(spec: BuildSpec, origins: Origins, folder: Path) -> None:
-    """Write the rest of the history, and the files of the task; raises what its parts raise, and `anchor`."""
+    """Write the rest of the history, and the files of the task; raises as its parts, and `anchor`."""
     _require_anchor(spec, origins)
     (folder / "task").mkdir()
     write_task(spec, folder / "task")
@@ -54,7 +54,7 @@ def write_task_tier(spec: BuildSpec, origins: Origins, folder: Path) -> None:
 
 
 def write_instrument(spec: BaseParts, folder: Path) -> None:
-    """Write what the instrument is installed from into *folder*."""
+    """Write the installation files of the harness into *folder*."""
     (folder / "instrument.txt").write_text(instrument_requirements(spec))
 
 
@@ -121,7 +121,7 @@ def _require_anchor(spec: BuildSpec, origins: Origins) -> None:
 
 
 def _steps(spec: BuildSpec) -> Iterator[list[str]]:
-    """Calls of the functions in the script `install-package`; they are quoted, so that no shell reads into them."""
+    """Calls of the functions in the script `install-package`; they are quoted against the shell."""
     for module in sorted(spec.submodules, key=lambda module: module.path):
         yield ["lay_submodule", _inside(module.path), module.sha, f"{module.sha}.pack"]
     for number, _ in enumerate(spec.patches):

@@ -1,4 +1,4 @@
-"""What fixes change about a build, beside its plan: the resolver takes requirements, constraints and interpreter."""
+"""Changes of fixes to a build, except to its plan: the resolver handles requirements, constraints and interpreter."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _JOINED = {
     "LDFLAGS": " ",
     "LIBRARY_PATH": ":",
 }
-"""Variables that hold several things, and what is between them."""
+"""Variables that hold lists, and their separators."""
 
 
 def with_fixes(spec: BuildSpec, fixes: Sequence[Fix]) -> BuildSpec:
-    """*spec* with what *fixes* ask of a build, in their order; applying the same again changes nothing.
+    """Return *spec* with the requests of *fixes*, in their order; applying the same again changes nothing.
 
     `requirements`, `constraints`, `step_down`, `python` and `submodules` are for `plan_environment`, of no effect here.
     """

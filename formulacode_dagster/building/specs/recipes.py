@@ -1,4 +1,4 @@
-"""Where the Dockerfiles and their scripts are, and what version of them this is."""
+"""Paths of the Dockerfiles and their scripts, and their version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History for an image: bundles that hold what a commit can reach, and nothing that came after it."""
+"""History for an image: bundles of the ancestors of a commit, and nothing later."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from formulacode_dagster.sources.git.command import GitError, git
 
 COMMIT_REF = "refs/formulacode/commit"
 PARTIAL_REF = "refs/formulacode/partial"
-"""In a bundle that lacks the contents of files of earlier commits."""
+"""Name in a bundle that lacks the contents of earlier commits' files."""
 GIT_SECONDS = 600
 _VERSION = re.compile(r"\d+[._-]\d+|(^|[^0-9A-Za-z])v?\d+$")
 
 
 def is_version_tag(tag: str) -> bool:
-    """Whether *tag* names a release: `v1.2`, `h11-0.9`, `2024`. Versioneer and setuptools-scm stumble over others."""
+    """Return True if *tag* names a release: `v1.2`, `h11-0.9`, `2024`. Versioneer and setuptools-scm fail on others."""
     return _VERSION.search(tag) is not None
 
 
 def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = None) -> None:
     """Write a bundle of *commit* and the version tags it reaches to *into*, without what *since* reaches.
 
-    A mirror that was cloned without file contents gives all commits and folders, and the files of *commit* alone: its
+    A mirror that was cloned without file contents gives all commits and folders, but only the files of *commit*: its
     history is not fetched for an image. The bundle then carries the name PARTIAL_REF. Nothing is written to *mirror*.
-    When *since* is *commit* the file is empty. Raises ItemFailure (`mirror`) when the mirror lacks the commit, or a
-    file of it.
+    If *since* is *commit* the file is empty. Raises ItemFailure (`mirror`) if the mirror lacks the commit, or a file of
+    it.
     """
     if since == commit:
         into.write_bytes(b"")
@@ -55,7 +55,7 @@ def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = N
 
 
 def write_commit(mirror: Path, commit: str, into: Path) -> None:
-    """Write a pack of *commit* and its files, without what came before it, to *into*.
+    """Write a pack of *commit* and its files, without its ancestors, to *into*.
 
     Raises ItemFailure (`mirror`) when the mirror lacks any of it.
     """
@@ -65,7 +65,7 @@ def write_commit(mirror: Path, commit: str, into: Path) -> None:
 
 
 def _objects(mirror: Path, wanted: Sequence[str], commit: str, since: str | None) -> tuple[str, bool]:
-    """What `pack-objects` reads for *wanted*, and whether contents of earlier files are missing from it."""
+    """Return the input of `pack-objects` for *wanted*, and whether contents of earlier files are missing from it."""
     exclude = [] if since is None else [f"^{since}"]
     if not is_filtered(mirror):
         listed = _git(mirror, "rev-list", "--objects", "--missing=print", *wanted, *exclude).splitlines()
@@ -81,7 +81,7 @@ def _objects(mirror: Path, wanted: Sequence[str], commit: str, since: str | None
 
 
 def is_ancestor(mirror: Path, ancestor: str, commit: str) -> bool:
-    """Whether *commit* can reach *ancestor*."""
+    """Return True if *commit* can reach *ancestor*."""
     try:
         git(mirror, "merge-base", "--is-ancestor", ancestor, commit, seconds=GIT_SECONDS)
     except GitError:

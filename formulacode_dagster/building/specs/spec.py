@@ -1,4 +1,4 @@
-"""What is built for a task, and what the images are called. A tag names all that varies inside."""
+"""The build input of a task, and the names of its images. A tag fingerprints everything that varies inside."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INSTRUMENT_HASHES = {
 
 
 class BaseParts(Protocol):
-    """What the `base` tier is made of."""
+    """Parts of the `base` tier."""
 
     @property
     def python(self) -> str:
@@ -42,7 +42,7 @@ class BaseParts(Protocol):
 
     @property
     def os_image(self) -> str:
-        """With `{python}` where the interpreter's version goes."""
+        """With `{python}` for the interpreter's version."""
 
     @property
     def apt_packages(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
 
 
 def instrument_for(python: str) -> tuple[str, ...]:
-    """The pinned measuring tools for interpreter *python*; raises ItemFailure (`interpreter`) when there are none."""
+    """Return the pinned measuring tools for interpreter *python*; ItemFailure (`interpreter`) if there are none."""
     if python not in INSTRUMENT_VERSIONS:
         raise ItemFailure(
             FailureKind.INTERPRETER,
@@ -136,7 +136,7 @@ def repo_tag(spec: BuildSpec) -> str:
 
 
 def env_tag(spec: BuildSpec) -> str:
-    """The repo tier, and what is installed on it: equal locks have equal tags, whatever else differs."""
+    """The repo tier with the installed locks: equal locks have equal tags, whatever else differs."""
     content = [*_base_content(spec), spec.repository_id, spec.anchor_sha, *_env_content(spec)]
     readable = f"env-py{spec.python}-{spec.anchor_sha[:12]}-lock-{spec.lock_sha256[:12]}"
     return f"{image_repository(spec.repository)}:{readable}-{_short_hash(content)}"
@@ -148,7 +148,9 @@ def environment_hash(spec: BuildSpec) -> str:
 
 
 def installer_options(spec: BuildSpec) -> tuple[str, ...]:
-    """What the installer is told beside the locks: wheels alone, or how new what source distributions need may be."""
+    """Options of the installer besides the locks: wheels only, or the newest date for source distributions'
+    requirements.
+    """
     if spec.wheels_only:
         return ("--only-binary", ":all:")
     if spec.exclude_newer is None:
@@ -169,17 +171,17 @@ def task_tag(spec: BuildSpec) -> str:
 
 
 def needs_crates(spec: BuildSpec) -> bool:
-    """Whether cargo is among the system packages, so that what a Cargo.lock names has to be fetched."""
+    """Whether cargo is among the system packages, so that the crates of a Cargo.lock are fetched."""
     return any(re.match(r"cargo\b", package) for package in spec.apt_packages)
 
 
 def rebuild_tag(tag: str) -> str:
-    """The tag of a second build, which stays beside the first to be compared with it."""
+    """Return the tag of a second build, which stays next to the first for comparison."""
     return f"{tag}{_REBUILD}"
 
 
 def is_rebuild(name: str) -> bool:
-    """Whether *name* is what `rebuild_tag` makes."""
+    """Return True if *name* is a result of `rebuild_tag`."""
     return name.endswith(_REBUILD)
 
 

@@ -1,4 +1,4 @@
-"""Whether a lock can be installed without building anything."""
+"""Checks if a lock can be installed without building anything."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 GLIBC_MINOR = 28
-"""Of the platform that locks are resolved for: uv's `linux` is manylinux_2_28 on x86_64."""
+"""Platform that locks are resolved for: uv's `linux` is manylinux_2_28 on x86_64."""
 
 
 def has_wheels(pylock: str, python: str) -> bool:
-    """Whether every package of *pylock* (PEP 751) has a wheel for CPython *python* on Linux; False for no lock.
+    """Return True if every package of *pylock* (PEP 751) has a wheel for CPython *python* on Linux; False without a
+    lock.
 
-    Raises ValueError for what is no TOML.
+    Raises ValueError for invalid TOML.
     """
     packages = tomllib.loads(pylock).get("packages", [])
     fitting = _tags(python)

@@ -1,1 +1,1 @@
-"""asv suites: which version of one is taken, what its files tell, and the harness that runs inside an image."""
+"""asv suites: their versions, their content, and the harness that runs inside an image."""

@@ -1,4 +1,4 @@
-"""Reading what the harness answers, and how it ended: a suite may make it say anything, or nothing."""
+"""Reads the harness's answers, and how it ended: a suite may make it print anything, or nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stacks_of(answer: Mapping[str, Any]) -> Stacks:
 
 
 def sample_of(answer: Mapping[str, object]) -> Timed | NotTimed:
-    """The sample of one benchmark, or what came instead."""
+    """The sample of one benchmark, or the reason for its absence."""
     if answer["outcome"] == "timed":
         return parsed(Timed, {name: answer[name] for name in Timed.model_fields})
     wall = float(str(answer["wall"]))
@@ -36,14 +36,14 @@ def sample_of(answer: Mapping[str, object]) -> Timed | NotTimed:
 
 
 def ending_of(completed: Completed) -> str:
-    """What became of a benchmark whose process ended with *completed* and told nothing of it."""
+    """Return the outcome of a benchmark whose process ended with *completed* and printed no answer for it."""
     if completed.timed_out:
         return "timeout"
     return "no_result" if completed.rc == 0 else "crash"
 
 
 def describe(completed: Completed) -> str:
-    """How a command ended, with the end of what it wrote to standard error."""
+    """Describe how a command ended, with the end of its standard error."""
     ending = (
         f"timed out after {completed.seconds:.0f} s" if completed.timed_out else f"ended with status {completed.rc}"
     )
@@ -52,7 +52,7 @@ def describe(completed: Completed) -> str:
 
 
 def require_end(completed: Completed, answers: Sequence[Mapping[str, object]], what: str) -> None:
-    """Raise ItemFailure (`timeout`, `benchmarks_fail`) unless the harness came to its end over *what*."""
+    """Raise ItemFailure (`timeout`, `benchmarks_fail`) unless the harness completed *what*."""
     if completed.timed_out:
         raise ItemFailure(FailureKind.TIMEOUT, f"{what} took too long", log_tail=describe(completed))
     if not answers or answers[-1]["event"] != "end":
@@ -65,7 +65,7 @@ def require_end(completed: Completed, answers: Sequence[Mapping[str, object]], w
 
 
 def parsed(model: type[M], answer: Mapping[str, object]) -> M:
-    """*answer* as a *model*; raises ItemFailure (`benchmarks_fail`) where it is none."""
+    """Parse *answer* as a *model*; raises ItemFailure (`benchmarks_fail`) if it is invalid."""
     try:
         return model.model_validate({name: value for name, value in answer.items() if name != "event"})
     except ValidationError as error:
@@ -73,6 +73,6 @@ def parsed(model: type[M], answer: Mapping[str, object]) -> M:
 
 
 def all_names(answers: Iterable[Mapping[str, object]], event: str) -> tuple[str, ...]:
-    """The names that all answers of an *event* hold."""
+    """Return the names in all answers of an *event*."""
     named = (answer["names"] for answer in answers if answer["event"] == event)
     return tuple(str(name) for names in named if isinstance(names, list) for name in names)

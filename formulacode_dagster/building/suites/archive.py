@@ -35,7 +35,8 @@ def harness_archive() -> bytes:
 
 @cache
 def compiled_archive(compiler: str) -> bytes:
-    """The harness with the bytecode of the interpreter *compiler* beside each source; another one takes the source.
+    """The harness with the bytecode of the interpreter *compiler* next to each source; other interpreters use the
+    source.
 
     Raises ConfigurationError when *compiler* cannot compile it.
     """

@@ -1,4 +1,4 @@
-"""Which commit's benchmark suite a pull request is planned with: its base, its merge, or the nearest later one."""
+"""The commit whose benchmark suite a pull request is planned with: its base, its merge, or the nearest later one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_LATER = 20
 class Suite:
     """A suite with benchmarks: the commit it is read at, its configuration, and why no earlier one was taken.
 
-    Of a repository without one the configuration says nothing but where workloads are to be laid.
+    For a repository without a suite the configuration only says where to write workloads.
     """
 
     tree: Tree
@@ -33,10 +33,10 @@ class Suite:
 
 
 def find_suite(reader: CommitReader, pr: PullRequest) -> Suite:
-    """The suite of the base; where that has none, of the merge commit, then of the nearest later commit with one.
+    """Return the suite of the base; without one, of the merge commit, then of the nearest later commit with one.
 
-    A configuration that asv would refuse is none. Where no commit has a suite, but something else that may hold
-    workloads, that of the base without any. Raises Rejection (`no_suite`) where there is nothing.
+    A configuration that asv would refuse does not count. If no commit has a suite, but other sources of workloads, the
+    base's is returned without any. Raises Rejection (`no_suite`) if there is nothing.
     """
     lacking: list[str] = []
     for name, commit in _commits(reader, pr.change.base_sha, pr.facts.merge_commit_sha):
@@ -55,7 +55,7 @@ def find_suite(reader: CommitReader, pr: PullRequest) -> Suite:
 
 
 def config_of_suite(tree: Tree) -> AsvConfig | str:
-    """The configuration of the suite in *tree*; why it has none, in words, where asv would find no benchmark."""
+    """Return the configuration of the suite in *tree*, or the reason why asv would find no benchmark."""
     path = find_config(tree)
     if path is None:
         return "no asv configuration"

@@ -1,4 +1,4 @@
-"""Sources of compiled code, told by their names."""
+"""Sources of compiled code, recognized by their names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ _SUFFIXES = frozenset(
 
 
 def is_compiled_source(path: PurePosixPath) -> bool:
-    """Whether *path* is a source that Python cannot trace: of compiled code, or a template of one (`.pyx.in`)."""
+    """Return True if *path* is a source that Python cannot trace: compiled code, or its template (`.pyx.in`)."""
     source = path.with_suffix("") if path.suffix in {".in", ".src"} else path
     return source.suffix.lower() in _SUFFIXES

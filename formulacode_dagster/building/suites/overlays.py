@@ -1,4 +1,4 @@
-"""Which version of the benchmarks a task is planned and built with."""
+"""The version of the benchmarks a task is planned and built with."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from formulacode_dagster.sources.git.reader import CommitReader
 
 @dataclass(frozen=True)
 class SuiteFiles:
-    """What is laid in the place of the benchmark folder; None for the files that the checkout has anyway."""
+    """Replacement for the benchmark folder; None for the files of the checkout."""
 
     name: str
     files: Mapping[str, bytes] | None = None
     source: Source = Source.BASE_SUITE
     commit: str = ""
-    """Where the files were read; `` for those that the checkout has anyway."""
+    """Commit of the files; `` for those of the checkout."""
     adapted: tuple[str, ...] = ()
-    """What was made a benchmark of, as `file: benchmark = original`."""
+    """Source of the benchmark, as `file: benchmark = original`."""
     repository: str = ""
-    """Where *commit* is; `` for the pull request's own."""
+    """Repository of *commit*; `` for the pull request's own."""
 
     @property
     def sha256(self) -> str:
@@ -40,7 +40,7 @@ class SuiteFiles:
 
     @property
     def provenance(self) -> Provenance:
-        """Where it comes from, as it is kept."""
+        """Its provenance, as stored."""
         return Provenance(
             source=self.source,
             repository=self.repository,
@@ -51,7 +51,7 @@ class SuiteFiles:
 
 
 def printable(text: str) -> str:
-    """*text* with escapes in place of what ends a line, or is half a character: paths of a repository may be any."""
+    """Return *text* with escapes for line ends and surrogates: paths of a repository may contain anything."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
@@ -62,9 +62,9 @@ NO_SUITE = SuiteFiles("repository, which has none", {})
 def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, suite_sha: str) -> SuiteFiles:
     """The suite of the base; that of the merge commit when the pull request touches it.
 
-    Benchmarks that a pull request adds for its own change exist on one side only; laid over all sides they can be
-    compared. *suite_sha* is the commit the environment was planned with, which is another where the base has no suite.
-    NO_SUITE where it was planned without one.
+    Benchmarks that a pull request adds for its own change exist on one side only; overlaid on all sides they can be
+    compared. *suite_sha* is the commit the environment was planned with, which differs if the base has no suite.
+    NO_SUITE if it was planned without one.
     """
     if benchmark_dir == WORKLOADS_FOLDER:
         return NO_SUITE
@@ -77,12 +77,12 @@ def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, su
 
 
 def touches(pr: PullRequest, folder: str) -> bool:
-    """Whether *pr* changes a file of the suite in *folder*."""
+    """Return True if *pr* changes a file of the suite in *folder*."""
     return any(file.path.startswith(f"{folder}/") for file in pr.change.files)
 
 
 def is_whole_checkout(benchmark_dir: str) -> bool:
-    """Whether the suite lies in the repository's root: nothing can be laid in the place of that."""
+    """Return True if the suite lies in the repository's root: nothing can replace that."""
     return not benchmark_dir.strip("./")
 
 

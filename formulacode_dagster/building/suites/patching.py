@@ -18,7 +18,7 @@ LOG_BYTES = 4000
 
 
 def apply_patch(session: Session, patch: bytes, *, only: Iterable[str] = ()) -> None:
-    """Apply *patch* to the checkout, or what it does to the files *only*.
+    """Apply *patch* to the checkout, or its changes to the files *only*.
 
     Raises ItemFailure (kind `oracle_does_not_apply`).
     """
@@ -54,7 +54,7 @@ def require_built(built: Completed, does_not_build: FailureKind, what: str) -> N
 
 
 def build_base(build: Build) -> None:
-    """Build the unmodified package, once more where that fails.
+    """Build the unmodified package; retry once if that fails.
 
     Raises ItemFailure (`base_does_not_build`, `timeout`).
     """
@@ -62,9 +62,9 @@ def build_base(build: Build) -> None:
 
 
 def build_oracle(build: Build, base: Build) -> None:
-    """Build the package with the author's patch, once more where that fails.
+    """Build the package with the author's patch; retry once if that fails.
 
-    It is the patch's fault where that fails again, and building the *base* beside it does not. Raises ItemFailure
+    The patch is at fault if the retry fails and a build of the *base* succeeds. Raises ItemFailure
     (`oracle_does_not_build`, `base_does_not_build`, `timeout`).
     """
     built = _tried_again(build)
@@ -75,7 +75,7 @@ def build_oracle(build: Build, base: Build) -> None:
 
 def _tried_again(build: Build) -> Completed:
     built = build()
-    # what takes too long is nobody's fault, and another attempt's to try
+    # a timeout proves no fault, and another attempt may retry
     return built if built.ok or built.timed_out else build()
 
 
@@ -84,5 +84,5 @@ def _require_base(built: Completed) -> None:
 
 
 def _literal(path: str) -> str:
-    """A pattern of git's that *path* alone fits."""
+    """Return a git pattern that matches only *path*."""
     return "".join(f"\\{sign}" if sign in "\\*?[" else sign for sign in path)

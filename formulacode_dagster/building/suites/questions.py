@@ -1,4 +1,4 @@
-"""What the harness inside a session is asked, and what it answers."""
+"""Questions to the harness inside a session, and its answers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.measurement import Metric, Quantity
 
 TOLERANCE = defaultdict(lambda: 1e-6, {2: 1e-2, 4: 1e-3})
-"""Of floats, by their bytes: some hundred times what rounding does to one of them."""
+"""Tolerance of floats, by their bytes: some hundred times the rounding error of one."""
 
 
 class ReturnValue(Frozen):
-    """What one call returned, as far as two calls can be compared by it."""
+    """Result of one call, as far as two calls can be compared by it."""
 
     type: str
     form: str = Field(default="", description="hash over all but floats; empty where it cannot be compared")
@@ -28,14 +28,14 @@ class ReturnValue(Frozen):
 
     @property
     def is_none(self) -> bool:
-        """Whether it is None, as of most benchmarks."""
+        """True if it is None, as for most benchmarks."""
         return self.type == "NoneType"
 
     def equals(self, other: ReturnValue) -> bool:
-        """Whether both are the same, floats but for what adding in another order may do to them.
+        """Return True if both are the same, floats except for the effect of adding in another order.
 
-        Types, shapes, texts and integers are equal; floats within TOLERANCE of each other, or a thousandth of it of the
-        largest, so that what cancels out may be any small number.
+        Types, shapes, texts and integers are equal; floats are within TOLERANCE of each other, or a thousandth of it of
+        the largest, so that cancelled terms may be any small number.
         """
         if self.form != other.form or len(self.numbers) != len(other.numbers):
             return False
@@ -71,12 +71,12 @@ class SurveyedBenchmark(Frozen):
 
     @property
     def quantity(self) -> Quantity:
-        """What it measures."""
+        """Its metric."""
         return Quantity(metric=self.metric, unit=self.unit)
 
 
 class Description(Frozen):
-    """What a benchmark is, as asv writes it down."""
+    """Description of a benchmark, as asv stores it."""
 
     name: str = Field(description="asv's, without parameters")
     metric: Metric
@@ -89,7 +89,7 @@ class Description(Frozen):
 
 
 class Coverage(Frozen):
-    """Compilers that count the lines of what they compile, and where the counts are kept."""
+    """Compilers that count the lines they compile, and the folder of the counts."""
 
     data: str
     variables: dict[str, str] = Field(description="of the environment in which a build finds those compilers first")
@@ -123,7 +123,7 @@ class Timed(Frozen):
 
 
 class NotTimed(Frozen):
-    """Why there is no sample."""
+    """Reason for a missing sample."""
 
     kind: str = Field(description="`timeout`, `crash`, `error`, `missing`, `skipped`, `no_ratio`, `no_result`")
     message: str
@@ -131,7 +131,7 @@ class NotTimed(Frozen):
 
 
 class Conditions(Frozen):
-    """What else the machine did while one process took its samples; shares are of the time of its core."""
+    """The machine's other activity while one process took its samples; shares are of the time of its core."""
 
     machine: str = Field(description="CPU model and cores")
     load: float = 0.0
@@ -154,31 +154,31 @@ class Asked:
 
     benchmark: SurveyedBenchmark
     isolate: bool
-    """Whether each call has a setup of its own."""
+    """Whether each call has a separate setup."""
     once: bool = False
-    """Whether one call has to do."""
+    """Whether a single call must suffice."""
 
 
 @dataclass(frozen=True)
 class ProcessSetting:
-    """What is the same for all arms of a round: how the hash is seeded, and where stack and heap start."""
+    """Conditions shared by all arms of a round: the hash seed, and the start of stack and heap."""
 
     hash_seed: int = 0
     padding: int = 0
     core: int = 0
-    """Which core it is kept on, counted from the last."""
+    """Core it is pinned to, counted from the last."""
     build: str = ""
-    """Folder of the build that is laid before; empty: the one that is installed."""
+    """Folder of the build to install first; empty: the installed one."""
     abreast: int = 1
-    """How many processes share the core: each has so much less of it."""
+    """Number of processes that share the core: each has so much less of it."""
 
 
 @dataclass(frozen=True)
 class ProcessAnswer:
-    """What came of one process."""
+    """Result of one process."""
 
     samples: tuple[Timed | NotTimed, ...]
     """One for each benchmark asked, in that order."""
     conditions: Conditions | None
     seconds: float
-    """What all of it took."""
+    """Total seconds of the process."""

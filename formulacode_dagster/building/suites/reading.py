@@ -1,9 +1,9 @@
-"""The benchmarks that asv would find in a suite, told from its files without running them.
+"""The benchmarks that asv would find in a suite, determined from its files without running them.
 
-asv imports every module of the benchmark folder and takes its public functions and the methods of its public classes
-by the beginning of their names (`asv_runner.discovery`). What is bound unconditionally must be found in a module that
-could be imported; what stands under a condition, a decorator or unknown code may be found. A second discovery in an
-image could not tell the same: it would run the code that is to be checked.
+asv imports every module of the benchmark folder and takes its public functions and the methods of its public classes by
+the beginning of their names (`asv_runner.discovery`). Unconditional definitions must be found in an imported module;
+those under a condition, a decorator or unknown code may be found. A second discovery in an image would prove nothing:
+it would run the code under check.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from formulacode_dagster.building.declarations.tree import Tree
 from .scopes import Binding, Class, Definition, Function, PlainValue, Reference, Scope, Unknown, read_scope
 
 BENCHMARK_NAME = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
-"""What the name of a function or method begins with that asv takes for a benchmark."""
+"""Prefixes of functions and methods that asv takes for benchmarks."""
 _WORD = re.compile(r"[A-Za-z]\w+")
 _NEEDS_A_LIBRARY = re.compile(r"Mem[A-Z_]|mem_")
-"""asv_runner knows the kind `mem` only where pympler is installed."""
+"""asv_runner knows the kind `mem` only if pympler is installed."""
 _PLAIN_BASES = frozenset({"object", "ABC", "abc.ABC"})
 
 
 @dataclass(frozen=True)
 class SuiteReading:
-    """What asv finds in every module that it would import, by asv's names of benchmarks."""
+    """asv's benchmarks in every module that it would import, by asv's names."""
 
     by_module: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Benchmarks that are found when the module can be imported. Modules are named as below the folder: `` is the
     folder itself, `io.csv` is `io/csv.py`."""
     mentioned: frozenset[str] = frozenset()
-    """Every name in the files that asv would take for a benchmark's, whatever it stands for."""
+    """Every name in the files that asv would take for a benchmark's, whatever its value."""
 
     @property
     def certain(self) -> frozenset[str]:
@@ -41,7 +41,7 @@ class SuiteReading:
         return frozenset().union(*self.by_module.values())
 
     def mentions(self, benchmark: str) -> bool:
-        """Whether *benchmark* may be found: it must be, or the files hold its name under a condition."""
+        """Return True if *benchmark* may be found: it must be, or the files define its name under a condition."""
         return benchmark in self.certain or benchmark.rpartition(".")[2] in self.mentioned
 
     def missing(self, discovered: Collection[str], lost: Collection[str]) -> tuple[str, ...]:
@@ -60,9 +60,9 @@ class SuiteReading:
 
 
 def read_suite(tree: Tree, benchmark_dir: str, overlay: Mapping[str, bytes] | None = None) -> SuiteReading:
-    """Read the suite in *benchmark_dir*, a folder below the repository; *overlay* are files laid over those of *tree*.
+    """Read the suite in *benchmark_dir*, a folder below the repository; *overlay* replaces files of *tree*.
 
-    Modules are those that `pkgutil` finds: `.py` files, and folders that hold an `__init__.py`, all the way down.
+    Modules are those that `pkgutil` finds: `.py` files, and folders with an `__init__.py`, recursively.
     """
     laid = overlay or {}
     start = "" if benchmark_dir in ("", ".") else benchmark_dir.strip("/") + "/"
@@ -93,7 +93,7 @@ class _Module:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a name stands for in the end, and the module whose names its own parts are to be looked up in."""
+    """The final value of a name, and the module in which its parts are looked up."""
 
     binding: Binding
     home: _Module
@@ -112,7 +112,7 @@ class _Suite:
         try:
             scope = read_scope(text)
         except (SyntaxError, ValueError, RecursionError):
-            # asv cannot import it either, if its interpreter is of today
+            # asv cannot import it either, if its interpreter is current
             scope = Scope()
         self._modules[name] = _Module(name, path, scope)
         self._mentioned.update(filter(BENCHMARK_NAME.match, _WORD.findall(text)))
@@ -142,7 +142,7 @@ class _Suite:
                                 yield from named(binding.definition, method, f"{owner}.{method}")
 
     def _names(self, module: _Module) -> dict[str, list[_Found]]:
-        """Every name of *module*, with what `import *` brings before what it binds itself."""
+        """Return every name of *module*, with those of `import *` before its own."""
         if module.name not in self._named:
             names = self._named[module.name] = {}
             for reference, certain in module.scope.stars:
@@ -155,7 +155,7 @@ class _Suite:
         return self._named[module.name]
 
     def _resolve(self, name: str, module: _Module) -> list[_Found]:
-        """What *name* of *module* stands for, imports followed within the suite; a circle stands for nothing."""
+        """Return the value of *name* in *module*, imports followed within the suite; a cycle has none."""
         place = module.name, name
         if place not in self._resolved:
             self._resolved[place] = []
@@ -227,7 +227,7 @@ class _Suite:
         return {name: replace(binding, certain=binding.certain and certain) for name, binding in members.items()}
 
     def _member(self, definition: Definition, owner: Class, home: _Module) -> Definition:
-        """What `time_x = other` in a class body stands for."""
+        """The meaning of `time_x = other` in a class body."""
         if not isinstance(definition, Reference) or definition.level != -1:
             return definition
         if definition.name in owner.members.names:

@@ -31,7 +31,7 @@ ARCHIVE = "fc_harness.pyz"
 FILE_SECONDS = 120.0
 RELINK_SECONDS = 900.0
 START_SECONDS = 20.0
-"""What starting the interpreter and importing a benchmark's module may take on top of the benchmark's own timeout."""
+"""Extra seconds for starting the interpreter and importing a benchmark's module, beyond the benchmark's timeout."""
 MAX_LOST_MODULES = 20
 
 ONE_THREAD = dict.fromkeys(
@@ -49,7 +49,7 @@ Request = Mapping[str, object]
 
 
 def environment_of_runs(configured: Mapping[str, str]) -> dict[str, str]:
-    """Variables of whatever runs a repository's code, with those that its suite has *configured*."""
+    """Return variables for every process of a repository's code, with those that its suite has *configured*."""
     return {**NO_DISPLAY, **configured, **ONE_THREAD}
 
 
@@ -83,7 +83,7 @@ class Remote:
         return {str(a["path"]): base64.b64decode(str(a["content"])) for a in answers if a["event"] == "file"}
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Put the suite *files*, by path below the repository, in place of the one in the checkout, or laid before."""
+        """Copy the suite *files*, by path in the repository, in place of the checkout's suite or an earlier overlay."""
         content = {path: base64.b64encode(data).decode() for path, data in files.items()}
         request = {
             "command": "write",
@@ -96,7 +96,7 @@ class Remote:
         self._laid = files
 
     def restore(self) -> None:
-        """Bring the checkout to what it was before a suite was laid over it, in this session or one that it is like."""
+        """Restore the checkout to its state before an overlay, in this session or in the one it was copied from."""
         request = {"command": "restore", "repository": self._session.repository}
         completed, answers = self.ask(request, timeout=FILE_SECONDS)
         require_end(completed, answers, "putting back what a suite was laid over")
@@ -104,7 +104,7 @@ class Remote:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """The checkout as `restore` leaves it; what this one laid is laid again afterwards."""
+        """Use the checkout as `restore` leaves it; the overlay of this session is applied again afterwards."""
         laid = self._laid
         if laid is not None:
             self.restore()
@@ -135,13 +135,12 @@ class Remote:
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
-        Of each it is told which of *lines*, by path below the repository, its timed call executes; of the lines
-        *compiled* as well, where the package was built by the compilers of *coverage*. *limit* is the longest one may
-        take, and the import of a module without an *import_limit*, *budget* all runs together, in seconds; those that
-        do not fit come back `untraced`, as do all after the first *enough* that ran, if that is given, one of which
-        executed one of *lines*, if there are any. Those *ruled_out* are not run. With *results*, what each
-        returned is told. A module whose import kills the
-        interpreter or never ends is lost, the others are not.
+        Reported for each: the *lines*, by path below the repository, that its timed call runs; also the lines
+        *compiled*, if the compilers of *coverage* built the package. *limit* is the longest one may take, and so is the
+        import of a module without an *import_limit*, *budget* all runs together, in seconds; those that do not fit come
+        back `untraced`, as do all after the first *enough* that ran, if that is given, one of which ran one of *lines*,
+        if there are any. Those *ruled_out* are not run. With *results*, return values are reported. A module whose
+        import kills the interpreter or never ends is lost, the others are not.
         """
         lost: dict[str, str] = {}
         wanted = None if only is None else sorted(only)
@@ -180,7 +179,9 @@ class Remote:
             )
 
     def describe(self, *, skip: Iterable[str], import_limit: float) -> tuple[Description, ...]:
-        """What every benchmark is, but those of the modules to *skip*: a survey tells which cannot be imported."""
+        """Return descriptions of every benchmark, except those of the modules to *skip*: a survey reports modules that
+        fail to import.
+        """
         request = {
             "command": "describe",
             "root": self._root,
@@ -227,7 +228,7 @@ class Remote:
     def profile(self, asked: Sequence[SurveyedBenchmark], *, budget: float) -> BaseProfile:
         """Calls of each benchmark *asked* under cProfile, within *budget* seconds, and the sources of all.
 
-        What cannot be profiled, or ends otherwise under the profiler, has no functions.
+        A benchmark that cannot be profiled, or ends otherwise under the profiler, has no functions.
         """
         fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
         request = {
@@ -251,9 +252,9 @@ class Remote:
         return parsed(BaseProfile, told)
 
     def stacks(self, asked: Sequence[SurveyedBenchmark], *, seconds: float, budget: float) -> dict[str, Stacks]:
-        """In which stacks each benchmark *asked* spends its time, by name, from about *seconds* of each.
+        """Return the stacks in which each benchmark *asked* spends its time, by name, from about *seconds* of each.
 
-        What cannot be sampled within *budget* seconds, or ends otherwise under it, is not in there.
+        A benchmark that cannot be sampled within *budget* seconds, or ends otherwise under it, is left out.
         """
         fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
         request = {
@@ -281,13 +282,13 @@ class Remote:
 
     @cached_property
     def core_count(self) -> int:
-        """On how many cores what is asked may run."""
+        """Return the number of cores for requests."""
         completed, answers = self.ask({"command": "cores"}, timeout=FILE_SECONDS)
         require_end(completed, answers, "counting cores")
         return next(int(str(answer["number"])) for answer in answers if answer["event"] == "cores")
 
     def linkers(self, *, code: int, data: int) -> str:
-        """A folder of linkers that move code and data of what they link by so many bytes; `` where none can be made."""
+        """Return a folder of linkers that move linked code and data by that many bytes; `` if none can be made."""
         request = {"command": "vary", "code": code, "data": data}
         completed, answers = self.ask(request, timeout=FILE_SECONDS)
         require_end(completed, answers, "making linkers")
@@ -300,9 +301,9 @@ class Remote:
         return next(parsed(KeptBuild, answer) for answer in answers if answer["event"] == "kept")
 
     def relink(self, linkers: str, *, code: int, data: int) -> KeptBuild | None:
-        """Link again what the folder *linkers* kept, moved by so many bytes, and keep that as a build.
+        """Link again what the folder *linkers* stored, moved by that many bytes, and store the result as a build.
 
-        None where that does not give the very objects that are installed: then only another build has another layout.
+        None if that does not reproduce the installed objects: then only another build has another layout.
         """
         request = {"command": "relink", "linkers": linkers, "code": code, "data": data}
         completed, answers = self.ask(request, timeout=RELINK_SECONDS)
@@ -312,8 +313,8 @@ class Remote:
     def ask(
         self, request: Request, *, timeout: float, environment: Mapping[str, str] | None = None
     ) -> tuple[Completed, list[dict[str, object]]]:
-        """How the harness ended over *request*, and its answers up to then, each with its `event`."""
-        # A fresh nonce for each question: a benchmark cannot print an answer that it has not been told how to sign.
+        """Return how the harness ended over *request*, and its answers up to then, each with its `event`."""
+        # A fresh nonce for each question: a benchmark cannot forge a signed answer.
         nonce = secrets.token_hex(16)
         completed = self._session.run(
             [self._session.python, self._archive],

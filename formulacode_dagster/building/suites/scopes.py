@@ -1,4 +1,4 @@
-"""What a benchmark module's statements bind to its names, read without running it."""
+"""Names that a benchmark module's statements bind, read without running it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECIDES = frozenset({"__name__", "__qualname__", "benchmark_name", "skip_benchm
 
 @dataclass(frozen=True)
 class Function:
-    """A function; *name* is what `benchmark_name` sets, else its own."""
+    """A function; *name* is the value of `benchmark_name`, else its own."""
 
     name: str
     renamed: bool = False
@@ -26,7 +26,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Class:
-    """A class: names of its bases as written (`` for what is no name), and what its body binds."""
+    """A class: names of its bases as written (`` for any other expression), and the names its body binds."""
 
     name: str
     bases: tuple[str, ...]
@@ -53,7 +53,7 @@ class PlainValue:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Anything: only running the module tells."""
+    """Anything: only running the module would show."""
 
 
 Definition = Function | Class | Reference | PlainValue | Unknown
@@ -61,7 +61,7 @@ Definition = Function | Class | Reference | PlainValue | Unknown
 
 @dataclass(frozen=True)
 class Binding:
-    """A thing a name may stand for; certain when it is there whatever happens while the module is imported."""
+    """A possible value of a name; certain if it is there however the import of the module goes."""
 
     definition: Definition
     certain: bool = True
@@ -74,10 +74,10 @@ class Scope:
     names: dict[str, list[Binding]] = field(default_factory=dict)
     stars: list[tuple[Reference, bool]] = field(default_factory=list)
     public: tuple[str, ...] | None = None
-    """`__all__`, where it is a literal."""
+    """`__all__`, if it is a literal."""
 
     def bind(self, name: str, definition: Definition, *, certain: bool) -> None:
-        """Bind *name*; under a condition it may still stand for what it was."""
+        """Bind *name*; under a condition its earlier value remains possible."""
         before = [] if certain else [replace(binding, certain=False) for binding in self.names.get(name, [])]
         self.names[name] = [*before, Binding(definition, certain)]
 
@@ -177,7 +177,7 @@ class _Reader:
                 self._other_targets(target)
 
     def _attribute(self, owner: str, attribute: str, value: ast.expr, certain: bool) -> None:
-        """`time_x.benchmark_name = "…"`, `Suite.time_x = …`: what decides whether and how asv names it."""
+        """`time_x.benchmark_name = "…"`, `Suite.time_x = …`: decides whether and how asv names it."""
         bindings = self.scope.names.get(owner, [])
         match attribute, value, bindings:
             case "benchmark_name", ast.Constant(value=str() as name), [Binding(definition=Function())] if certain:

@@ -1,4 +1,4 @@
-"""What of a repository without an asv suite may hold workloads, told by its files before anything is built."""
+"""Sources of workloads in a repository without an asv suite, found in its files before anything is built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWS_CODE = re.compile(
 
 
 def sources_without_suite(base: Tree, pr: PullRequest) -> tuple[str, ...]:
-    """What there is at *base*, or in the texts of *pr*, in which workloads are looked for, in words."""
+    """Describe the sources of workloads at *base*, or in the texts of *pr*."""
     paths = [PurePosixPath(path) for path in base.files]
     kinds = {
         "its tests": any(path.suffix == ".py" and is_of_tests(path) for path in paths),
@@ -31,12 +31,12 @@ def sources_without_suite(base: Tree, pr: PullRequest) -> tuple[str, ...]:
 
 
 def is_benchmark_script(path: PurePosixPath) -> bool:
-    """Whether a file is Python, and it or a folder that it is in is named for benchmarks."""
+    """Return True for a Python file if it, or one of its folders, is named for benchmarks."""
     return path.suffix == ".py" and any("bench" in part for part in path.parts)
 
 
 def shows_code(text: str) -> bool:
-    """Whether *text*, in Markdown or reStructuredText, shows code that could be run."""
+    """Return True if *text*, in Markdown or reStructuredText, shows runnable code."""
     return _SHOWS_CODE.search(text) is not None
 
 

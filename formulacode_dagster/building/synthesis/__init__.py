@@ -1,1 +1,1 @@
-"""Agents behind the repair rules: when one is asked, what it may use, and contexts as folders and as a library."""
+"""Agents after the repair rules: when to ask one, its budget, and build contexts as folders and as a library."""

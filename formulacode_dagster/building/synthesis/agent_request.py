@@ -1,4 +1,4 @@
-"""Asking an agent for the next spec of one task: what it is told, what comes of its answer, when it is not asked."""
+"""Asks an agent for the next spec of one task: its input, its result, and the reasons for not asking."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOST_WAITS = 3
 """Times one task waits for an endpoint that refuses or does not answer."""
 OVERLOADED_SECONDS = 60.0
 PATIENCE_SECONDS = 3600.0
-"""A limit that lasts longer is not waited for: the agent is asked no more in this run."""
+"""Longest quota to wait for: beyond it, the agent is not asked again in this run."""
 MOST_NEARBY = 5
 
 Build = Callable[[Sequence[Fix]], AttemptResult]
@@ -49,21 +49,21 @@ Build = Callable[[Sequence[Fix]], AttemptResult]
 
 @dataclass
 class AgentDispatcher:
-    """The agent of one run, shared by its threads: how often, how many at a time, and for how much it is asked."""
+    """The agent of one run, shared by its threads: limits on requests, concurrency, and cost."""
 
     agent: Agent
     purse: Purse = field(default_factory=Purse)
     run: AgentBudget = field(default_factory=AgentBudget)
-    """What one run of it may use, where the purse has more."""
+    """Budget of one run of it, if the total allows it."""
     max_attempts: int = 3
-    """Times it is asked for one task."""
+    """Requests for one task."""
     tasks_per_repository: int | None = None
-    """Pull requests of a repository that it is asked for in this run."""
+    """Pull requests of a repository for which it is asked in this run."""
     at_once: int = 1
     note: Callable[[str], None] = lambda _: None
     sleep: Callable[[float], None] = field(default_factory=lambda: stop_request().sleep)
     closed: str = field(default="", init=False)
-    """Why it is asked no more in this run."""
+    """Reason for not asking it again in this run."""
     _asked: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set), init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -71,11 +71,11 @@ class AgentDispatcher:
         self._seats = threading.BoundedSemaphore(self.at_once)
 
     def author(self, contexts: Sequence[StoredContext] = (), earlier: Sequence[PastAttempt] = ()) -> AgentAuthor:
-        """Who asks it for one task, and shows it *contexts* of the repository and attempts of *earlier* runs."""
+        """Asks it for one task, and shows it *contexts* of the repository and attempts of *earlier* runs."""
         return AgentAuthor(self, contexts, earlier)
 
     def admits(self, key: Key) -> bool:
-        """Whether it may be asked for *key*, by the number of pull requests of a repository; counts it."""
+        """Return True if it may be asked for *key*, by the number of pull requests of a repository; count it."""
         repository_id, number = key
         with self._lock:
             asked = self._asked[repository_id]
@@ -86,7 +86,7 @@ class AgentDispatcher:
             return True
 
     def ask(self, key: Key, task: AgentTask, build: BuildRelay) -> AgentRun | Shortage:
-        """One run of the agent, within what is left; or what there is nothing left of."""
+        """Return one run of the agent, within what is left; or the exhausted budget."""
         with self._seats:
             held = self.purse.hold(key, self.run)
             if isinstance(held, Shortage):
@@ -215,7 +215,7 @@ def past_attempt(attempt: BuildAttempt) -> PastAttempt:
 
 
 def _fixes_without(agent: Agent, tried: Sequence[BuildAttempt]) -> tuple[Fix, ...]:
-    """The fixes of the last attempt that was planned without *agent*, on which its edit is laid."""
+    """Return the fixes of the last attempt that was planned without *agent*, as the base of its edit."""
     own = f"agent:{agent.name}"
     planned = [attempt for attempt in tried if attempt.rule != own and attempt.stage not in (PLAN, DONE)]
     return planned[-1].spec.fixes if planned else ()
@@ -228,6 +228,6 @@ def _own_names(task: Task) -> tuple[str, ...]:
         suite = find_suite(task.mirror, task.pr)
         names.append(read_repository(base, (suite.tree,), suite.config).own_name)
     except (ItemFailure, Rejection):
-        # the environment was planned once: what has no metadata is known by its folder and import name
+        # the environment was planned once: a package without metadata is known by its folder and import name
         pass
     return tuple(dict.fromkeys(filter(None, names)))

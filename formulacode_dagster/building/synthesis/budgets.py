@@ -1,4 +1,4 @@
-"""What agents may use of tokens, dollars and minutes: for one item, one repository, one month."""
+"""Budgets of agents in tokens, dollars and minutes: for one item, one repository, one month."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Key = tuple[int, int]
 
 
 class Scope(StrEnum):
-    """What a limit is for."""
+    """The subject of a limit."""
 
     ITEM = "item"
     REPOSITORY = "repository"
@@ -27,7 +27,7 @@ class Scope(StrEnum):
 
 
 class Limits(Frozen):
-    """What may be used; None means no limit."""
+    """Amounts allowed; None means no limit."""
 
     tokens: int | None = Field(default=None, ge=0, description="in and out")
     dollars: float | None = Field(default=None, ge=0)
@@ -36,13 +36,13 @@ class Limits(Frozen):
 
 @dataclass(frozen=True)
 class Shortage:
-    """What is used up."""
+    """Amounts used."""
 
     scope: Scope
     unit: str
 
     def __str__(self) -> str:
-        """As a person reads it."""
+        """Format it for people."""
         return f"the {self.scope}'s {self.unit} for agents are used up"
 
 
@@ -50,20 +50,20 @@ class Shortage:
 class Purse:
     """The budgets of one month, shared by the threads of a run.
 
-    A run of an agent holds what it may use at worst before it begins, so that no limit is passed, however many are at
-    work; what it did use is charged afterwards.
+    A run of an agent reserves its worst case before it begins, so that no limit is passed at any concurrency; its
+    actual use is charged afterwards.
     """
 
     limits: Mapping[Scope, Limits] = field(default_factory=dict)
     spent: dict[Key, Cost] = field(default_factory=dict)
-    """What agents have cost the month so far, by pull request."""
+    """Cost of agents in the month so far, by pull request."""
     _held: list[tuple[Key, AgentBudget]] = field(default_factory=list, init=False)
     _settled: threading.Condition = field(default_factory=threading.Condition, init=False)
 
     def hold(self, key: Key, run: AgentBudget) -> AgentBudget | Shortage:
-        """Keep aside what a run for *key* may use: *run*, or what is left; or what there is nothing left of.
+        """Reserve the budget of a run for *key*: *run*, or the rest; or return the exhausted limit.
 
-        Waits while only runs under way stand in the way.
+        Waits while only runs in progress stand in the way.
         """
         with self._settled:
             while isinstance(left := self._left(key, run, with_held=True), Shortage):

@@ -1,8 +1,8 @@
 """A build context as a folder, in the layout of the predecessor: a Dockerfile and `docker_build_*.sh`.
 
-Such a folder is taken in as a recipe, which is then built and verified like every other, and a recipe is given out as
-such a folder. A folder that was given out holds `recipe.json`, too: while its scripts are as they were, it is taken in
-again as exactly what it was.
+An imported folder becomes a recipe, which is then built and verified like every other, and a recipe is exported as such
+a folder. An exported folder holds `recipe.json`, too: while its scripts are unchanged, importing it restores exactly
+that recipe.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class DockerContext:
 
     files: Mapping[str, str]
     name: str = ""
-    """Of the folder."""
+    """Name of the folder."""
     stored: StoredContext | None = field(default=None, repr=False)
-    """The row it is of, where it is of one."""
+    """The row it belongs to, if any."""
 
     @classmethod
     def from_directory(cls, path: str | Path) -> Self:
-        """Read the files of *path* that belong to a context; links are not followed, others are left alone.
+        """Read the files of *path* that belong to a context; links are not followed, other files are ignored.
 
-        Raises ConfigurationError when there is neither a Dockerfile nor a script, or what cannot be read as text.
+        Raises ConfigurationError if there is neither a Dockerfile nor a script, or for files that are not text.
         """
         folder = Path(path)
         files = {name: _read(folder / name) for name in (*DOCKERFILES, *SCRIPTS, *_OTHERS) if _is_file(folder / name)}
@@ -62,7 +62,7 @@ class DockerContext:
 
     @classmethod
     def of(cls, context: StoredContext, spec: BuildSpec | None = None) -> Self:
-        """The folder of *context*: what it was imported from, else written from its fixes and *spec*."""
+        """Return the folder of *context*: its imported files, else files written from its fixes and *spec*."""
         if context.files:
             return cls(context.files, context.made_by, context)
         files = _scripts_of(context, spec)
@@ -71,7 +71,7 @@ class DockerContext:
         return cls(files, context.context_id, context)
 
     def to_directory(self, path: str | Path) -> Path:
-        """Write all files into *path*, which is made where it is missing; returns it."""
+        """Write all files into *path*, which is created if it is missing; return it."""
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in self.files.items():
@@ -82,17 +82,17 @@ class DockerContext:
 
     @property
     def dockerfile(self) -> str:
-        """The Dockerfile, `` where there is none."""
+        """The Dockerfile, `` if there is none."""
         return self.files.get("Dockerfile", "")
 
     @property
     def build_pkg_sh(self) -> str:
-        """The script that installs the package, `` where there is none."""
+        """The script that installs the package, `` if there is none."""
         return self.files.get("docker_build_pkg.sh", "")
 
     @property
     def task(self) -> dict[str, str]:
-        """`owner`, `repo` and `sha`, as far as task.txt tells; it is read as an expression, and not run."""
+        """`owner`, `repo` and `sha`, as far as task.txt has them; it is parsed as an expression, and not run."""
         try:
             call = ast.parse(self.files.get(TASK, "").strip(), mode="eval").body
         except (SyntaxError, ValueError):
@@ -102,7 +102,7 @@ class DockerContext:
         return {name: value for name in ("owner", "repo", "sha") if isinstance(value := told.get(name), str)}
 
     def recipe(self) -> tuple[tuple[Fix, ...], ScriptReading]:
-        """What its scripts ask of a build as fixes, and what of them was left out."""
+        """Return the requests of its scripts as fixes, and the parts left out."""
         fixes = self._given_out()
         if fixes is not None:
             return tuple(_imported(fix) for fix in fixes), ScriptReading()

@@ -19,8 +19,8 @@ from .docker_context import DockerContext
 def take_in(connection: Connection, context: DockerContext, item: ItemName) -> StoredContext:
     """Keep *context* as the recipe of the base commit of the pull request *item*, to be tried before anything else.
 
-    Raises ConfigurationError when the pull request is not known with its base, when the folder is of another commit or
-    repository, or asks for nothing.
+    Raises ConfigurationError if the pull request or its base is unknown, if the folder is of another commit or
+    repository, or requests nothing.
     """
     found = find_pull_request(connection, item.repository, item.number) if item.number else None
     if found is None or found.change is None:
@@ -51,7 +51,7 @@ def take_in(connection: Connection, context: DockerContext, item: ItemName) -> S
 
 
 def named(connection: Connection, prefix: str) -> StoredContext:
-    """The context whose id begins with *prefix*; raises ConfigurationError when there is none, or more than one."""
+    """Return the context whose id begins with *prefix*; raises ConfigurationError for none or several."""
     contexts = contexts_named(connection, prefix=prefix) if prefix else []
     if len(contexts) != 1:
         what = "no context has" if not contexts else f"{len(contexts)} contexts have"
@@ -60,7 +60,7 @@ def named(connection: Connection, prefix: str) -> StoredContext:
 
 
 def given_out(connection: Connection, context: StoredContext) -> DockerContext:
-    """*context* as a folder, with lock and interpreter of its image where that is still known."""
+    """Return *context* as a folder, with lock and interpreter of its image if they are still known."""
     month, key = f"{context.merged_at:%Y-%m}", (context.repository_id, context.number)
     image = IMAGES.read_keys(connection, month, [key]).get(key)
     is_its = image is not None and image.digest == context.digest

@@ -23,7 +23,7 @@ MOST_EARLIER = 12
 
 @dataclass(frozen=True)
 class MonthAuthors:
-    """Implements `repairs.attempts.Authors`: the agent of one run of a stage, with what the month's budgets leave."""
+    """Implements `repairs.attempts.Authors`: the agent of one run of a stage, within what the month's budgets leave."""
 
     stage: StageRun
     dispatcher: AgentDispatcher
@@ -32,7 +32,7 @@ class MonthAuthors:
     def of(
         cls, stage: StageRun, agent: Agent, budget: AgentBudget, limits: Mapping[Scope, Limits], max_attempts: int
     ) -> MonthAuthors:
-        """Return *agent* at work in *stage*, with what the month has left of *limits* after all runs so far."""
+        """Return *agent* for *stage*, with what all runs so far have left of the month's *limits*."""
         with stage.database.transaction() as connection:
             spent = agent_costs(connection, stage.month)
         dispatcher = AgentDispatcher(
@@ -41,7 +41,7 @@ class MonthAuthors:
             budget,
             max_attempts=max_attempts,
             tasks_per_repository=stage.options.agent_tasks_per_repository,
-            at_once=stage.options.agents_at_once,
+            at_once=stage.options.agent_concurrency,
             note=stage.note,
         )
         return cls(stage, dispatcher)
@@ -52,7 +52,7 @@ class MonthAuthors:
         return self.dispatcher.at_once
 
     def author(self, pr: PullRequest, contexts: Sequence[StoredContext]) -> AgentAuthor:
-        """Return the author for *pr*; the agent sees what earlier runs have tried, with any agent."""
+        """Return the author for *pr*; the agent sees the attempts of earlier runs, with any agent."""
         with self.stage.database.transaction() as connection:
             earlier: list[PastAttempt] = []
             for attempt in attempts_of(connection, self.stage.month, pr.key)[-MOST_EARLIER:]:

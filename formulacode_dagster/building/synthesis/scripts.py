@@ -1,7 +1,7 @@
-"""What shell scripts of a build context ask of a build: Debian packages, requirements, variables, submodules.
+"""Requests in shell scripts of a build context: Debian packages, requirements, variables, submodules.
 
-Scripts are read, never run, and nothing is guessed: a command that says how something is installed, and that a recipe
-cannot hold, is named among what was left out.
+Scripts are read, never run, and nothing is guessed: an install command that a recipe cannot hold is listed among the
+parts left out.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _TAKE_A_VALUE = frozenset(
 )
 _MANAGERS = frozenset({"conda", "mamba", "micromamba", "pip", "pip3", "uv"})
 _NOT_OURS = re.compile(r"(ASV|CONDA|FC|GIT|LD|MAMBA|PIP|PYTHON|UV)_\w+|CC|CXX|HOME|PATH|PYTHON\w*")
-"""Variables that say where things come from, or change what every program does."""
+"""Variables that set origins of packages, or change the behaviour of every program."""
 _TOOLS = frozenset({"asv", "asv-runner", "pip", "python"})
-"""What measures, and what the plan decides itself."""
+"""Measuring tools, and packages that the plan decides itself."""
 
 
 @dataclass
 class ScriptReading:
-    """What scripts ask for, in the order in which they do, and the commands that were left out."""
+    """Requests of scripts in their order, and the commands left out."""
 
     apt_packages: list[str] = field(default_factory=list)
     requirements: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class ScriptReading:
     left_out: list[str] = field(default_factory=list)
 
     def as_fixes(self, rule: str, evidence: str) -> tuple[Fix, ...]:
-        """What is asked for as one fix; none when that is nothing."""
+        """Return the requests as one fix; none if there are none."""
         fix = Fix(
             rule=rule,
             evidence=evidence,
@@ -58,7 +58,7 @@ class ScriptReading:
 
 
 def read_scripts(scripts: Sequence[str]) -> ScriptReading:
-    """What *scripts*, run one after the other, ask for."""
+    """Return the requests of *scripts*, run one after the other."""
     reading = ScriptReading()
     for script in scripts:
         for line, commands in _commands(script):
@@ -68,7 +68,7 @@ def read_scripts(scripts: Sequence[str]) -> ScriptReading:
 
 
 def _commands(script: str) -> Iterator[tuple[str, list[list[str]]]]:
-    """Each logical line with the simple commands of it; what stands in a here-document is no command."""
+    """Yield each logical line with its simple commands; the content of a here-document is no command."""
     lines = iter(script.replace("\\\n", " ").splitlines())
     for line in lines:
         stripped = line.strip()
@@ -81,7 +81,7 @@ def _commands(script: str) -> Iterator[tuple[str, list[list[str]]]]:
             lexer.whitespace_split = True
             words = list(lexer)
         except ValueError:
-            # a quotation that goes on in the next line
+            # a quotation that continues in the next line
             words = []
         commands: list[list[str]] = [[]]
         for word in words:
@@ -93,7 +93,7 @@ def _commands(script: str) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def _plain(words: list[str]) -> list[str]:
-    """The command itself: without what stands before it, and without the environment it is run in."""
+    """Return the command itself: without its prefixes and its environment."""
     while words and (words[0] in _BEFORE or re.match(r"\w+=", words[0])):
         words = words[1:]
     if words[:2] and words[0] in _MANAGERS and words[1:2] == ["run"]:
@@ -152,7 +152,7 @@ def _requirements(reading: ScriptReading, words: Sequence[str], line: str, *, is
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
-            # the checkout itself is installed anyway; an address or a variable is nothing that a lock can hold
+            # the checkout itself is installed anyway; a lock cannot hold an address or a variable
             if not re.match(r"\.|\$|/", word):
                 reading.left_out.append(f"{word}: {line}")
             continue

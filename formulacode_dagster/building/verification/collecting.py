@@ -27,22 +27,22 @@ _NO_NAME = re.compile(r"cannot import name .* from '([^'.]+)")
 
 
 class Blame(StrEnum):
-    """What kept a module from being collected."""
+    """Reason why a module was not collected."""
 
     MISSING = "lacks a module"
-    """One that is not part of the package: a dependency of tests that nobody declared."""
+    """A module outside the package: an undeclared dependency of tests."""
     TESTS = "fails by itself"
-    """The tests' own code, or what they ask of a pytest of another era."""
+    """The tests' own code, or their use of another era's pytest."""
     PACKAGE = "fails in the package"
 
 
 @dataclass(frozen=True)
 class Collected:
-    """How collecting went."""
+    """Result of collecting."""
 
     completed: Completed
     tests: int | None
-    """How many were collected; None when collecting did not come to its end."""
+    """Number collected; None if collecting did not complete."""
     modules: int = 0
     """Modules with tests among them."""
     skipped: int = 0
@@ -53,7 +53,7 @@ class Collected:
 
 
 def test_files(paths: Iterable[str], spec: BuildSpec) -> tuple[str, ...]:
-    """Those of *paths* that are tests of the package by their names; benchmarks are none."""
+    """Return those of *paths* that are tests of the package by their names; benchmarks are none."""
     root = "" if spec.package_root == "." else f"{spec.package_root}/"
     benchmarks = f"{spec.benchmark_dir.strip('/')}/"
     return tuple(
@@ -82,7 +82,7 @@ def collect_tests(
     completed, answers = remote.ask(request, timeout=timeout)
     end = next((answer for answer in answers if answer["event"] == "collected"), None)
     failed = {str(answer["name"]): str(answer["message"]) for answer in answers if answer["event"] == "failed"}
-    # a configuration or a conftest that cannot be read ends pytest before the first module, with words alone
+    # an unreadable configuration or conftest ends pytest before the first module, with a message only
     if end is not None and end["status"] not in (0, 1, 2, 5) and not failed:
         failed = {"conftest or configuration": describe(completed)}
     return Collected(
@@ -104,8 +104,8 @@ def tests_collect(collected: Collected | None, tops: frozenset[str], places: Seq
     * nothing is collected, and neither modules that skip themselves nor a module that only tests need explains it;
     * errors raised inside the package keep more modules from being collected than are.
 
-    It does not fail over a dependency of tests that is not installed: the lock holds what the package and its
-    benchmarks need. *tops* are the package's own names, *places* the folders its code lies in.
+    A missing test dependency is no failure: the lock holds the requirements of the package and its benchmarks. *tops*
+    are the package's own names, *places* the folders of its code.
     """
     if collected is None:
         return Verification(name=NAME, ok=True, detail="no tests")
@@ -129,7 +129,7 @@ def tests_collect(collected: Collected | None, tops: frozenset[str], places: Seq
 
 
 def blame(text: str, tops: frozenset[str], places: Sequence[str]) -> Blame:
-    """What pytest's report *text* of a module says was the cause."""
+    """Return the cause that pytest's report *text* of a module gives."""
     if missing := _NO_MODULE.findall(text):
         return Blame.PACKAGE if missing[-1] in tops else Blame.MISSING
     raised = _raised(text)
@@ -137,7 +137,7 @@ def blame(text: str, tops: frozenset[str], places: Sequence[str]) -> Blame:
         return Blame.PACKAGE if named[1] in tops else Blame.MISSING
     where = [python or pytest for python, pytest in _PLACE.findall(text)]
     inside = bool(where) and _is_package(where[-1], tops, places)
-    # packages word for themselves what an optional part of them needs, a library of the system perhaps
+    # packages use their own words for a missing optional part, perhaps a library of the system
     if raised.startswith("ImportError"):
         return Blame.MISSING if inside or (where and "/site-packages/" in where[-1]) else Blame.TESTS
     return Blame.PACKAGE if inside else Blame.TESTS

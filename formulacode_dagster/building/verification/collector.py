@@ -18,11 +18,11 @@ from formulacode_dagster.operating.cancellation.programs import run_program
 INSTALL_SECONDS = 300
 _FOLDER = Path(__file__).with_name("collectors")
 _PYTEST_5 = datetime(2019, 7, 1, tzinfo=UTC)
-"""pytest 5 took away what test suites of before had been warned of."""
+"""pytest 5 removed features that earlier versions had warned about."""
 
 
 def collector_for(python: str, written: datetime | None) -> str:
-    """Which collection of pins fits tests written at *written*, on interpreter *python* (`3.11`)."""
+    """Return the set of pins that fits tests written at *written*, on interpreter *python* (`3.11`)."""
     minor = int(python.partition(".")[2])
     if minor <= 8 and written is not None and written < _PYTEST_5:
         return "pytest-4"

@@ -1,6 +1,6 @@
-"""What is installed in an image: each distribution with its version and the hash of every file, as found, not as told.
+"""Content of an image: each distribution with its version and the hash of every file, as found, not as claimed.
 
-A distribution's RECORD says which files are its own (PyPA, "Recording installed projects"); what is in them they say.
+A distribution's RECORD lists its files (PyPA, "Recording installed projects"); their hashes are computed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from .facts import FileFact, ImageFacts
 from .planted import installed, site_packages
 
 UNOWNED = "(no distribution)"
-"""Stands for the files of the environment that no RECORD names."""
+"""Name for the files of the environment that no RECORD lists."""
 MISSING = "missing"
-"""In the place of a hash: a RECORD names the file, and it is not there."""
+"""In place of a hash: a RECORD lists the file, and it is missing."""
 _HOW_INSTALLED = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json", "uv_cache.json")
 """Files of a `.dist-info` in which the installer writes about its own doing."""
 
@@ -34,12 +34,12 @@ class Listing:
 
     @property
     def text(self) -> str:
-        """One line for each file, sorted: what is kept of it."""
+        """One stored line for each file, sorted."""
         return "".join(f"{path}\t{content}\n" for path, content in sorted(self.files.items()))
 
     @property
     def summary(self) -> InstalledDistribution:
-        """What a row of `images` says of it."""
+        """Value for a row of `images`."""
         digest = hashlib.sha256(self.text.encode()).hexdigest()
         return InstalledDistribution(name=self.name, version=self.version, files=len(self.files), sha256=digest)
 
@@ -51,9 +51,9 @@ class Listing:
 
 
 def listings(facts: ImageFacts) -> tuple[Listing, ...]:
-    """Every distribution of the environment, by name; last, where there are any, the files that belong to none.
+    """Every distribution of the environment, by name; last, if there are any, the files that belong to none.
 
-    Bytecode is left out: nothing that is built depends on it, and it holds the time at which its source was written.
+    Bytecode is left out: no build depends on it, and it holds the time at which its source was written.
     """
     listings: list[Listing] = []
     owned: set[str] = set()

@@ -12,10 +12,10 @@ from .scan import forms_in, secrets_in
 
 
 def no_credentials(facts: ImageFacts, said: Mapping[str, str]) -> Verification:
-    """Neither the files nor what the image *said* of itself (variables, labels, history) hold a credential.
+    """Neither the files nor the image's configuration *said* (variables, labels, history) hold a credential.
 
-    What has the form of one is looked for wherever neither the commit nor a wheel brought the file, the values of this
-    machine's own secrets everywhere. No value is ever told.
+    Text in the form of a credential is searched for in all files that neither the commit nor a wheel brought, the
+    values of this machine's own secrets everywhere. No value is ever reported.
     """
     secrets = facts.scan.watch.secrets
     problems = [

@@ -20,11 +20,11 @@ _NOT_FOUND = "ModuleNotFoundError: No module named"
 
 
 def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verification:
-    """Benchmarks are found, and they are those that reading the suite's files tells.
+    """Benchmarks are found, and they match those read from the suite's files.
 
-    A module or class lost to an error is named and reported, as are benchmarks that reading did not tell of. The gate
-    fails when nothing is left, and when a benchmark that a module defines under no condition was not found although the
-    module was imported: then something in the session shortened the list, or answered in the harness's stead.
+    A module or class lost to an error is named and reported, as are benchmarks that reading did not predict. The gate
+    fails if nothing is left, and if a benchmark that a module defines unconditionally was not found although the module
+    was imported: then something in the session shortened the list, or answered in the harness's place.
     """
     if isinstance(survey, ItemFailure):
         return Verification(name=NAME, ok=False, detail=str(survey), log_tail=survey.log_tail)
@@ -43,9 +43,9 @@ def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verificat
 
 
 def without_suite(name: str, base: Tree) -> Verification:
-    """The verification *name* of an image planned without a suite: it holds as far as there is none at *base*.
+    """The verification *name* of an image planned without a suite: it passes if there is none at *base*.
 
-    What such a task is timed by is found, and run, when it is measured.
+    Workloads of such a task are found and run at measurement.
     """
     lacking = config_of_suite(base)
     if isinstance(lacking, AsvConfig):

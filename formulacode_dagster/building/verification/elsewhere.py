@@ -1,6 +1,6 @@
-"""What of the solution may lie in an image beside the checkout: objects of other repositories, releases of the package.
+"""Finds parts of the solution outside the checkout: objects of other repositories, releases of the package.
 
-Told by paths, by the indexes of packs, and by what distributions say of themselves: nothing is unpacked.
+It uses paths, pack indexes, and the metadata of distributions: nothing is unpacked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from formulacode_dagster.building.engines.files import Area, ImageFile
 _LOOSE = re.compile(r"(?:^|/)objects/(?P<start>[0-9a-f]{2})/(?P<rest>[0-9a-f]{38})$")
 _PACK = re.compile(r"(?P<stem>(?:^|.*/)objects/pack/pack-[0-9a-f]{40})\.(?P<kind>idx|pack)$")
 _INDEX_HEAD = b"\377tOc\0\0\0\2"
-"""Of version 2, the only one that git has written since 2008: https://git-scm.com/docs/gitformat-pack."""
+"""Pack index version 2, the only one that git has written since 2008: https://git-scm.com/docs/gitformat-pack."""
 _FANOUT, _ID = 256 * 4, 20
 _RELEASE = re.compile(
     r"(?:^|/)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*?)-(?P<version>\d[\w.!+]*?)"
@@ -32,22 +32,22 @@ _HEADER_BYTES = 4096
 _CACHED = re.compile(
     r"/(?:wheels|sdists)-v\d+/(?:pypi|index/[^/]+)/(?P<name>[^/]+)/(?P<version>\d[^/-]*?)(?=-|/|\.\w+$|$)"
 )
-"""How uv names what it keeps of an index."""
+"""Names of uv's cache entries for an index."""
 
 
 @dataclass
 class Elsewhere:
-    """What the pass has seen so far."""
+    """The findings of the pass so far."""
 
     objects: dict[tuple[Area, str], frozenset[str]] = field(default_factory=dict)
-    """Ids of objects by the file that holds them."""
+    """Ids of objects by their file."""
     packs: dict[tuple[Area, str], set[str]] = field(default_factory=dict)
-    """Which parts of each pack there are, by its path without the ending."""
+    """Existing parts of each pack, by its path without the extension."""
     releases: dict[tuple[str, str], tuple[Area, str]] = field(default_factory=dict)
     """The first place of each release, by canonical name and version."""
 
     def look(self, file: ImageFile) -> None:
-        """Note what the path of *file* tells, and read it where it is an index."""
+        """Record the facts in the path of *file*, and read it if it is an index."""
         if "objects/" in file.path:
             self._note_objects(file)
         for pattern in (_RELEASE, _CACHED):
@@ -61,8 +61,8 @@ class Elsewhere:
                 self._note_release(headers["Name"], headers["Version"], file)
 
     def problems(self, solution: Mapping[str, str], local: Mapping[str, str]) -> Iterator[str]:
-        """What gives the solution away: *solution* are ids with what they are, *local* the versions that the build
-        installed, by canonical name.
+        """Return the findings that reveal the solution: *solution* are ids with their meaning, *local* the versions
+        that the build installed, by canonical name.
         """
         for (area, path), ids in self.objects.items():
             for sha in sorted(ids & solution.keys()):
@@ -96,7 +96,7 @@ def versions_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _ids_of_index(content: bytes) -> Iterator[str]:
-    """The ids of the objects in a pack, from its index; none where it cannot be read."""
+    """Return the ids of the objects in a pack, from its index; none if it cannot be read."""
     start = len(_INDEX_HEAD) + _FANOUT
     if not content.startswith(_INDEX_HEAD) or len(content) < start:
         return

@@ -1,4 +1,4 @@
-"""What verifications judge by: gathered once, when the first of them asks for it."""
+"""Evidence for verifications: gathered once, when the first of them needs it."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ ENOUGH = 1
 """Benchmarks that run, after which no more are tried."""
 
 BENCHMARK_SECONDS = (10.0, 60.0)
-"""What one may take, and what one may take when none came to its end in the shorter time."""
+"""Seconds for one benchmark, and for one if none completed in the shorter time."""
 
 RUN_SECONDS = 150.0
-"""What running benchmarks may take altogether, each time."""
+"""Seconds for all runs of benchmarks, each time."""
 
 IMPORT_SECONDS = 60.0
-"""What the import of one module of the suite may take, and with it that of the package."""
+"""Seconds for the import of one module of the suite, including the package."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The image that is judged, and by what."""
+    """The image to verify, and the facts to verify it by."""
 
     engine: Engine
     image: BuiltImage
@@ -68,7 +68,7 @@ class Evidence:
 
     @cached_property
     def facts(self) -> ImageFacts:
-        """What one pass over the image's files tells."""
+        """Facts from one pass over the image's files."""
         subject = self.subject
         watch = Watch(own_secrets(os.environ), subject.origin.lines, subject.image.spec.package_name)
         return gather_facts(subject.engine.files(subject.image), objects=self._empty_repository.objects, watch=watch)
@@ -81,12 +81,12 @@ class Evidence:
 
     @cached_property
     def image_config(self) -> ImageConfig:
-        """What the image says beside its files."""
+        """The image's configuration besides its files."""
         return self.subject.engine.config(self.subject.image)
 
     @cached_property
     def truth(self) -> GroundTruth:
-        """What the host knows beside the image."""
+        """The host's knowledge about the image."""
         return self.subject.origin.truth(self.repository)
 
     @cached_property
@@ -100,7 +100,7 @@ class Evidence:
 
     @cached_property
     def spec(self) -> BuildSpec:
-        """How the image was built. Where nobody named the suite's folder it is that of the asv configuration, or ``."""
+        """How the image was built. An unnamed suite folder is that of the asv configuration, or ``."""
         spec = self.subject.image.spec
         if spec.benchmark_dir:
             return spec
@@ -127,7 +127,7 @@ class Evidence:
 
     @cached_property
     def survey(self) -> Survey | ItemFailure:
-        """The suite: all its benchmarks, some of them run; why there is nothing to tell, when it broke off.
+        """The suite: all its benchmarks, some of them run; the reason if the survey broke off.
 
         Discovering and running is one start of the interpreter and one import of every module, unless all are slow.
         """
@@ -152,7 +152,7 @@ class Evidence:
 
     @cached_property
     def reading(self) -> SuiteReading:
-        """What the files of the suite tell, read on the host at the declared commit."""
+        """Content of the suite's files, read on the host at the declared commit."""
         if not self.spec.benchmark_dir:
             return SuiteReading()
         return read_suite(self.base, self.spec.benchmark_dir, self.subject.suite.files)

@@ -1,4 +1,4 @@
-"""What one pass over an image's files tells: the evidence behind the verifications."""
+"""Facts from one pass over an image's files: the evidence for the verifications."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from .elsewhere import Elsewhere
 from .scan import Scan, Watch, is_scanned_system
 
 SCANNED_BYTES = 16 * 1024 * 1024
-"""Of one file: no text that is read or looked through is longer."""
+"""Limit of one file in bytes: no longer text is read or searched."""
 
 LEFT_OVER = ("logs/", "tmp/", "var/tmp/", "workspace/")
-"""Folders in which results are laid down."""
+"""Folders for results."""
 
 _CHUNK = 1024 * 1024
 _OBJECT = re.compile(r"\.git/objects/([0-9a-f]{2}|pack)/[^/]+$")
 _GIT_NAMES = re.compile(r"\.git/(?:[^/]+$|(?:logs|refs)/)")
-"""Where a repository keeps the names of commits: HEAD, ORIG_HEAD, packed-refs, branches, what they were before."""
+"""Files in which a repository stores commit names: HEAD, ORIG_HEAD, packed-refs, branches and their logs."""
 _COMPILED = re.compile(r"(?P<tagged>\.(cpython-[^/]+|abi3))?\.so$")
 _PROGRAMS = frozenset(prefix + name for prefix in ("", "usr/", "usr/local/") for name in ("bin", "sbin"))
 
 
 @dataclass(frozen=True)
 class FileFact:
-    """One file: who owns it, what is in it."""
+    """One file: its owner and content."""
 
     uid: int
     executable: bool
     target: str | None
     sha256: str
-    """As a RECORD writes it: urlsafe base64 without padding; empty for a link."""
+    """As in a RECORD: urlsafe base64 without padding; empty for a link."""
     blob: str
     """Git's id of the content; of the target for a link."""
     unix_blob: str
     """Git's id after turning line ends into git's own, which a checkout may have changed."""
     is_extension: bool = False
-    """Whether it is a compiled module, not a library that one links to."""
+    """True for a compiled module, as opposed to a library that others link to."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class ImageFacts:
 
 
 def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: Watch | None = None) -> ImageFacts:
-    """Read *files* once, and look for what *watch* names in them.
+    """Read *files* once, and search them for the items of *watch*.
 
     Git's object store is copied to the folder *objects*, the only thing that is kept on the host.
     """
@@ -91,7 +91,7 @@ def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: Watch | No
 
 
 def _is_telling(path: str) -> bool:
-    """Whether a file of the system can change what other programs do: hashing all of /usr would tell no more."""
+    """Return True if a file of the system can change other programs: hashing all of /usr would add nothing."""
     folder, _, name = path.rpartition("/")
     return (
         folder in _PROGRAMS

@@ -24,7 +24,7 @@ _OF_TESTS = frozenset({"test", "tests", "testing", "_tests"})
 
 @dataclass(frozen=True)
 class Imported:
-    """How importing modules went."""
+    """Result of importing modules."""
 
     modules: tuple[str, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Imported:
 
 
 def modules_of(facts: ImageFacts, local: Sequence[Distribution], package_name: str) -> tuple[str, ...]:
-    """What must import: *package_name*, else the top modules of what was built, then all its compiled extensions."""
+    """Modules that must import: *package_name*, else the top modules of the build, then all its compiled extensions."""
     site = site_packages(facts)
     extensions = [
         match["module"].replace("/", ".")
@@ -48,7 +48,7 @@ def modules_of(facts: ImageFacts, local: Sequence[Distribution], package_name: s
 
 
 def tops_of(facts: ImageFacts, local: Sequence[Distribution]) -> frozenset[str]:
-    """Names of the top packages and modules of what was built."""
+    """Names of the top packages and modules of the build."""
     paths = list(_inside(site_packages(facts), local))
     packages = {path.partition("/")[0] for path in paths if path.endswith("/__init__.py") and path.count("/") == 1}
     modules = {path.removesuffix(".py") for path in paths if "/" not in path and path.endswith(".py")}
@@ -62,7 +62,7 @@ def _inside(site: str, local: Sequence[Distribution]) -> Iterator[str]:
 
 
 def import_modules(remote: Remote, modules: Sequence[str], *, timeout: float = IMPORT_SECONDS) -> Imported:
-    """Import *modules* in one process, outside the checkout, so that what is installed is what is tried."""
+    """Import *modules* in one process, outside the checkout, so that the installed package is tested."""
     if not modules:
         return Imported(())
     completed, answers = remote.ask({"command": "imports", "modules": list(modules)}, timeout=timeout)

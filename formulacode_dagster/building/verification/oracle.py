@@ -24,11 +24,10 @@ def oracle_absent(
 ) -> Verification:
     """The image holds nothing of the pull request's own change.
 
-    No object of its repository is beyond the base's history, no file equals one that the change made, and no line that
-    the change adds, of those that stand for themselves, is in a file outside what the base holds and what came with a
-    wheel of a lock (*from_index*). No other repository holds one of the change's files or commits, no branch or log of
-    the checkout's own names one of those, and nothing is a newer release of what the build installed (*local*, versions
-    by canonical name).
+    No object of its repository is beyond the base's history, no file equals one that the change made, and no
+    distinctive line that the change adds is in a file outside the base and the wheels of a lock (*from_index*). No
+    other repository holds one of the change's files or commits, no branch or log of the checkout's own names one of
+    those, and nothing is a newer release of the installed package (*local*, versions by canonical name).
     """
     problems = [f"object {sha} is not in the history of the base" for sha in sorted(set(objects) - truth.reachable)]
     if _BORROWING in facts.files[Area.REPOSITORY]:

@@ -1,4 +1,4 @@
-"""What the host knows of a task beside its image: the commit that was declared, and the change nobody may find."""
+"""The host's knowledge about a task: the declared commit, and the change that the image must not reveal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tree = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True)
 class GroundTruth:
-    """What the image is compared with."""
+    """Reference for the image."""
 
     base_sha: str
     tree: Tree
@@ -32,22 +32,22 @@ class GroundTruth:
     reachable: frozenset[str]
     """Ids of every object in the history of the base."""
     solution: Mapping[str, str]
-    """Path by blob id of what the change leaves behind and the base does not hold."""
+    """Path by blob id of the files that the change creates and the base does not hold."""
     changed: int
-    """How many files the change touches."""
+    """Number of files the change touches."""
     commits: frozenset[str] = frozenset()
     """Ids of the commits that brought it."""
 
 
 class Origin(Protocol):
-    """Where the host knows it from."""
+    """Source of the host's knowledge."""
 
     base_sha: str
     lines: frozenset[bytes]
-    """Lines that the change adds, of those that stand for themselves."""
+    """Distinctive lines that the change adds."""
 
     def truth(self, store: ImageRepository) -> GroundTruth:
-        """What the image is compared with; *store* holds the image's own objects. Raises ItemFailure."""
+        """Return the reference for the image; *store* holds the image's own objects. Raises ItemFailure."""
 
 
 class MirrorOrigin:
@@ -62,7 +62,7 @@ class MirrorOrigin:
         self.lines = telling_lines(self._added())
 
     def truth(self, store: ImageRepository) -> GroundTruth:
-        """From the mirror alone."""
+        """Reference from the mirror only."""
         del store
         base = sources.tree_of(self._mirror, self.base_sha)
         merge = sources.tree_of(self._mirror, self._merge)
@@ -87,7 +87,7 @@ class MirrorOrigin:
 
 
 class FolderOrigin:
-    """A commit that a task folder declares, and the patch that lies beside it, if there is one."""
+    """A commit that a task folder declares, and the patch next to it, if there is one."""
 
     def __init__(self, base_sha: str, patch: bytes) -> None:
         self.base_sha = base_sha
@@ -95,7 +95,7 @@ class FolderOrigin:
         self._changed = patch.count(b"\ndiff --git ") + patch.startswith(b"diff --git ")
 
     def truth(self, store: ImageRepository) -> GroundTruth:
-        """From the image's own objects, every one of them hashed: only the commit's true files have its id."""
+        """Reference from the image's own objects, every one hashed: only the commit's true files have its id."""
         reachable = frozenset(store.reachable(self.base_sha))
         return GroundTruth(self.base_sha, store.tree(self.base_sha), reachable, {}, self._changed)
 

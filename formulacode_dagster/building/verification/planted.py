@@ -1,4 +1,4 @@
-"""Finds what does not belong in an image: code that runs unasked, tools in another's name, files no wheel brought."""
+"""Finds foreign content in an image: code that runs unasked, impostor tools, files that no wheel brought."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*==\s*([^\s
 
 
 _INSTRUMENT = "instrument"
-"""Folder of the tools in which the asv_runner of the harness lies, from the index as all that is locked."""
+"""Folder of the tools with the harness's asv_runner, from the index like all locked packages."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Distribution:
     name: str
     version: str
     record: dict[str, str]
-    """Hash by path below the area's root, as `sha256=…`; empty where the RECORD gives none."""
+    """Hash by path below the area's root, as `sha256=…`; empty if the RECORD gives none."""
     is_local: bool
     """Whether it was installed from a file of the build, not from an index."""
 
@@ -60,7 +60,7 @@ class Distribution:
 def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], test_lock: str = "") -> list[str]:
     """One sentence per thing that does not belong, sorted; none in an honest image.
 
-    *variables* are those that the image sets for whatever runs in it, *test_lock* is what lies beside the *lock*.
+    *variables* are those that the image sets for every process in it, *test_lock* complements the *lock*.
     """
     site = site_packages(facts)
     distributions = installed(facts, Area.ENVIRONMENT, site)
@@ -86,7 +86,7 @@ def site_packages(facts: ImageFacts) -> str:
 
 
 def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
-    """The distributions in *folder*, as their RECORDs tell."""
+    """The distributions in *folder*, according to their RECORDs."""
     distributions = []
     for (where, path), text in facts.texts.items():
         inside = PurePosixPath(path)
@@ -107,7 +107,7 @@ def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
 def from_index(facts: ImageFacts, instrument: Collection[str]) -> frozenset[tuple[Area, str]]:
     """Files that came from the package index, by the word of the installer: the environment's, the tests', asv's.
 
-    Of the tools to measure with, these are the files of what *instrument* pins, and of nothing that lies beside it.
+    For the measuring tools, these are the files of the pins of *instrument*, and of nothing next to them.
     """
     pinned = locked_versions("\n".join(instrument))
     locked = [each for each in installed(facts, Area.ENVIRONMENT, site_packages(facts)) if not each.is_local]
@@ -118,7 +118,7 @@ def from_index(facts: ImageFacts, instrument: Collection[str]) -> frozenset[tupl
 
 
 def locked_versions(lock: str) -> dict[str, set[str]]:
-    """Versions by canonical name that *lock* allows; a name may stand there more than once, under markers."""
+    """Versions by canonical name that *lock* allows; a name may occur more than once, under markers."""
     versions: dict[str, set[str]] = {}
     for name, version in _LOCKED.findall(lock):
         versions.setdefault(canonicalize_name(name), set()).add(_version(version))
@@ -180,7 +180,7 @@ def _altered(facts: ImageFacts, area: Area, distributions: list[Distribution]) -
     for distribution in distributions:
         for path, value in distribution.record.items():
             fact = facts.files[area].get(path)
-            # installers move what is below `.data`; wheels of old record it where it lay in the archive
+            # installers move files below `.data`; old wheels record their place in the archive
             if not value.startswith("sha256=") or (fact is None and ".data/" in path):
                 continue
             if fact is None or (value != f"sha256={fact.sha256}" and (path, f"sha256={fact.sha256}") not in of_lock):
@@ -205,7 +205,7 @@ def _foreign_programs(facts: ImageFacts, distributions: list[Distribution]) -> I
                 yield f"{path} is not a link to the interpreter"
             elif path in recorded and PurePosixPath(path).name in _TOOLS:
                 yield f"{path} stands in for a tool of the system"
-        # some projects lay their licence beside `pyvenv.cfg`, where nothing looks for code
+        # some projects put their licence next to `pyvenv.cfg`, where no interpreter looks for code
         elif "/" not in path and path not in recorded and not _VENV_FILES.match(path):
             yield f"{path} does not belong in a virtual environment"
     settings = facts.texts.get((Area.ENVIRONMENT, "pyvenv.cfg"), "")
@@ -218,7 +218,7 @@ def _is_plain_link(fact: FileFact) -> bool:
 
 
 def _of_tests(facts: ImageFacts, test_lock: str) -> Iterator[str]:
-    """What does not belong in the folder of what the repository's tests need; its bytecode is the build's."""
+    """Return foreign files in the folder of test requirements; its bytecode is the build's."""
     distributions = installed(facts, Area.TOOLS, TESTS_FOLDER)
     yield from _not_locked(distributions, test_lock)
     yield from _altered(facts, Area.TOOLS, distributions)

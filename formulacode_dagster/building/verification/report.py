@@ -23,7 +23,7 @@ FAILURE = "failure.json"
 
 
 class State(StrEnum):
-    """How it stands with a verification."""
+    """Result of a verification."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -42,7 +42,7 @@ class VerificationReport(Frozen):
 
 
 class Report(Frozen):
-    """What is written into the folder."""
+    """Content written into the folder."""
 
     task: str
     base_commit: str

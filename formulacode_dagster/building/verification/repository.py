@@ -31,7 +31,7 @@ class ImageRepository:
 
     @property
     def objects(self) -> Path:
-        """Where the objects belong."""
+        """Place of the objects."""
         return self.folder / "objects"
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class ImageRepository:
         return sorted(path for path in self.tree(commit) if path.startswith(start))
 
     def later(self, commit: str, *patterns: str) -> tuple[str, ...]:
-        """None: an image holds nothing that came after its commit."""
+        """None: an image holds nothing after its commit."""
         del commit, patterns
         return ()
 

@@ -1,4 +1,4 @@
-"""How a verification says what it found."""
+"""How a verification reports its findings."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ SHOWN = 5
 
 
 def result_of(name: str, problems: Sequence[str], otherwise: str) -> Verification:
-    """The verification *name* holds when there are no *problems*; *otherwise* is what it then says."""
+    """The verification *name* passes if there are no *problems*; *otherwise* is its message then."""
     if not problems:
         return Verification(name=name, ok=True, detail=otherwise)
     return Verification(name=name, ok=False, detail=listed(problems))
 
 
 def listed(parts: Sequence[str], *, between: str = "; ") -> str:
-    """The first few of *parts*, and how many more there are."""
+    """Return the first few of *parts*, and the number of the rest."""
     more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
     return between.join(parts[:SHOWN]) + more

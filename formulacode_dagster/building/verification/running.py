@@ -17,10 +17,10 @@ _WANTS_NETWORK = re.compile(r"in name resolution|name or service not known|netwo
 
 
 def one_benchmark_runs(survey: Survey | ItemFailure) -> Verification:
-    """At least one benchmark runs to its end and gives a finite time; one that was killed gives none.
+    """At least one benchmark completes and gives a finite time; a killed one gives none.
 
-    A suite whose every benchmark asks the network for something says nothing against the image, which has none: what
-    times the task then is found when it is measured, as where there is no suite.
+    A suite in which every benchmark needs the network proves nothing against the image, which has none: measurement
+    then finds workloads, as without a suite.
     """
     if isinstance(survey, ItemFailure):
         return Verification(name=NAME, ok=False, detail=str(survey), log_tail=survey.log_tail)

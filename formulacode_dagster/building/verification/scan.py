@@ -1,6 +1,6 @@
-"""What is looked for in the contents of files: values of secrets, forms of credentials, lines of the oracle.
+"""Search patterns for the contents of files: values of secrets, forms of credentials, lines of the oracle.
 
-The values themselves are never part of what is told.
+The values themselves are never reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LONGEST_WORD = 16
 """Characters of a plain word: `postgres` as a password says nothing about a file that speaks of Postgres."""
 
 SHORTEST_LINE = 24
-"""Characters of a line that is told apart from others; shorter ones stand in any code."""
+"""Length of a distinctive line in characters; shorter ones occur in any code."""
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIAL", re.IGNORECASE)
 _USER_INFO = re.compile(r"://([^/\s:@]*):([^/\s@]+)@")
@@ -40,12 +40,12 @@ _FORMS: Mapping[str, tuple[tuple[bytes, ...], re.Pattern[bytes]]] = {
         re.compile(rb"[a-z]://[^/\s:@\"'<>{}$]+:[^/\s:@\"'<>{}$]+@[A-Za-z0-9]"),
     ),
 }
-"""By name: the words of which one has to stand there, which is sooner seen, and the form."""
+"""By name: words of which one must occur, which is cheaper to test, and the form."""
 _OWN_FOLDERS = ("etc/", "home/", "mnt/", "opt/", "root/", "run/", "srv/", "tmp/", "var/", "workspace/", "logs/")
 _DEBIANS = ("var/cache/", "var/lib/dpkg/", "var/lib/apt/", "etc/ssl/", "etc/ca-certificates")
 _NOT_TEXT = b"\0"
 _RECORDED_HASH = re.compile(rb"sha\d+=[A-Za-z0-9_-]{43,}")
-"""What a RECORD says of each file: random characters, in which anything may seem to stand."""
+"""Hashes in a RECORD: random characters, in which anything may seem to occur."""
 _EDGE = b" \t\r+"
 
 
@@ -59,7 +59,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class Watch:
-    """What one pass over an image looks for."""
+    """Search patterns of one pass over an image."""
 
     secrets: tuple[Secret, ...] = ()
     lines: frozenset[bytes] = frozenset()
@@ -69,7 +69,7 @@ class Watch:
 
 @dataclass
 class Scan:
-    """What the pass has found so far, by area and path."""
+    """Findings of the pass so far, by area and path."""
 
     watch: Watch = field(default_factory=Watch)
     credentials: dict[tuple[Area, str], list[str]] = field(default_factory=dict)
@@ -97,12 +97,12 @@ class Scan:
 
 
 def secrets_in(content: bytes, secrets: Iterable[Secret]) -> list[str]:
-    """Which of *secrets* stand in *content*, by the names of their variables."""
+    """Return which of *secrets* occur in *content*, by the names of their variables."""
     return [f"the value of {secret.name}" for secret in secrets if secret.value in content]
 
 
 def forms_in(content: bytes) -> list[str]:
-    """What in *content* has the form of a credential."""
+    """Return parts of *content* in the form of a credential."""
     forms = {what: form for what, (words, form) in _FORMS.items() if any(word in content for word in words)}
     seen = [what for what, form in forms.items() if form.search(content)]
     if not seen:
@@ -112,10 +112,10 @@ def forms_in(content: bytes) -> list[str]:
 
 
 def own_secrets(environment: Mapping[str, str]) -> tuple[Secret, ...]:
-    """The secrets among the variables of *environment*: what is named like one, and passwords in addresses."""
+    """Return the secrets among the variables of *environment*: variables named like one, and passwords in addresses."""
     secrets: dict[bytes, str] = {}
     for name, value in environment.items():
-        # a variable that only says where the secret is would make every mention of that file one
+        # a variable with a secret's path would make every mention of that file one
         parts = value.split(",") if _SECRET_NAME.search(name) and not name.endswith(("_PATH", "_FILE")) else []
         for _, password in _USER_INFO.findall(value):
             parts += [password, unquote(password)]
@@ -127,7 +127,7 @@ def own_secrets(environment: Mapping[str, str]) -> tuple[Secret, ...]:
 
 
 def telling_lines(added: Iterable[bytes]) -> frozenset[bytes]:
-    """Those of *added* lines that stand for themselves: long enough, and made of words."""
+    """Return the distinctive ones of *added* lines: long enough, and made of words."""
     stripped = {line.strip(_EDGE) for line in added}
     return frozenset(
         line for line in stripped if len(line) >= SHORTEST_LINE and len(re.findall(rb"[A-Za-z]\w+", line)) > 1
@@ -135,17 +135,17 @@ def telling_lines(added: Iterable[bytes]) -> frozenset[bytes]:
 
 
 def is_scanned_system(path: str, uid: int) -> bool:
-    """Whether a file of the system is looked through: those of Debian and of the interpreter are not ours to doubt."""
+    """Return True if a file of the system is searched: those of Debian and of the interpreter are trusted."""
     return uid != 0 or (path.startswith(_OWN_FOLDERS) and not path.startswith(_DEBIANS))
 
 
 def _may_tell_credentials(file: ImageFile) -> bool:
-    """Whether what looks like a credential is one: the repository's and the wheels' own files hold specimens."""
+    """Return True if an apparent credential is one: the repository's and the wheels' own files hold specimens."""
     if file.area is Area.REPOSITORY:
         return file.path.startswith(".git/")
     if file.area is Area.ENVIRONMENT:
         return "/site-packages/" not in file.path or ".dist-info/" in file.path
     if file.area is Area.TOOLS and file.path.startswith(f"{TESTS_FOLDER}/"):
-        # what no wheel brought there is told as planted
+        # files that no wheel brought are reported as planted
         return ".dist-info/" in file.path
     return True

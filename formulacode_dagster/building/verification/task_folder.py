@@ -1,10 +1,9 @@
-"""A task as a folder: what Harbor takes, read with the care that somebody else's folder needs.
+"""A task as a folder: Harbor's format, read with the care that a stranger's folder needs.
 
-`task.toml` names the image (`[environment] docker_image`), or `environment/Dockerfile`, else `Dockerfile`, says how to
-build it. What the image is to be is declared in `[metadata]`: `base_commit`, and where they are known `task_id`,
-`package_name`, `benchmark_dir`. Files below `solution/` hold the change that must not be in the image, a
-`requirements.txt` beside the Dockerfile the lock of what may be installed. See
-https://www.harborframework.com/docs/tasks for the layout.
+`task.toml` names the image (`[environment] docker_image`), or `environment/Dockerfile`, else `Dockerfile`, describes
+its build. The image's identity is declared in `[metadata]`: `base_commit`, and if known `task_id`, `package_name`,
+`benchmark_dir`. Files below `solution/` hold the change that must not be in the image, a `requirements.txt` next to the
+Dockerfile the lock of allowed distributions. See https://www.harborframework.com/docs/tasks for the layout.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _FOLDERS = ("environment", ".")
 
 @dataclass(frozen=True)
 class TaskFolder:
-    """What a task folder declares."""
+    """Declarations of a task folder."""
 
     path: Path
     base_sha: str
@@ -47,13 +46,13 @@ class TaskFolder:
     package_name: str
     benchmark_dir: str
     lock: str
-    """Requirements that may be installed; `` where the folder does not say."""
+    """Requirements that may be installed; `` if the folder has none."""
     solution: bytes
-    """The files of the solution, one after the other; no bytes where there are none."""
+    """The files of the solution, concatenated; no bytes if there are none."""
 
 
 def read_task_folder(path: Path) -> TaskFolder:
-    """Read the folder *path*; links are not followed. Raises ConfigurationError that says what is wrong with it."""
+    """Read the folder *path*; links are not followed. Raises ConfigurationError with the problem."""
     if not path.is_dir():
         raise ConfigurationError(f"{path} is no folder", remedy=f"Name the folder that holds {TASK_FILE}")
     declared = _toml(path)
@@ -90,7 +89,7 @@ def read_task_folder(path: Path) -> TaskFolder:
 
 @contextmanager
 def image_of(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> Iterator[BuiltImage]:
-    """The image of *task*, taken or built, with what the folder declares of it in the place of what it says itself.
+    """Return the image of *task*, pulled or built, with the folder's declarations in place of its own.
 
     One that was built for this loses its name afterwards; Docker's cache makes building it again cheap.
 

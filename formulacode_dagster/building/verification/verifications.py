@@ -1,4 +1,4 @@
-"""The verifications, in the order in which they are made: what each of them judges by."""
+"""The verifications in their order, each with its evidence."""
 
 from __future__ import annotations
 

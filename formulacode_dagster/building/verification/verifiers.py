@@ -34,7 +34,7 @@ from .planted import Distribution, installed, site_packages
 from .running import one_benchmark_runs
 
 TIMED_OUT = 124
-"""Status of what was killed when its time was up, as `timeout` has it."""
+"""Status of a process killed at its timeout, as `timeout` returns it."""
 
 FAILED = 1
 SAMPLE_SECONDS = 0.1
@@ -42,17 +42,17 @@ SAMPLE_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class VerifierResult:
-    """What a verifier found. What was killed, or took longer than it may, is never `ok`."""
+    """A verifier's findings. A process that was killed, or exceeded its limit, is never `ok`."""
 
     ok: bool
     rc: int
     """0, TIMED_OUT, or the status of the command that failed."""
     stdout: str
-    """What was found."""
+    """Findings."""
     stderr: str
-    """What was said where something does not hold."""
+    """Message for a failed verification."""
     duration_s: float = 0.0
-    """Of all that `verify` did."""
+    """Total of `verify`."""
 
 
 class Verifier(ABC):
@@ -134,10 +134,10 @@ class ProfileVerifier(Verifier):
 
 
 class MultiVerifier(Verifier):
-    """Several verifiers, one after the other over the same evidence, up to the first that does not hold."""
+    """Several verifiers in sequence over the same evidence, up to the first failure."""
 
     def __init__(self, verifiers: Sequence[Verifier]) -> None:
-        """Raises ValueError for none: what was not checked does not hold."""
+        """Raises ValueError for none: an unchecked image does not pass."""
         if not verifiers:
             raise ValueError("a MultiVerifier needs at least one verifier")
         self._verifiers = tuple(verifiers)

@@ -1,4 +1,4 @@
-"""Verifying an image, one verification after the other, up to the first that does not hold."""
+"""Verifies an image, one verification after the other, up to the first failure."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ Listener = Callable[[Verification], None]
 
 @dataclass(frozen=True)
 class ImageVerification:
-    """What was verified of an image, up to the first that does not hold."""
+    """Results of an image's verifications, up to the first failure."""
 
     verifications: tuple[Verification, ...]
     benchmarks: tuple[str, ...]
     """Names of the benchmarks that were found."""
     facts: ImageFacts
-    """What the one pass over the image's files told."""
+    """Facts from the one pass over the image's files."""
     lost: Mapping[str, str] = field(default_factory=dict)
     """Modules and classes of the suite that could not be loaded, and why."""
 
     @property
     def failure(self) -> Verification | None:
-        """The verification that does not hold."""
+        """The failed verification."""
         return next((verification for verification in self.verifications if not verification.ok), None)
 
 
 def verify(subject: Subject, listener: Listener | None = None) -> ImageVerification:
-    """Make all verifications of *subject*, in their order, up to the first that does not hold.
+    """Make all verifications of *subject*, in their order, up to the first failure.
 
     Raises OutsideSystemError when the engine or the package index is gone, ItemFailure (`mirror`) when the mirror lacks
     the commits.

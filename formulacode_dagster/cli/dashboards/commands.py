@@ -1,4 +1,4 @@
-"""What `fc-data dashboards` does."""
+"""The commands of `fc-data dashboards`."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def scrape(
     ],
     folder: Folder,
 ) -> None:
-    """Write a site as Parquet. Over HTTP it is laid down in the folder first, and asked only for what is new."""
+    """Write a site as Parquet. Over HTTP it is downloaded into the folder first, and only new files are requested."""
     from formulacode_dagster.sources.dashboards.scraping import scrape as scrape_site
     from formulacode_dagster.sources.dashboards.sites import dashboards_by_name
     from formulacode_dagster.sources.dashboards.tables import tables_of, write_tables
     from resources.settings import read_settings
 
-    # a folder that is there is meant, whatever it is called
+    # an existing folder takes precedence, whatever its name
     if not Path(site).is_dir() and (named := dashboards_by_name(read_settings().home).get(site)):
         site = named.site
     with console.status(f"reading {site}"):
@@ -141,7 +141,7 @@ def replicate(
         int, typer.Option(min=0, help="Commits between two breakpoints that are the same all the same.")
     ] = WITHIN,
 ) -> None:
-    """Put two sets of breakpoints beside each other: what both have, how their steps correlate, how far they differ."""
+    """Compare two sets of breakpoints: the common ones, the correlation of their steps, and their differences."""
     from formulacode_dagster.measuring.breakpoints.comparing import write_pages
     from formulacode_dagster.measuring.breakpoints.replication import BreakpointSet
     from formulacode_dagster.measuring.breakpoints.replication import replicate as compare

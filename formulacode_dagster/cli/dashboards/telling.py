@@ -1,4 +1,4 @@
-"""What `fc-data dashboards` prints."""
+"""Output of `fc-data dashboards`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN_NAMES, SHOWN_COMMITS, HASH_LENGTH = 10, 25, 10
 
 
 def tell_site(site: Site, folder: Path) -> None:
-    """How much of what the index lists was read, and what is wrong with the rest."""
+    """Print how much of the index was read, and the problems of the rest."""
     measured = site.points["value"].count()
     console.print(
         f"{site.project}: {site.graphs_read:,} of {site.graphs_expected:,} graphs that its index allows for, "
@@ -64,7 +64,7 @@ def show_commits(commits: pl.DataFrame) -> None:
 
 
 def show_replication(replication: Replication) -> None:
-    """What two sets of breakpoints have in common, and how well their steps agree."""
+    """Print what two sets of breakpoints have in common, and how well their steps agree."""
     table = table_of("", "estimate", "95 % interval")
     for name, interval in (
         ("correlation (Pearson, of logarithms)", replication.pearson),

@@ -1,4 +1,4 @@
-"""`fc-data tune`: what of the system's tuning is off where benchmarks are to be timed."""
+"""`fc-data tune`: missing system tuning on a machine that times benchmarks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ STYLES = {"yes": "[green]yes[/]", "no": "[red]no[/]", "unknown": "[dim]unknown[/
 
 
 def tune() -> None:
-    """Tell what of pyperf's system tuning is off on this machine. Nothing is changed."""
+    """Report missing parts of pyperf's system tuning on this machine. Nothing is changed."""
     from formulacode_dagster.measuring.commit_benchmarks.tuning import Tuned, read_tuning
 
     findings = read_tuning()

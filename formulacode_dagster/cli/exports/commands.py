@@ -35,7 +35,7 @@ def export(
     dataset: From = None,
     revision: Revision = "",
 ) -> None:
-    """Write the tasks of a month for a harness. What cannot be exported is told, and is no reason to stop."""
+    """Write the tasks of a month for a harness. A task that cannot be exported is reported and skipped."""
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.models.errors import ItemFailure
     from formulacode_dagster.releasing.exports.formats import Format
@@ -60,7 +60,7 @@ def export(
 
 
 def names_of(row: Any) -> set[str]:
-    """What a person may call the task of *row*."""
+    """Return the names by which a person may select the task of *row*."""
     return {row["task_id"], row["repo_name"], f"{row['repo_name']}#{row['pr_number']}"}
 
 

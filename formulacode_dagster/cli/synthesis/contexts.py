@@ -1,4 +1,4 @@
-"""`fc-data contexts`: how images were built beyond what is declared, and folders taken in and given out as that."""
+"""`fc-data contexts`: additions of images to their declarations; imports and exports them as folders."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def list_contexts(
 
 @app.command()
 def show(context: Context) -> None:
-    """Everything that one context changes about the build, and where it comes from."""
+    """Show every change of one context to the build, and its origin."""
     from formulacode_dagster.building.synthesis.importing import named
 
     from ..operate import database

@@ -26,7 +26,7 @@ def synthesize(
     max_attempts: Annotated[int, typer.Option(min=1, help="Times the agent is asked.")] = 3,
     force: Annotated[bool, typer.Option("--force", help="Though it is built already.", show_default="no")] = False,
 ) -> None:
-    """Build one image: by stored recipes, by rules, then by an agent; status 1 when none of them does."""
+    """Build one image: by stored recipes, by rules, then by an agent; status 1 if none succeeds."""
     from formulacode_dagster.building.synthesis.docker_context import DockerContext
     from formulacode_dagster.library.synthesizer import Synthesizer
 

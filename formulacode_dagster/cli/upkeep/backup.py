@@ -1,4 +1,4 @@
-"""`fc-data backup` and `fc-data restore`: what this machine knows, into a folder and back."""
+"""`fc-data backup` and `fc-data restore`: this machine's state, into a folder and back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def backup(into: Into = None) -> None:
 
 
 def restore(backup: Backup, identity: Identity = None) -> None:
-    """Take a backup back, into an empty FC_HOME or an empty FC_DATABASE_URL; months then go on where they were.
+    """Restore a backup into an empty FC_HOME or an empty FC_DATABASE_URL; months then continue where they were.
 
     Runs that were under way are ended, as canceled. Every file is looked at before anything is written. Nothing else of
     ours may run meanwhile.

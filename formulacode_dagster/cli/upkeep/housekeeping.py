@@ -1,4 +1,4 @@
-"""`fc-data housekeeping`: what could go from engines, databases and mirrors, and away with it."""
+"""`fc-data housekeeping`: shows and removes unneeded data of engines, databases and mirrors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from formulacode_dagster.cli.console import console, table_of
 def housekeeping(
     remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
 ) -> None:
-    """Remove what dead runs left, images and build cache over budget, attempts and runs of old; repack mirrors."""
+    """Remove leftovers of dead runs, images and build cache over budget, old attempts and runs; repack mirrors."""
     from formulacode_dagster.building.housekeeping.attempts import prune_attempts
     from formulacode_dagster.building.housekeeping.cleanup import clean_up_all
     from formulacode_dagster.building.housekeeping.report import Report

@@ -1,4 +1,4 @@
-"""`fc-data metrics`: what `fc-data operations` shows, for Prometheus."""
+"""`fc-data metrics`: the output of `fc-data operations`, for Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fc-data mirrors`: which mirrors are on this machine, what they take, and how to be rid of one."""
+"""`fc-data mirrors`: the mirrors on this machine, their size, and their removal."""
 
 from __future__ import annotations
 

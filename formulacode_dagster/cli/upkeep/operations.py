@@ -1,4 +1,4 @@
-"""`fc-data operations`: what waits, what was spent, what is left of disks."""
+"""`fc-data operations`: pending work, spending, free disk space."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 @dataclass(frozen=True)
 class Site:
-    """What was written."""
+    """Result of the build."""
 
     index: Path
     tasks: int
@@ -40,14 +40,14 @@ class Site:
 def write_site(dataset: Dataset, folder: Path, months: Sequence[str] = ()) -> Site:
     """Write the site of *dataset* (of these *months*, or of all) into *folder*, over a site that is there.
 
-    Raises ConfigurationError for a month that was not released and for a folder that holds something else,
-    ItemFailure (`unreadable`) for a task whose id is no name of a file, OutsideSystemError when the disk is full.
+    Raises ConfigurationError for a month that was not released and for a folder with other content, ItemFailure
+    (`unreadable`) for a task whose id is no valid file name, OutsideSystemError when the disk is full.
     """
     shown = _months(dataset, months)
     rows = {task_id: task for month in shown for task_id, task in dataset.of_month(month.month).items()}
     for task_id in rows:
         _require_file_name(task_id)
-    # a path would tell of the machine that wrote the site
+    # a path would reveal the machine that wrote the site
     environment = _environment(dataset.name.removeprefix("hub:") if dataset.is_on_hub else Path(dataset.name).name)
     with disk_errors(f"the site in {folder}"):
         _make_room(folder)

@@ -1,4 +1,4 @@
-"""Samples and intervals as small pictures, drawn when the site is made: SVG of numbers alone, no text of a row."""
+"""Samples and intervals as small pictures, drawn with the site: SVG of numbers only, no text of a row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def quantity_text(value: float, unit: str) -> str:
 
 
 def interval_plot(low: float, estimate: float, high: float, *, span: float) -> Markup:
-    """A ratio and its interval on a logarithmic axis that reaches *span* to either side of 1; red where below 1."""
+    """A ratio and its interval on a logarithmic axis that reaches *span* to either side of 1; red if below 1."""
     reach = math.log(max(span, 1.01))
 
     def x(value: float) -> float:

@@ -14,10 +14,10 @@ REPO_TYPE = "space"
 
 
 def publish_space(site: Path, space: str, settings: Settings) -> str:
-    """Put the *site* into the static *space*, `owner/name`, made where it is missing; returns its address.
+    """Upload the *site* to the static *space*, `owner/name`, created if it is missing; return its address.
 
-    Pages that it has and the folder lacks go. Raises ConfigurationError where the Hub refuses us or without a token,
-    OutsideSystemError where it is dead.
+    Its pages that the folder lacks are deleted. Raises ConfigurationError without a token or if the Hub refuses us,
+    OutsideSystemError if it is dead.
     """
     token = hub_token(settings)
     if not token:

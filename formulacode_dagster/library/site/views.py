@@ -1,4 +1,4 @@
-"""What the pages show, from tasks of the dataset: rows of older months may lack what came later."""
+"""Content of the pages, from tasks of the dataset: rows of older months may lack later columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PROFILED = 10
 """Workloads of a task whose flame graphs are drawn, which are large."""
 PLOTTED = 40
-"""Workloads of a task whose samples are drawn; the others are told by their figures."""
+"""Workloads of a task whose samples are drawn; the others have only figures."""
 VARIANTS = ("statement_minimal", "statement_issue", "statement_hinted")
 GITHUB = "https://github.com"
 
@@ -42,7 +42,7 @@ INDEX_COLUMNS = (
     "replays",
     "verified",
 )
-"""What a row of the index holds, in this order."""
+"""Columns of the index, in this order."""
 
 
 def index_row(row: dict[str, Any]) -> list[Any]:
@@ -58,7 +58,7 @@ def index_row(row: dict[str, Any]) -> list[Any]:
 
 
 def replays_text(row: dict[str, Any]) -> str:
-    """What the replays of a task say together; `not replayed` without any."""
+    """The overall result of a task's replays; `not replayed` without any."""
     verdict = standing_of(row.get("replays") or "[]")
     return verdict.replace("_", " ") if verdict else "not replayed"
 
@@ -79,7 +79,7 @@ class WorkloadView:
     medians: str
     """`20 ms → 10 ms`: of base and oracle; `` without samples."""
     flames: dict[str, Markup]
-    """By arm and what a call takes, where its time goes; empty for a task that was not profiled."""
+    """Where the time goes, by arm and benchmark; empty for a task that was not profiled."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class TaskView:
 
 
 def task_view(task: Task) -> TaskView:
-    """What the page of *task* shows."""
+    """Content of the page of *task*."""
     row: dict[str, Any] = {**dict.fromkeys(TaskRecord.model_fields), **task.row}
     repository = quote(row["repo_name"])
     tests = tuple(_test(each) for each in _rows_of(task, "tests"))
@@ -136,7 +136,7 @@ def task_view(task: Task) -> TaskView:
 
 
 def _change_of(row: Mapping[str, Any]) -> str:
-    """Where GitHub shows the pull request, or the commit that none brought."""
+    """GitHub's URL of the pull request, or of a commit without one."""
     number = int(row["pr_number"])
     return f"commit/{quote(row['pr_merge_commit_sha'])}" if is_stand_in(number) else f"pull/{number}"
 
@@ -147,7 +147,7 @@ def _rows_of(task: Task, table: str) -> list[dict[str, Any]]:
 
 
 def _table_of(task: Task, table: str) -> pl.DataFrame | None:
-    """None where the month was released before there was that table."""
+    """None if the month was released before that table existed."""
     try:
         frame: pl.DataFrame = getattr(task, table)
     except TableNotReleasedError:

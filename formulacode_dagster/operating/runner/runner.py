@@ -88,7 +88,7 @@ async def run_items(
     listener().stage_started(run.stage, run.month, len(pending), unchanged)
     try:
         async with queue_of(run, items, pending, batch_work.size or max(1, len(pending))) as queue:
-            worked = await _work_off(run, queue, before, batch_work, save, concurrency or run.options.max_concurrency)
+            worked = await _work_off(run, queue, before, batch_work, save, concurrency or run.options.concurrency)
     finally:
         listener().stage_finished(run.stage)
     with run.database.transaction() as connection:

@@ -58,7 +58,7 @@ class ServerLimits:
     lock_seconds: int = 0
     idle_seconds: int = 0
     """Timeout of an idle transaction."""
-    behind_pooler: bool = False
+    transaction_pooling: bool = False
     """A pooler hands out connections by transaction: nothing lives longer on one than that."""
 
     @property
@@ -92,7 +92,7 @@ class Database:
             "application_name": "formulacode",
             **_CLIENT_KEEPALIVES,
         }
-        if limits.behind_pooler:
+        if limits.transaction_pooling:
             # the next transaction may be on another connection, which has not prepared it
             connect["prepare_threshold"] = None
         elif "options" not in parsed.query:
@@ -106,7 +106,7 @@ class Database:
             max_overflow=limits.connections - kept,
             connect_args=connect,
         )
-        if limits.behind_pooler and limits.timeouts:
+        if limits.transaction_pooling and limits.timeouts:
             local = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in limits.timeouts.items())
             event.listen(self.engine, "begin", lambda connection: connection.exec_driver_sql(local))
 

@@ -1,7 +1,7 @@
-"""Which lines of a commit's files its tests ran, as Codecov's API v2 tells it.
+"""Lines of a commit's files that its tests ran, from Codecov's API v2.
 
-https://docs.codecov.com/reference/repos_totals_retrieve: totals of a commit, and of each of its files. What the whole
-commit has is never taken for a file's: a file that the report lacks has no figure.
+https://docs.codecov.com/reference/repos_totals_retrieve: totals of a commit, and of each of its files. A commit's total
+is never used for a file: a file that the report lacks has no figure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SERVICE = "github"
 
 
 class FileCoverage(Frozen):
-    """How much of a file the tests ran; counts are lines that could be run."""
+    """Test coverage of a file; counts are executable lines."""
 
     path: str
     lines: int = Field(ge=0)
@@ -33,7 +33,7 @@ class FileCoverage(Frozen):
 
     @property
     def share(self) -> float | None:
-        """Hits by lines; None where there are none."""
+        """Hits by lines; None if there are none."""
         return self.hits / self.lines if self.lines else None
 
 
@@ -58,9 +58,9 @@ class CodecovClient:
         await self._server.__aexit__(kind, error, trace)
 
     async def files(self, repository: str, sha: str) -> dict[str, FileCoverage] | None:
-        """The files of the report of *sha*, by path; None where Codecov has no report of it.
+        """Return the files of the report of *sha*, by path; None if Codecov has no report of it.
 
-        Raises OutsideSystemError when Codecov is dead, refuses the token, or answers what is no report.
+        Raises OutsideSystemError when Codecov is dead, refuses the token, or answers with an invalid report.
         """
         owner, _, name = repository.partition("/")
         path = f"api/v2/{SERVICE}/{owner}/repos/{name}/totals/"

@@ -1,4 +1,4 @@
-"""What the page of a commit is made of: breakpoints and series from Postgres, its mirror, and whom one asks."""
+"""Gathers the content of a commit's page: breakpoints and series from Postgres, its mirror, and optional services."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .plots import step_plot
 from .report import AffectedSeries, CommitReport, covered
 
 MOST_SERIES = 40
-"""On one page: the largest steps."""
+"""Series on one page: the largest steps."""
 REPORTS = pl.Schema(
     {
         "commit": pl.String(),
@@ -44,12 +44,12 @@ REPORTS = pl.Schema(
         "lines_known": pl.UInt32(),
     }
 )
-"""One row a page. `lines_known` are those of changed files of which the coverage report tells, not of the commit."""
+"""One row per page. `lines_known` are those of changed files in the coverage report, not of the commit."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What is kept of a dashboard: its series, their steps, and of which repository they are."""
+    """Stored data of a dashboard: its series, their steps, and their repository."""
 
     repository: str
     site: Site
@@ -57,7 +57,7 @@ class Steps:
 
     @classmethod
     def load(cls, database: Database, dashboard: str, repository: str, source: Source, method: Method) -> Steps:
-        """What Postgres has of *dashboard*; raises ConfigurationError where nothing was kept, or no step was found."""
+        """Return the stored data of *dashboard*; raises ConfigurationError if there is none, or no step was found."""
         with database.transaction() as connection:
             site = load_site(connection, dashboard, source)
             breakpoints = load_breakpoints(connection, dashboard, source, method)
@@ -84,9 +84,9 @@ async def write_reports(
     codecov: CodecovClient | None = None,
     github: GitHubClient | None = None,
 ) -> pl.DataFrame:
-    """Write the pages of the *limit* most improving commits into *folder*; what was written, as REPORTS.
+    """Write the pages of the *limit* most improving commits into *folder*; return the rows, as REPORTS.
 
-    Without *codecov* no coverage is told, without *github* no discussion. Raises OutsideSystemError when one of them,
+    Without *codecov* there is no coverage, without *github* no discussion. Raises OutsideSystemError when one of them,
     or the disk, is dead; as `MirrorCache.ensure`.
     """
     chosen = steps.most_improved(limit)
@@ -104,7 +104,7 @@ async def write_reports(
             try:
                 page = _report(steps, step, mirror, coverage=coverage, walk=walk, notes=notes, folder=folder)
             except ItemFailure as failure:
-                # a commit that its host does not have: told, and no reason to write no others
+                # a commit that its host lacks is reported, and the others are still written
                 rows.append((sha, number, f"none: {failure.kind}", 0, 0, 0, 0))
                 continue
             path = folder / f"{sha}.md"

@@ -1,4 +1,4 @@
-"""A series with its step as a small picture: SVG of numbers alone, no text of others."""
+"""A series with its step as a small picture: SVG of numbers only, no foreign text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 WIDTH, HEIGHT, MARGIN = 320.0, 64.0, 4.0
 MOST_POINTS = 400
-"""Of a longer series every n-th is drawn; the step itself is drawn by its levels."""
+"""Points drawn; of a longer series every n-th is drawn, the step itself by its levels."""
 POINT, LEVEL, STEP = "#7b8794", "#1f2933", "#2f855a"
 
 
@@ -16,7 +16,7 @@ def step_plot(
 ) -> str:
     """*points* (revision, value) in the order of revisions, and the levels *before* and *after* the step as SVG.
 
-    Values on a logarithmic axis where all are positive.
+    Values on a logarithmic axis if all are positive.
     """
     drawn = points[:: 1 + len(points) // MOST_POINTS]
     levels = [level for level in (before, after) if math.isfinite(level)]

@@ -1,6 +1,6 @@
-"""The page of one commit as Markdown: the commit, its pull request and what was said, linked issues, its series.
+"""The page of one commit as Markdown: the commit, its pull request and its discussion, linked issues, its series.
 
-Everything that others wrote is quoted, so that no text of theirs becomes a heading, a table or a link of ours.
+All foreign text is quoted, so that none of it becomes a heading, a table or a link of ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from formulacode_dagster.models.pull_request import ChangedFile
 from .codecov import FileCoverage
 
 BYTES_PER_TOKEN = 4
-"""Of English and code, about; the tokenizer of a model tells exactly."""
+"""Characters per token of English and code, approximately; only a model's tokenizer is exact."""
 MOST_ISSUES = 60
 NO_FIGURE = "–"
 
@@ -50,10 +50,10 @@ class CommitReport:
     committed_at: datetime
     files: tuple[ChangedFile, ...]
     coverage: Mapping[str, FileCoverage] | None
-    """By path; None where nobody told."""
+    """By path; None if unknown."""
     pull_request: int | None
     walk: LinkWalk | None
-    """What GitHub shows of the pull request; None where it was not asked."""
+    """GitHub's data on the pull request; None if it was not requested."""
     improved: int
     regressed: int
     series: tuple[AffectedSeries, ...]
@@ -127,7 +127,7 @@ def plain(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """*text* within a table, where a stroke or a line's end would end it."""
+    """Escape *text* for a table, where a pipe or a line end would end the cell."""
     return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
 
 

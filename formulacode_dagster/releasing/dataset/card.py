@@ -22,7 +22,7 @@ TEMPLATE = Path(__file__).with_name("card.md.jinja")
 
 
 def render_card(index: Index) -> str:
-    """The card of a dataset that holds these months; the same index gives the same text."""
+    """Return the card of a dataset with these months; the same index gives the same text."""
     import yaml
     from jinja2 import Environment, StrictUndefined
 
@@ -59,7 +59,7 @@ def _bars(tasks: Counter[str]) -> str:
 
 
 def _change(before: MonthFacts | None, month: MonthFacts) -> str:
-    """What is other in *month* than in the one *before* it in the dataset."""
+    """Return the differences of *month* from the one *before* it in the dataset."""
     if before is None:
         return "–"
     parts = [f"{month.tasks - before.tasks:+d} tasks", f"{month.verified - before.verified:+d} verified"]

@@ -13,7 +13,7 @@ from .parquet import changed_columns
 
 
 def newest_of(releases: Iterable[Release]) -> dict[str, Release]:
-    """The newest release of each month: the last revision where there are some."""
+    """Return the newest release of each month: the last revision, if there are any."""
     return {release.month: release for release in sorted(releases, key=lambda release: release.number)}
 
 
@@ -47,8 +47,8 @@ def reads_back_equal(month: str, releases: Sequence[Release]) -> Judgement:
 def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Sequence[Release]) -> Judgement:
     """Pass when no column was changed or dropped since any earlier release, and no task id is used twice.
 
-    *releases* are those of *month*, *others* those of other months; where they are released does count. Columns may be
-    added. An id counts where it is in the newest release of its month.
+    *releases* are those of *month*, *others* those of other months; their destination matters. Columns may be added. An
+    id counts if it is in the newest release of its month.
     """
     offenders: list[str] = []
     newest = newest_of(releases).get(month)
@@ -75,7 +75,7 @@ def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Seque
 def _broken_columns(first: Release, later: Release) -> list[str]:
     """Columns of the *first* release that the *later* one has not, or has with another type."""
     if not first.columns or not later.columns:
-        # of a release before columns were noted their checksum is all there is
+        # a release without recorded columns has only their checksum
         return [] if first.schema_sha256 == later.schema_sha256 else ["released with another schema"]
     return changed_columns(first.columns, later.columns)
 

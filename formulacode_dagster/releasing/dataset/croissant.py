@@ -1,4 +1,4 @@
-"""`croissant.json`: what the dataset consists of, in MLCommons' Croissant 1.0 (https://docs.mlcommons.org/croissant)."""
+"""`croissant.json`: the content of the dataset, in MLCommons' Croissant 1.0 (https://docs.mlcommons.org/croissant)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CROISSANT_FILE = "croissant.json"
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 _REPOSITORY = "repository"
 _CHECKSUM_OF_GIT = "https://github.com/mlcommons/croissant/issues/80"
-"""Stands where a checksum has to: Croissant knows none for a repository, and this is what the Hub writes there."""
+"""Placeholder for a required checksum: Croissant has none for a repository, and the Hub writes the same."""
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
@@ -43,7 +43,7 @@ _CONTEXT: dict[str, Any] = {
         )
     },
 }
-"""Of the specification, whole: readers compare it with theirs."""
+"""Context of the specification, verbatim: readers compare it with theirs."""
 _TYPES: dict[Any, str] = {
     str: "sc:Text",
     bool: "sc:Boolean",
@@ -54,9 +54,9 @@ _TYPES: dict[Any, str] = {
 
 
 def croissant(index: Index, url: str) -> bytes:
-    """The document of a dataset that holds these months at *url*; `` for a folder, where it lies beside the files.
+    """Return the document of a dataset with these months at *url*; `` for a folder, where it lies next to the files.
 
-    Its fields are the columns that every month has, so that each can be read; the card names those that came later.
+    Its fields are the columns that every month has, so that each can be read; the card names later ones.
     """
     licenses = sorted({name for month in index.months for name in month.licenses} - {NO_LICENSE})
     repository = {
@@ -92,7 +92,7 @@ def croissant(index: Index, url: str) -> bytes:
 
 
 def _lacking(index: Index, prefix: str) -> Callable[[str], bool]:
-    """Whether a month that has the table with this *prefix* of its columns lacks a column of it."""
+    """Return True if a month with the table of this *prefix* lacks one of its columns."""
     noted = [{name.removeprefix(prefix) for name in month.columns if name.startswith(prefix)} for month in index.months]
     return lambda column: any(columns and column not in columns for columns in noted)
 
@@ -126,7 +126,7 @@ def _records(name: str, model: type[Frozen], is_lacking: Callable[[str], bool]) 
 
 
 def _field(path: str, field: FieldInfo, source: dict[str, Any]) -> dict[str, Any]:
-    """A column, or a part of one: lists are `repeated`, and what has parts has a `subField` for each."""
+    """Describe a column, or a part of one: lists are `repeated`, and structs have a `subField` for each part."""
     plain = plain_type(field.annotation)
     is_list = get_origin(plain) is tuple
     inner = plain_type(get_args(plain)[0]) if is_list else plain

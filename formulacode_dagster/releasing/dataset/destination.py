@@ -1,4 +1,4 @@
-"""Where the dataset goes, and the rule that every destination keeps: a released tag is never changed."""
+"""Destinations of the dataset, and the rule that each follows: a released tag is never changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReleasedMonth:
-    """The newest release of a month, as it was read; its tasks alone."""
+    """The newest release of a month, as it was read; only its tasks."""
 
     tag: str
     frame: pl.DataFrame
@@ -41,37 +41,37 @@ class Destination(Protocol):
 
     @property
     def url(self) -> str:
-        """Where others clone it from; `` for a folder."""
+        """URL to clone it from; `` for a folder."""
 
     def release(
         self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance] = (), correction: str = ""
     ) -> Release:
         """Write, tag and read back the month; the second time with the same rows, only read it back.
 
-        Other rows than those released are a revision, which *correction*, the reason for it, asks for: it has a tag of
-        its own, and the older ones stay. The card tells its difference, and what people *accepted* of the month.
+        Rows that differ from the released ones are a revision, which needs a *correction*, its reason: it has a
+        separate tag, and the older ones stay. The card shows its difference, and what people *accepted* of the month.
 
-        Raises ItemFailure (`released_tag`) when the month was released with other rows and no correction is asked for,
-        OutsideSystemError when the destination does not answer or is full, ConfigurationError when it refuses us.
+        Raises ItemFailure (`released_tag`) if the month was released with other rows and no correction is given,
+        OutsideSystemError if the destination does not answer or is full, ConfigurationError if it refuses us.
         """
 
     def read(self, month: Month) -> ReleasedMonth | None:
         """The newest release of *month*; None when it was never released here. Raises as `release`."""
 
     def require_write(self) -> None:
-        """Raise ConfigurationError where we may not write here, OutsideSystemError where nobody answers."""
+        """Raise ConfigurationError without write permission, OutsideSystemError without an answer."""
 
     def tags(self) -> Mapping[str, str]:
-        """Every tag of the dataset and the revision it points to now; empty where there is no dataset yet."""
+        """Return every tag of the dataset and its revision; empty if there is no dataset yet."""
 
     def content(self, path: str, tag: str = "") -> bytes | None:
-        """The file at *path* as of *tag*, or as it is now; None when there is none."""
+        """Return the file at *path* as of *tag*, or its current version; None if there is none."""
 
 
 def files_of(edition: Edition, tables: MonthTables, index: Index, url: str = "") -> dict[str, bytes]:
-    """What *edition* writes to a destination at *url*, by path, given the *index* of what is there already.
+    """Return the files of *edition* for a destination at *url*, by path, given the *index* of the existing ones.
 
-    Raises ItemFailure (`schema_changed`) where a reader of what is there could not read it.
+    Raises ItemFailure (`schema_changed`) if a reader of the existing files could not read it.
     """
     for month in index.months:
         if broken := changed_columns(month.columns, tables.columns):
@@ -101,7 +101,7 @@ def released_tables(month: Month, tag: str, read: Read, where: str) -> MonthTabl
 
 
 def released_tasks(month: Month, tag: str, read: Read, where: str) -> bytes:
-    """The Parquet file of the tasks of *month* under *tag*; raises OutsideSystemError when there is none."""
+    """Return the Parquet file of the tasks of *month* under *tag*; raises OutsideSystemError if there is none."""
     tasks = read(data_path(month.key), tag)
     if tasks is None:
         raise OutsideSystemError(
@@ -168,7 +168,7 @@ def next_edition(
 
 
 def edition_of(month: Month, index: Index, accepted: Sequence[Acceptance]) -> Edition:
-    """The edition of *month* that *index*, read from its tag, tells of; with what is *accepted* by now."""
+    """Return the edition of *month* that *index*, read from its tag, describes; with what is *accepted* by now."""
     released = index.month(month.key)
     return Edition(
         month, tuple(acceptance.card_line for acceptance in accepted), released.corrections if released else ()

@@ -13,13 +13,13 @@ from formulacode_dagster.models.release import Correction
 
 @dataclass(frozen=True)
 class Edition:
-    """What is released under one tag, and what its card tells beside the rows."""
+    """Content released under one tag, and the card's facts besides the rows."""
 
     month: Month
     accepted: tuple[str, ...] = ()
-    """What people accepted of the month although too much of it failed, a line each."""
+    """Failures of the month that people accepted, a line each."""
     corrections: tuple[Correction, ...] = ()
-    """Of every revision up to this one, the first of them first."""
+    """One for every revision up to this one, the first of them first."""
 
     @property
     def number(self) -> int:
@@ -33,7 +33,7 @@ class Edition:
 
 
 def parse_tag(tag: str) -> tuple[Month, int]:
-    """The month that *tag* releases, and the number of the revision; ConfigurationError for what is no such tag."""
+    """Return the month that *tag* releases, and the number of the revision; ConfigurationError for an invalid tag."""
     match = re.fullmatch(r"formulacode@(\d{4}-\d{2})(?:\.([1-9]\d*))?", tag)
     if match is None:
         raise ConfigurationError(f"{tag!r} is no tag of a release", remedy="Write it as formulacode@2026-03")

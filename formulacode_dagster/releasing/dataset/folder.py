@@ -1,6 +1,6 @@
 """The dataset in a local folder, under the rules of the Hub: `releases/<tag>/` is written once and never again.
 
-Beside it, `data/`, `verified/`, `README.md` and `months.json` show all months together, as the Hub's main branch does.
+Next to it, `data/`, `verified/`, `README.md` and `months.json` show all months together, as the Hub's main branch does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOCK_SECONDS = 60
 
 
 class Manifest(Frozen):
-    """What a release consists of."""
+    """Parts of a release."""
 
     month: str
     tag: str
@@ -80,7 +80,7 @@ class FolderDestination:
     def _edition(
         self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance], correction: str
     ) -> tuple[Edition, MonthTables, bool]:
-        """What *tables* are released as, with which rows, and whether it still has to be written."""
+        """Return the rows under which *tables* are released, and whether they still have to be written."""
         number = newest_number(month, (path.name for path in self._releases.iterdir()))
         if number is None:
             return edition_of(month, Index(), accepted), tables, True
@@ -113,7 +113,7 @@ class FolderDestination:
         return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {path} at {tag}"))
 
     def require_write(self) -> None:
-        """See `Destination.require_write`; makes the folder where it is missing."""
+        """See `Destination.require_write`; creates the folder if it is missing."""
         with disk_errors(f"the dataset in {self._path}"), self._locked():
             pass
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BRANCH = "main"
 MAX_RACES = 8
-"""How often another month may commit between our reading and our writing before we give up."""
+"""Commits by other months between our read and our write before we give up."""
 
 _CONFLICT = (409, 412)
 
@@ -84,7 +84,7 @@ class HubDestination:
     def _edition(
         self, api: HfApi, month: Month, tables: MonthTables, accepted: Sequence[Acceptance], correction: str
     ) -> tuple[Edition, MonthTables, bool]:
-        """What *tables* are released as, with which rows, and whether it still has to be committed and tagged."""
+        """Return the rows under which *tables* are released, and whether they still have to be committed and tagged."""
         number = newest_number(month, self._tags(api))
         if number is None:
             return edition_of(month, Index(), accepted), tables, True
@@ -118,7 +118,7 @@ class HubDestination:
             return self._again(lambda: self._tags(api))
 
     def require_write(self) -> None:
-        """See `Destination.require_write`; asks for the right alone, and writes nothing."""
+        """See `Destination.require_write`; checks only the permission, and writes nothing."""
         from huggingface_hub.errors import RepositoryNotFoundError
 
         api = self._api()
@@ -128,7 +128,7 @@ class HubDestination:
             except RepositoryNotFoundError as error:
                 if error.response.status_code != 404:
                     raise
-                # there is no such dataset yet: what the token says of itself is all there is
+                # there is no such dataset yet: only the token's own description is available
                 role = self._again(api.whoami)["auth"]["accessToken"].get("role")
                 if role == "read":
                     raise ConfigurationError(
@@ -161,7 +161,7 @@ class HubDestination:
         return {ref.name: ref.target_commit for ref in refs.tags}
 
     def _commit(self, api: HfApi, edition: Edition, tables: MonthTables) -> str:
-        """The commit on the branch that holds the month's rows: made now, or found from a run that was killed."""
+        """Return the commit on the branch with the month's rows: a new one, or one of a killed run."""
         from huggingface_hub import CommitOperationAdd
         from huggingface_hub.errors import HfHubHTTPError
 
@@ -202,7 +202,7 @@ class HubDestination:
         api.create_tag(self._repo_id, tag=edition.tag, revision=commit, repo_type=REPO_TYPE, exist_ok=True)
 
     def _tagged(self, api: HfApi, edition: Edition) -> tuple[str, MonthTables]:
-        """What the edition's tag points to, and the month's tables there."""
+        """Return the target of the edition's tag, and the month's tables there."""
         revision = self._tags(api).get(edition.tag)
         if revision is None:
             raise OutsideSystemError(

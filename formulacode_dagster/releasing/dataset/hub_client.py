@@ -1,6 +1,6 @@
 """The `huggingface_hub` client as we use it: explicit endpoint and token, nothing kept on this machine, errors of ours.
 
-What belongs here is about the client; what a release is, is in `hub`.
+This module covers the client; releases are in `hub`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 TIMEOUT_SECONDS = 60
-"""Of one request without a byte; the client's own default is to wait for ever."""
+"""Timeout of a request without a byte; the client's own default is to wait for ever."""
 
 REPO_TYPE = "dataset"
 SYSTEM = "hub"
@@ -39,13 +39,13 @@ T = TypeVar("T")
 
 
 def hub_api(endpoint: str, token: str, timeout: float = TIMEOUT_SECONDS) -> HfApi:
-    """A client that uses this endpoint and token and no other, keeps no cache and reports to nobody."""
+    """Return a client limited to this endpoint and token, without a cache or telemetry."""
     from huggingface_hub import HfApi
 
     _prepare_client(timeout)
     # the client calls its own HTTP library in a way that the library has deprecated: not for our users to read
     warnings.filterwarnings("ignore", message="Use 'content=", category=DeprecationWarning)
-    # without one it would take whatever token lies in the user's home
+    # without one it would use any token in the user's home
     return HfApi(endpoint=endpoint.rstrip("/"), token=token or False, library_name="formulacode-dagster")
 
 
@@ -71,7 +71,7 @@ def _prepare_client(timeout: float) -> None:
 
 @contextmanager
 def hub_errors(attempt: str, token: str) -> Iterator[None]:
-    """Turn what the client raises while it tries to *attempt* something into our errors, the token left out."""
+    """Convert the client's exceptions while it tries to *attempt* something into ours, without the token."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
     # the client's HTTP library has changed its name once; its own base class follows
@@ -85,7 +85,7 @@ def hub_errors(attempt: str, token: str) -> Iterator[None]:
     except HfHubHTTPError as error:
         _raise_for_answer(attempt, error, token)
     except RuntimeError as error:
-        # the client wraps what goes wrong while a file is uploaded
+        # the client wraps errors while a file is uploaded
         if isinstance(error.__cause__, HfHubHTTPError):
             _raise_for_answer(attempt, error.__cause__, token)
         _raise_dead(attempt, error.__cause__ or error, token)
@@ -98,7 +98,7 @@ def hub_errors(attempt: str, token: str) -> Iterator[None]:
 
 
 def download(api: HfApi, repo_id: str, path: str, revision: str) -> bytes | None:
-    """The content of *path* at *revision* as the Hub has it now; None when there is no such file."""
+    """Return the current content of *path* at *revision* on the Hub; None if there is no such file."""
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
     with tempfile.TemporaryDirectory(prefix="fc-hub-") as folder:
@@ -112,9 +112,9 @@ def download(api: HfApi, repo_id: str, path: str, revision: str) -> bytes | None
 
 
 def patiently(call: Callable[[], T], sleep: Callable[[float], object]) -> T:
-    """What *call*, which may be made twice, gives in the end: asked again when the Hub is limiting us or out of order.
+    """Return the result of *call*, which may be repeated: it is retried while the Hub limits us or is out of order.
 
-    It waits as long as `Retry-After` says, else longer each time; raises what the client raised the last time.
+    It waits as long as `Retry-After` says, else longer each time; finally raises the client's last error.
     """
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -122,7 +122,7 @@ def patiently(call: Callable[[], T], sleep: Callable[[float], object]) -> T:
         try:
             return call()
         except (HfHubHTTPError, RuntimeError) as error:
-            # the client wraps what goes wrong while a file is uploaded
+            # the client wraps errors while a file is uploaded
             told = error if isinstance(error, HfHubHTTPError) else error.__cause__
             if not isinstance(told, HfHubHTTPError) or told.response.status_code not in _PASSING:
                 raise

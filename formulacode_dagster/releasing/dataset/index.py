@@ -1,4 +1,4 @@
-"""`months.json`: what the dataset holds, month by month, so that the card need not read every Parquet file."""
+"""`months.json`: the content of the dataset by month, so that the card need not read every Parquet file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPEEDUP_RANGES = (
 
 
 def range_of(speedup: float) -> str:
-    """Which of `SPEEDUP_RANGES` *speedup* lies in; a bound belongs to the range above it."""
+    """Return the range of `SPEEDUP_RANGES` with *speedup*; a bound belongs to the range above it."""
     return SPEEDUP_RANGES[bisect.bisect_right(_BOUNDS, speedup)]
 
 
@@ -81,11 +81,11 @@ class Index(Frozen):
         return Index(months=tuple(sorted([*others, facts], key=lambda month: month.month)))
 
     def month(self, key: str) -> MonthFacts | None:
-        """What is known of month *key*."""
+        """Return the entry of month *key*."""
         return next((month for month in self.months if month.month == key), None)
 
     def before(self, key: str) -> MonthFacts | None:
-        """What is known of the last month of the dataset before *key*."""
+        """Return the entry of the last month of the dataset before *key*."""
         return max((month for month in self.months if month.month < key), key=lambda month: month.month, default=None)
 
     def to_json(self) -> bytes:
@@ -94,7 +94,7 @@ class Index(Frozen):
 
 
 def standing_of(notes: str) -> ReplayVerdict | None:
-    """What the replays in the column `replays` of a row say together; None without any."""
+    """Return the overall result of the column `replays` of a row; None without any."""
     return standing(ReplayVerdict(note["verdict"]) for note in json.loads(notes))
 
 

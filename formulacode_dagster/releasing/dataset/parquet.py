@@ -34,7 +34,7 @@ _POLARS_TYPES: dict[Any, str] = {
 
 
 def _type_name(annotation: Any) -> str:
-    """What polars calls the type of *annotation*: lists of tuples, structs of models."""
+    """Return polars' type for *annotation*: lists of tuples, structs of models."""
     plain = plain_type(annotation)
     if plain in _POLARS_TYPES:
         return _POLARS_TYPES[plain]
@@ -120,7 +120,7 @@ def changed_columns(first: Mapping[str, str], later: Mapping[str, str]) -> list[
 
 
 def rows_checksum(frame: pl.DataFrame) -> str:
-    """SHA-256 over the rows in the order of their task ids: equal rows give equal checksums, whatever their file."""
+    """SHA-256 over the rows in the order of their task ids: equal rows give equal checksums in any file."""
     digest = hashlib.sha256()
     for row in frame.sort(KEY, maintain_order=True).iter_rows(named=True):
         line = json.dumps(row, sort_keys=True, ensure_ascii=False, allow_nan=True, default=_plain)
@@ -142,7 +142,7 @@ def to_parquet(frame: pl.DataFrame) -> bytes:
 
 
 def from_parquet(content: bytes, where: str) -> pl.DataFrame:
-    """The table in a Parquet file; raises ItemFailure (`unreadable`) naming *where* when it is none."""
+    """Return the table in a Parquet file; raises ItemFailure (`unreadable`) naming *where* if it is invalid."""
     import polars as pl
 
     try:

@@ -1,4 +1,4 @@
-"""What releasing a month would change, told without writing anything."""
+"""Reports the changes of a month's release without writing anything."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .index import INDEX_FILE, Index
 from .tables import MonthTables
 
 NO_REASON = "to be given"
-"""Stands for the reason of a revision that nobody has given yet."""
+"""Placeholder for the missing reason of a revision."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be released, and what of the destination would be other then."""
+    """Rows to release, and the resulting changes at the destination."""
 
     destination: str
     tag: str
     tasks: int
     difference: str = ""
-    """Of a revision to the release before; empty for the first release."""
+    """Changes of a revision from the release before; empty for the first release."""
     files: Mapping[str, int] = field(default_factory=dict)
     """Bytes of each file that would be written."""
     needs_reason: bool = False
-    """Whether it is a revision that nobody gave a reason for, and so would be refused."""
+    """True for a revision without a reason, which would be refused."""
 
     @property
     def text(self) -> str:
@@ -53,7 +53,7 @@ def plan(
     accepted: Sequence[Acceptance] = (),
     correction: str = "",
 ) -> Plan:
-    """What `destination.release` of the same would do; raises what reading there raises, and `schema_changed`."""
+    """Return what `destination.release` would do; raises the errors of reading there, and `schema_changed`."""
     tags = destination.tags()
     number = newest_number(month, tags)
     edition, needs_reason = edition_of(month, Index(), accepted), False

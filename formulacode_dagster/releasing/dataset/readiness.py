@@ -1,4 +1,4 @@
-"""Whether a month may be tagged: it was asked for as a whole, and has tasks if the months before had some."""
+"""Decides if a month may be tagged: it was run as a whole, and has tasks if the months before had some."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ RELEASE_GATES: tuple[tuple[Stage, str], ...] = (
     (Stage.PUBLISHED_IMAGES, FAILURES_WITHIN_BUDGET),
     (Stage.PUBLISHED_IMAGES, "every_digest_pulled"),
 )
-"""What must have passed before a month is released: the gates of the asset `published_dataset`, for scripts."""
+"""Blocking checks of a release: the gates of the asset `published_dataset`, for scripts."""
 
 
 def parts_left_out(connection: Connection, month: str) -> str:
-    """What of *month* no run ever looked at, in a sentence; empty when it was asked for as a whole.
+    """Return the part of *month* that no run processed, in a sentence; empty if it was run as a whole.
 
-    A run limited to some items leaves the others out, and what they would have become is missing in a release.
+    A run limited to some items leaves the others out, and their tasks are missing in a release.
     """
-    # what was made of its release changes nothing of what it consists of
+    # later stages do not change the content of a release
     parts = [ending for ending in endings(connection, month) if ending.stage not in FROM_A_RELEASE]
     left = [ending for ending in parts if ending.reason == SkipReason.NOT_ASKED]
     if not left:
@@ -50,7 +50,7 @@ def parts_left_out(connection: Connection, month: str) -> str:
 
 
 def require_tasks(connection: Connection, month: str, tasks: int, accepted: Sequence[Acceptance]) -> None:
-    """Raise GateClosedError for a month without *tasks* where earlier ones had some, unless a person *accepted* it."""
+    """Raise GateClosedError for a month without *tasks* if earlier ones had some, unless a person *accepted* it."""
     if tasks or any(acceptance.stage is Stage.PUBLISHED_DATASET for acceptance in accepted):
         return
     before = months_with_done(connection, Stage.PUBLISHED_DATASET, ItemKind.PULL_REQUEST, before=month)

@@ -1,4 +1,4 @@
-"""The records of a month's tasks, put together from what the stages before stored."""
+"""The records of a month's tasks, composed from the rows of earlier stages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .wide import procedure_record, task_records
 
 
 def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
-    """What the dataset holds of the pull requests of *month* that have a statement and a real speed-up, by item.
+    """Return the records of the pull requests of *month* with a statement and a real speed-up, by item.
 
-    What a person withdrew is left out.
+    Withdrawn tasks are left out.
     """
     stated = set(items_in_state(connection, month, Stage.PROBLEM_STATEMENTS, ItemState.DONE))
     withdrawn = withdrawals(connection, month)

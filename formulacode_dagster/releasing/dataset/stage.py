@@ -29,7 +29,7 @@ RELEASE = "release"
 
 @dataclass(frozen=True)
 class PublishedDatasetTools:
-    """Where the dataset goes."""
+    """Destination of the dataset."""
 
     destination: Destination
 
@@ -71,7 +71,7 @@ async def run(stage: StageRun, tools: PublishedDatasetTools) -> StageSummary:
 async def _enter_tasks(
     stage: StageRun, tasks: Mapping[str, TaskRecords | Withdrawal], *, is_released: bool
 ) -> StageSummary:
-    """Enter each task in the ledger, so that its story ends where it was released."""
+    """Record each task in the ledger, so that its history ends where it was released."""
 
     def enter(item: WorkItem[TaskRecords | Withdrawal]) -> Outcome[None]:
         if not is_released:

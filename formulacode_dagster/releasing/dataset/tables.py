@@ -1,4 +1,4 @@
-"""All tables of a month: its tasks, and what is too wide for their rows; written, read back and compared together."""
+"""All tables of a month: its tasks, and columns too wide for their rows; written, read back and compared together."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ WAITING = frozenset({"replays", "profiles"})
 
 
 def data_path(month: str) -> str:
-    """Where the month's tasks lie in the dataset."""
+    """Path of the month's tasks in the dataset."""
     return f"data/{month}.parquet"
 
 
 def verified_path(month: str) -> str:
-    """Where the month's verified tasks lie in the dataset."""
+    """Path of the month's verified tasks in the dataset."""
     return f"verified/{month}.parquet"
 
 
 def table_path(table: Table, month: str) -> str:
-    """Where one of the month's other tables lies in the dataset."""
+    """Path of one of the month's other tables in the dataset."""
     return f"{table.value}/{month}.parquet"
 
 
@@ -45,13 +45,13 @@ class MonthTables:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Types by name; of the tables beside the tasks as `samples.value`."""
+        """Types by name; columns of other tables as `samples.value`."""
         wide = {f"{table}.{name}": str(kind) for table in self.wide for name, kind in self.wide[table].schema.items()}
         return {name: str(kind) for name, kind in self.tasks.schema.items()} | wide
 
     @functools.cached_property
     def checksum(self) -> str:
-        """SHA-256 over the rows of every table, whatever their files."""
+        """SHA-256 over the rows of every table, in any file."""
         return _digest({"tasks": rows_checksum(self.tasks)} | {t.value: rows_checksum(f) for t, f in self.wide.items()})
 
     @property
@@ -60,7 +60,7 @@ class MonthTables:
         return _digest(list(self.columns.items()))
 
     def settled(self) -> MonthTables:
-        """The tables without what grows after a release."""
+        """The tables without the columns that grow after a release."""
         wide = {table: frame for table, frame in self.wide.items() if table not in WAITING}
         return MonthTables(self.tasks.drop(WAITING, strict=False), wide)
 
@@ -89,9 +89,9 @@ def month_tables(records: Sequence[TaskRecords]) -> MonthTables:
 
 
 def read_tables(month: Month, content: Callable[[str], bytes | None], tasks: bytes, where: str) -> MonthTables:
-    """The tables of *month*: its *tasks* as they were read, the others by *content*, which reads what is at a path.
+    """Return the tables of *month*: its *tasks* as they were read, the others by *content*, which reads a path.
 
-    Raises ItemFailure (`unreadable`), naming *where*, for what is no Parquet file.
+    Raises ItemFailure (`unreadable`), naming *where*, for invalid Parquet.
     """
     wide = {table: found for table in Table if (found := content(table_path(table, month.key))) is not None}
     return MonthTables(
@@ -101,7 +101,7 @@ def read_tables(month: Month, content: Callable[[str], bytes | None], tasks: byt
 
 
 def first_difference(released: MonthTables, wanted: MonthTables) -> str:
-    """One sentence on how the tables of a month differ, for a person who did not expect that they would."""
+    """One sentence on the differences of a month's tables, for a person who expected none."""
     if released.columns != wanted.columns:
         return "the columns or their types differ"
     before = {row[KEY]: row for row in released.tasks.iter_rows(named=True)}

@@ -1,4 +1,4 @@
-"""What of a task is too wide for its row: tables of their own in the dataset, joined by `task_id`."""
+"""Columns too wide for a task's row: separate tables of the dataset, joined by `task_id`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ReplayRecord(ReplayNote, _OfTask):
 
 
 class ProfileRecord(Stacks, _OfBenchmark):
-    """In which stacks the time of one benchmark of a task is spent on one arm, of tasks that were profiled."""
+    """Stacks with the time of one benchmark of a task on one arm, for profiled tasks."""
 
     arm: Arm = Field(description="`base` or `oracle` (the author's patch)")
 
@@ -100,7 +100,7 @@ class StatementLeak(Frozen):
 
 
 class ProcedureRecord(_OfTask):
-    """How a task was built, measured and judged, with what the machine did meanwhile."""
+    """How a task was built, measured and judged, with the machine's other activity."""
 
     engine: EngineName = Field(description="what ran the image: `docker` or `process`")
     image_digest: str = Field(description="content digest of the image that was measured, as its engine gives it")
@@ -138,7 +138,7 @@ class ProcedureRecord(_OfTask):
 
 
 class Table(StrEnum):
-    """The tables of a month beside its tasks: each is a folder, and a config, of the dataset."""
+    """The tables of a month besides its tasks: each is a folder, and a config, of the dataset."""
 
     WORKLOADS = "workloads"
     SAMPLES = "samples"
@@ -159,7 +159,7 @@ TABLES: dict[Table, type[Frozen]] = {
 
 
 class TaskRecords(Frozen):
-    """What the dataset holds of one task: its row, and its rows in the other tables."""
+    """The dataset's content on one task: its row, and its rows in the other tables."""
 
     row: TaskRecord
     workloads: tuple[WorkloadRecord, ...] = ()

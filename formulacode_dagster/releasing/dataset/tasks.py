@@ -36,11 +36,10 @@ def build_task_record(
     """The record of one task; `verified` when the very image that was measured was pulled back from a registry, and the
     benchmarks are not a model's.
 
-    *procedure* tells how it was measured, and how it is measured again; *replays* that it was.
+    *procedure* describes how it was measured, and how to measure it again; *replays* are the repetitions.
 
-    Raises ItemFailure (`not_a_task`) when the pull request is not measured to be faster, and (`mismatch`) when the
-    parts belong to different pull requests or the measurement to another image: such a record would claim what nobody
-    saw.
+    Raises ItemFailure (`not_a_task`) if the pull request is not measured to be faster, and (`mismatch`) if the parts
+    belong to different pull requests or the measurement to another image: such a record would claim an unseen result.
     """
     parts = (classification, statement, environment, measurement, correctness, image, published)
     _require_one_task(pr, [part for part in parts if part], measurement, correctness, image, published)
@@ -108,7 +107,7 @@ def build_task_record(
         statement_minimal=statement.statement_minimal,
         statement_issue=statement.statement_issue,
         statement_hinted=state_hinted(statement, measurement, pr.facts, patch).text,
-        # what a model wrote shows a speed-up, and is no ground by itself
+        # a model-written workload shows a speed-up, and is no ground by itself
         verified=published is not None
         and published.pulled_digest == published.digest
         and provenance.source is not Source.MODEL,

@@ -1,4 +1,4 @@
-"""What of one task is too wide for its row: workloads, samples, tests, replays, profiles, procedure."""
+"""Content of one task too wide for its row: workloads, samples, tests, replays, profiles, procedure."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def task_records(
 def procedure_record(
     row: TaskRecord, measurement: Measurement, image: BuiltImage, statement: ProblemStatement
 ) -> ProcedureRecord | None:
-    """How the task of *row* was measured: with types, where its `procedure` is one text; None where nobody kept that.
+    """Return how the task of *row* was measured: typed, where `procedure` is one text; None if it was not stored.
 
     Raises as `Procedure.parse`.
     """

@@ -29,8 +29,8 @@ def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) ->
     """The report on *agent* at the exported task in *folder*: `reason`, `detail`, `metrics` with `reward` among them.
 
     *agent* is `oracle`, `nop`, or a file: a patch (`.patch`, `.diff`), or a script that is run as the agent, in the
-    checkout. Raises ConfigurationError for what is no exported task or no agent, and an agent that fails; ItemFailure
-    (`incomplete`) when the grader broke off, OutsideSystemError when Docker does not answer.
+    checkout. Raises ConfigurationError for an invalid task or agent, and an agent that fails; ItemFailure
+    (`incomplete`) if the grader broke off, OutsideSystemError if Docker does not answer.
     """
     if not is_exported_task(folder):
         raise ConfigurationError(f"{folder} is no exported task", remedy="Name a folder that `fc-data export` wrote")
@@ -72,12 +72,12 @@ class _Container:
         self.execute([*command, "/solution"], timeout=AGENT_SECONDS)
 
     def put(self, source: Path, target: str) -> None:
-        """Copy a file, or what is in a folder, there."""
+        """Copy a file, or the content of a folder, there."""
         what = f"{source.resolve()}{'/.' if source.is_dir() else ''}"
         _run(self.daemon, ["cp", what, f"{self.name}:{target}"], FILE_SECONDS)
 
     def execute(self, command: list[str], *, timeout: float, user: str = "") -> str:
-        """Run *command* as the image's user, in the checkout, or as another; returns the end of what it said."""
+        """Run *command* as the image's user, in the checkout, or as another; return the end of its output."""
         options = [f"--user={user}"] if user else []
         done = self.daemon.run(["exec", *options, self.name, *command], timeout=timeout)
         said = (done.stdout + b"\n" + done.stderr).decode(errors="replace")[-TAIL_CHARACTERS:]

@@ -1,4 +1,4 @@
-"""Where each harness wants what: the templates that make a task in its format."""
+"""The layouts of the harnesses: templates for a task in each format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Format(StrEnum):
 
     @classmethod
     def named(cls, name: str) -> Format:
-        """The format of that *name*; raises ConfigurationError when there is none."""
+        """Return the format of that *name*; raises ConfigurationError if there is none."""
         if name not in set(cls):
             raise ConfigurationError(f"there is no format {name}", remedy=f"Take one of {', '.join(cls)}")
         return cls(name)
@@ -37,7 +37,7 @@ class Format(StrEnum):
         return {**_COMMON, **_OWN[self]}
 
     def folder_name(self, task_id: str) -> str:
-        """What the folder of a task is called.
+        """Name of a task's folder.
 
         In a terminal, images and projects of compose are named after it: small letters, two underscores in a row.
         """
@@ -66,12 +66,12 @@ _OWN = {
 
 
 def is_exported_task(folder: Path) -> bool:
-    """Whether *folder* is one that `export_task` wrote."""
+    """Return True if `export_task` wrote *folder*."""
     return (folder / "tests" / "task.json").is_file()
 
 
 def build_context(folder: Path) -> Path:
-    """Where the Dockerfile of the exported task in *folder* is."""
+    """Return the path of the Dockerfile of the exported task in *folder*."""
     return folder / "environment" if (folder / "environment").is_dir() else folder
 
 

@@ -1,4 +1,4 @@
-"""The tasks of a month as folders, one in every format, and whether they still are what the release's rows give."""
+"""The tasks of a month as folders, one in every format, and whether they still match the release's rows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 class Standing(StrEnum):
-    """What a folder is, beside the release."""
+    """State of a folder with respect to the release."""
 
     CURRENT = "current"
     MISSING = "missing"
     CHANGED = "changed"
-    """It is not what the row gives: of an older release, or somebody has edited it."""
+    """It does not match the row: of an older release, or edited."""
     LEFT_OVER = "left_over"
     """The release has no such task, or none that can be exported."""
 
@@ -47,7 +47,7 @@ class ExportedFolder(Frozen):
 
     @property
     def is_current(self) -> bool:
-        """Whether it is what its row gives."""
+        """Whether it matches its row."""
         return self.standing is Standing.CURRENT
 
 
@@ -57,14 +57,14 @@ def export_formats(row: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def is_published(row: Mapping[str, Any]) -> bool:
-    """Whether others can run the task of *row*: its image is in a registry."""
+    """Return True if others can run the task of *row*: its image is in a registry."""
     return bool(row["image_name"] and row["image_digest"])
 
 
 def exported_folders(rows: Rows, folder: Path) -> Iterator[ExportedFolder]:
-    """What of the released *rows* lies in the month's *folder*, and what else.
+    """Return which of the released *rows* exist in the month's *folder*, and its other entries.
 
-    Rows that cannot be exported, as without a published image, are none of it: the stage tells why of each.
+    Rows that cannot be exported, for example without a published image, are not listed: the stage reports the reasons.
     """
     tasks: dict[str, ExportedTask] = {}
     for row in rows:
@@ -98,9 +98,9 @@ def _standing(place: Path, wanted: Mapping[str, bytes]) -> Standing:
 
 
 def settle(rows: Rows, folder: Path) -> tuple[ExportedFolder, ...]:
-    """Remove tasks that are left over in the month's *folder*, and list in `tasks.json` what there is now; returns it.
+    """Remove leftover tasks in the month's *folder*, and list the rest in `tasks.json`; return it.
 
-    What is left over and was not written by us stays, and is listed.
+    Leftovers that we did not write stay, and are listed.
     """
     standing = []
     with disk_errors(f"the tasks in {folder}"):

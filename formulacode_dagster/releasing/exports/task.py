@@ -1,4 +1,4 @@
-"""What of a row its exported task is made from."""
+"""Columns of a row that an exported task is made from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.diff import split_patch
 
 TESTS_SECONDS = 900.0
-"""What all tests of a task may take together."""
+"""Seconds for all tests of a task together."""
 ARMS = 4
 LEVELS = (0.95, 0.90)
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
@@ -38,7 +38,7 @@ class ExportedTask:
     def of(cls, row: Mapping[str, Any]) -> ExportedTask:
         """The task of *row*.
 
-        Raises ItemFailure: `no_procedure`, `unreadable`, `mismatch`, `rule_unknown`; `image_missing` where none was
+        Raises ItemFailure: `no_procedure`, `unreadable`, `mismatch`, `rule_unknown`; `image_missing` if none was
         published, since nobody else could run it.
         """
         task_id = str(row["task_id"])
@@ -77,12 +77,12 @@ class ExportedTask:
 
     @property
     def image(self) -> str:
-        """What `FROM` takes, by digest."""
+        """Argument of `FROM`, by digest."""
         return f"{str(self.row['image_name']).rpartition(':')[0]}@{self.row['image_digest']}"
 
     @property
     def grading_seconds(self) -> int:
-        """What grading may take at most, builds and tests included."""
+        """Limit of grading in seconds, builds and tests included."""
         plan, limits = self.procedure.plan, self.procedure.limits
         surveys = ARMS * (plan.max_survey_seconds + 2 * limits.benchmark_seconds)
         builds = ARMS * limits.build_seconds + (plan.max_build_seconds if self._is_by_build else 0)
@@ -93,7 +93,7 @@ class ExportedTask:
         return self.procedure.rule.unit.value == "build"
 
     def for_grader(self) -> dict[str, Any]:
-        """What the grader reads: the stored rule and plan, workloads, tests and limits, as plain values."""
+        """Input of the grader: the stored rule and plan, workloads, tests and limits, as plain values."""
         row, procedure = self.row, self.procedure
         spec, plan, rule = procedure.spec, procedure.plan, procedure.rule
         returns = dict(zip(row["benchmarks"], row["benchmark_returns"], strict=True))

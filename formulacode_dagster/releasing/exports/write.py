@@ -1,4 +1,4 @@
-"""Writing exported tasks: what all formats grade with, and the templates of each."""
+"""Writes exported tasks: files of the grader common to all formats, and the templates of each."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def export_tasks(rows: Iterable[Mapping[str, Any]], format_: Format, folder: Pat
 def export_task(row: Mapping[str, Any], format_: Format, folder: Path) -> Path:
     """Write the task of *row* into *folder*, which may hold an exported task and nothing else.
 
-    Raises as `ExportedTask.of`, ConfigurationError for a folder with something else, OutsideSystemError where
-    the disk is full.
+    Raises as `ExportedTask.of`, ConfigurationError for a folder with other content, OutsideSystemError when the disk is
+    full.
     """
     contents = task_files(ExportedTask.of(row), format_)
     with disk_errors(f"the task in {folder}"):

@@ -1,4 +1,4 @@
-"""Who we are to a registry: an account, and the answer to its challenge (distribution: "Token Authentication")."""
+"""Authentication with a registry: account, and the answer to its challenge (distribution: "Token Authentication")."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True)
 class Credentials:
-    """A user and what proves it; both empty for a stranger."""
+    """A user and its secret; both empty for anonymous access."""
 
     username: str = ""
     password: str = field(default="", repr=False)
 
     @property
     def for_daemon(self) -> dict[str, str]:
-        """As docker-py takes them; empty, not None, with which it would look into `~/.docker/config.json`."""
+        """In docker-py's form; empty, not None, with which it would look into `~/.docker/config.json`."""
         return {"username": self.username, "password": self.password} if self.username else {}
 
     @property
@@ -41,7 +41,7 @@ class Account:
         self._credentials = Credentials(username, password)
 
     def credentials(self) -> Credentials:
-        """What proves who we are, now."""
+        """Return the current secret."""
         return self._credentials
 
     def path_of(self, path: str) -> str:
@@ -66,14 +66,14 @@ class Authorization:
         self._lock = threading.Lock()
 
     def header(self, scope: str) -> str:
-        """What *scope* was last answered with; empty before there was a challenge."""
+        """Return the last answer to *scope*; empty before a challenge."""
         with self._lock:
             return self._headers.get(scope, "")
 
     def answer(self, challenge: str, scope: str) -> str:
-        """The header for `WWW-Authenticate: challenge` of *scope*; empty when there is no answer to it.
+        """Return the header for `WWW-Authenticate: challenge` of *scope*; empty if there is no answer to it.
 
-        Raises ConfigurationError where the registry's authority refuses the account, httpx.HTTPError when it is dead.
+        Raises ConfigurationError if the registry's authority refuses the account, httpx.HTTPError if it is dead.
         """
         kind, _, rest = challenge.partition(" ")
         header = ""

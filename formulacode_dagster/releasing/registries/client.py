@@ -1,4 +1,4 @@
-"""A registry over HTTP (OCI distribution specification): manifests, blobs, and how long it wants to be left alone."""
+"""A registry over HTTP (OCI distribution specification): manifests, blobs, and its rate limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHUNK = 1 << 20
 ATTEMPTS = 5
 BACKOFF = Backoff(first_seconds=1, longest_seconds=20, jitter=(0.5, 1))
 LONGEST_LIMIT_SECONDS = timedelta(hours=12).total_seconds()
-"""Docker Hub counts by six hours; who is still refused after twice that has another problem."""
+"""Docker Hub counts in windows of six hours; a refusal after two of them has another cause."""
 _HUB_NAMES = ("", "docker.io", "index.docker.io", "registry-1.docker.io")
 _LOCAL = ("127.", "localhost")
 
@@ -32,7 +32,7 @@ Sleep = Callable[[float], None]
 
 
 def base_url(address: str) -> str:
-    """Where the registry of the setting FC_REGISTRY_URL is asked; a local one without TLS unless it says `https://`."""
+    """Return the address of the registry of FC_REGISTRY_URL; a local one without TLS unless it says `https://`."""
     if address.startswith(("http://", "https://")):
         return address.rstrip("/")
     if address.strip("/") in _HUB_NAMES:
@@ -41,7 +41,7 @@ def base_url(address: str) -> str:
 
 
 class Limits:
-    """What a registry that says 429 is granted: the time it asks for, else *seconds*; twelve hours in all."""
+    """The wait after a 429: the time it asks for, else *seconds*; twelve hours in all."""
 
     def __init__(self, seconds: float, sleep: Sleep | None = None) -> None:
         self._seconds = seconds
@@ -79,9 +79,9 @@ class RegistryClient:
         self._http.close()
 
     def manifest(self, repository: str, reference: str, *, push: bool = False) -> Manifest | None:
-        """The manifest behind a tag or digest; None where there is none. With *push*, as one who is going to push.
+        """Return the manifest behind a tag or digest; None if there is none. With *push*, request push permission.
 
-        Raises ConfigurationError where the registry refuses us, OutsideSystemError where it is dead or lies.
+        Raises ConfigurationError if the registry refuses us, OutsideSystemError if it is dead or returns wrong content.
         """
         attempt = f"read {repository}:{reference}"
         path = f"/v2/{repository}/manifests/{reference}"
@@ -95,7 +95,7 @@ class RegistryClient:
         return manifest
 
     def may_read(self, repository: str, reference: str) -> bool:
-        """Whether this account is shown the manifest."""
+        """Return True if this account may read the manifest."""
         path, attempt = f"/v2/{repository}/manifests/{reference}", f"read {repository}:{reference}"
         with self._answer("HEAD", path, repository, attempt, headers={"Accept": ACCEPTED}) as answer:
             if answer.status_code in (401, 403, 404):
@@ -107,7 +107,7 @@ class RegistryClient:
     def blob(self, repository: str, digest: str) -> Iterator[Iterator[bytes]]:
         """The bytes of a blob as they come, unverified.
 
-        Raises as `manifest`, ItemFailure (`not_pulled_back`) where there is none, httpx.HTTPError where the connection
+        Raises as `manifest`, ItemFailure (`not_pulled_back`) if there is none, httpx.HTTPError if the connection
         breaks.
         """
         attempt = f"read {repository}@{digest}"
@@ -140,7 +140,7 @@ class RegistryClient:
         return blob
 
     def put_manifest(self, repository: str, reference: str, manifest: Manifest) -> httpx.Headers:
-        """Keep *manifest* under a tag or its digest; what the registry says to that. Raises as `manifest`."""
+        """Store *manifest* under a tag or its digest; return the registry's response. Raises as `manifest`."""
         attempt, path = f"push {repository}:{reference}", f"/v2/{repository}/manifests/{reference}"
         typed = {"Content-Type": manifest.media_type}
         with self._answer(
@@ -150,7 +150,7 @@ class RegistryClient:
             return answer.headers
 
     def document(self, repository: str, path: str) -> bytes | None:
-        """What the registry answers at *path* below `/v2/repository/`; None where there is nothing."""
+        """Return the registry's response at *path* below `/v2/repository/`; None if there is nothing."""
         attempt = f"read {path} of {repository}"
         with self._answer("GET", f"/v2/{repository}/{path}", repository, attempt) as answer:
             if answer.status_code == 404:
@@ -159,7 +159,7 @@ class RegistryClient:
             return answer.read()
 
     def wait_for_limit(self, repository: str, reference: str) -> None:
-        """Wait as long as the registry asks for, or else the setting says, where it told somebody else 429."""
+        """Wait as long as the registry asks for, or else the setting says, if any request got a 429."""
         attempt = f"push {repository}:{reference}"
         try:
             header = self._authorization.header(_scope(repository, push=True))
@@ -182,7 +182,7 @@ class RegistryClient:
         content: bytes | None = None,
         headers: dict[str, str] | None = None,
     ) -> Iterator[httpx.Response]:
-        """The answer, after waiting for limits and trying again what passes; its body is not read yet."""
+        """Return the response, after waiting for limits and retrying transient errors; its body is not read yet."""
         scope, challenged, failures = _scope(repository, push=push), False, 0
         while True:
             known = self._authorization.header(scope)

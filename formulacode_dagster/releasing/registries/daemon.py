@@ -1,4 +1,4 @@
-"""What the Docker daemon does for us with a registry: it packs and pushes layers, and pulls images that are run."""
+"""Registry operations of the Docker daemon: it packs and pushes layers, and pulls images to run."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class RateLimitedError(Exception):
 
 @dataclass(frozen=True)
 class Push:
-    """What pushing one image has done."""
+    """Result of pushing one image."""
 
     digest: str
-    """Of the manifest."""
+    """Digest of the manifest."""
     sent: tuple[int, ...]
-    """Which layers, counted from the bottom, the registry did not have."""
+    """Layers, counted from the bottom, that the registry did not have."""
 
 
 class ImageDaemon:
-    """The daemon that built the images; whatever it is asked, *credentials* alone are shown to the registry."""
+    """The daemon that built the images; only *credentials* are ever shown to the registry."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -61,7 +61,7 @@ class ImageDaemon:
         attempt = f"push {repository}:{tag}"
         with self._errors(attempt), closing(_docker()) as client:
             try:
-                # by its digest: the name may stand for a later build by now
+                # by its digest: the name may denote a later build by now
                 layers = [str(layer) for layer in client.images.get(image_id).attrs["RootFS"]["Layers"]]
                 client.api.tag(image_id, repository, tag, force=True)
             except ImageNotFound as error:
@@ -92,7 +92,8 @@ class ImageDaemon:
 
     @contextmanager
     def pulled(self, repository: str, digest: str) -> Iterator[str]:
-        """Id of the image that *repository* has under *digest*; what was not here before goes again.
+        """Return the id of the image that *repository* has under *digest*; an image that was not here before is removed
+        again.
 
         Raises ItemFailure (`image_missing`) when the registry does not have it, else as `push`.
         """
@@ -131,7 +132,9 @@ class ImageDaemon:
             self._raise_for(text, f"pull {pinned}")
 
     def _messages(self, stream: Iterable[Mapping[str, Any]], attempt: str) -> list[Mapping[str, Any]]:
-        """What the daemon said, progress aside; listened to until the end, or its connection would stay open."""
+        """Return the daemon's messages, without progress; the stream is read to its end, or its connection would stay
+        open.
+        """
         lines = [line for line in stream if not line.get("progressDetail")]
         for line in lines:
             if error := line.get("error"):
@@ -180,7 +183,7 @@ class ImageDaemon:
 def _docker() -> DockerClient:
     import docker
 
-    # the daemon that built the images, also where only a Docker context names it
+    # the daemon that built the images, even if only a Docker context names it
     return docker.from_env(timeout=TIMEOUT_SECONDS, environment=DockerDaemon().environment)
 
 

@@ -21,7 +21,7 @@ SPARE = timedelta(minutes=30)
 """A token is renewed so long before it expires: a push takes time."""
 _HOST = re.compile(r"(\d{12})\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 _PATH = re.compile(r"(?:[a-z0-9]+(?:[._-][a-z0-9]+)*/)*[a-z0-9]+(?:[._-][a-z0-9]+)*")
-"""What the API's reference has for a repository's name (CreateRepository, `repositoryName`)."""
+"""Pattern of a repository's name in the API's reference (CreateRepository, `repositoryName`)."""
 _WORD = re.compile(r"[a-z0-9]+")
 _FINGERPRINT = 8
 _REMEDY = (
@@ -44,7 +44,7 @@ class EcrAccount(Account):
 
     @classmethod
     def of(cls, registry_url: str) -> EcrAccount | None:
-        """The account for the registry of that address; None where it is not Amazon's."""
+        """Return the account for the registry of that address; None if it is not Amazon's."""
         match = _HOST.fullmatch(registry_url.removeprefix("https://").strip("/"))
         return cls(match[1], match[2]) if match else None
 
@@ -68,7 +68,7 @@ class EcrAccount(Account):
         return f"{'/'.join(part or 'x' for part in parts)}-{fingerprint}"
 
     def prepare(self, repository: str) -> None:
-        """Make *repository*, in which no tag can be overwritten, where there is none; raises as `credentials`."""
+        """Create *repository* with immutable tags, if there is none; raises as `credentials`."""
         with self._lock:
             if repository in self._prepared:
                 return

@@ -24,7 +24,7 @@ class Descriptor:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As manifests have it."""
+        """As in manifests."""
         return {"mediaType": self.media_type, "digest": self.digest, "size": self.size}
 
 
@@ -43,7 +43,7 @@ class Manifest:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The manifest as JSON; raises ValueError where it is none."""
+        """Return the manifest as JSON; raises ValueError if it is invalid."""
         document = json.loads(self.content)
         if not isinstance(document, dict):
             raise ValueError("the manifest is no JSON object")
@@ -51,17 +51,17 @@ class Manifest:
 
     @property
     def config(self) -> Descriptor:
-        """The configuration, whose digest is the image's id; raises ValueError where there is none."""
+        """Return the configuration, whose digest is the image's id; raises ValueError if there is none."""
         return _descriptor(self.document.get("config"))
 
     @property
     def layers(self) -> tuple[Descriptor, ...]:
-        """The layers, from the bottom; raises ValueError where one is malformed."""
+        """Return the layers, from the bottom; raises ValueError if one is malformed."""
         return tuple(_descriptor(layer) for layer in self.document.get("layers", ()))
 
     @property
     def size(self) -> int:
-        """Bytes that somebody pulls who has none of it, the manifest included."""
+        """Bytes that a client with none of it pulls, the manifest included."""
         return len(self.content) + self.config.size + sum(layer.size for layer in self.layers)
 
 

@@ -30,11 +30,11 @@ class ImageName:
     """Empty for Docker Hub."""
     path: str
     version: str
-    """The digest where there is one, else the tag."""
+    """Return the digest if there is one, else the tag."""
 
     @classmethod
     def parse(cls, text: str) -> ImageName:
-        """The name in *text*; raises ConfigurationError where it is none."""
+        """Return the name in *text*; raises ConfigurationError if it is invalid."""
         match = _IMAGE.fullmatch(text)
         version = (match["digest"] or match["tag"]) if match else None
         if match is None or version is None:
@@ -45,8 +45,8 @@ class ImageName:
 def docker_name(name: str) -> str:
     """*name* as a container name, a tag or one component of an image's name.
 
-    Names that differ by more than upper and lower case, which GitHub does not tell apart either, stay different: what
-    has to be changed beyond case is marked with a fingerprint of the whole name.
+    Names that differ by more than case, which GitHub ignores too, stay different: changes beyond case are marked with a
+    fingerprint of the whole name.
     """
     lowered = name.lower()
     if _COMPONENT.fullmatch(lowered) and len(lowered) <= MAX_NAME:

@@ -1,4 +1,4 @@
-"""Where a task's image comes from, as an in-toto statement with SLSA's provenance: enough to build it again."""
+"""Provenance of a task's image, as an in-toto statement with SLSA's predicate: enough to build it again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def provenance_of(image: BuiltImage, *, reference: str, digest: str) -> bytes:
 
 
 def image_of(statement: bytes, *, digest: str, image_id: str) -> BuiltImage:
-    """The image that *statement* tells of, attached to the manifest *digest* whose configuration is *image_id*.
+    """Return the image that *statement* describes, attached to the manifest *digest* whose configuration is *image_id*.
 
     Raises ItemFailure (`unreadable`) when it is malformed, or of another image.
     """

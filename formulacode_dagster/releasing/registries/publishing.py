@@ -1,4 +1,4 @@
-"""Images in a registry: pushed once under a tag that never moves, pulled back, and said where they come from."""
+"""Images in a registry: pushed once under a tag that never moves, pulled back, with their provenance."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Registry:
         self._account = account
         self._mode = mode
         self._limits = limits or Limits(RATE_LIMIT_SECONDS)
-        # one store for all images of a run, and one for what a stranger gets
+        # one store for all images of a run, and one for anonymous pulls
         self._ours, self._public = PullBack(), PullBack()
 
     def publish(self, image: BuiltImage, *, month: str) -> PublishedImage:
         """Push *image* and pull it back by digest; an image that is there already is only pulled back.
 
-        It is pulled by a stranger where strangers may read the repository, else with our credentials.
-        Raises ItemFailure (`image_gone`) when the image that was measured is no longer on this machine,
-        (`published_tag`) when its tag holds something else, (`not_pulled_back`) when what came back is not what was
-        measured; ConfigurationError when the registry refuses us; OutsideSystemError when it, or Docker, is dead.
+        It is pulled anonymously if the repository is public, else with our credentials. Raises ItemFailure
+        (`image_gone`) if the measured image is no longer on this machine, (`published_tag`) if its tag holds something
+        else, (`not_pulled_back`) if the pulled image is not the measured one; ConfigurationError if the registry
+        refuses us; OutsideSystemError if it, or Docker, is dead.
         """
         path, tag = self.path_of(image), self.tag_of(image)
         reference = f"{self.repository_of(image)}:{tag}"
@@ -96,10 +96,10 @@ class Registry:
         )
 
     def attested_image(self, reference: str) -> BuiltImage:
-        """The image that the provenance attached to *reference*, of any registry, tells of.
+        """Return the image that the provenance attached to *reference*, of any registry, describes.
 
-        Raises ConfigurationError where *reference* is none, ItemFailure (`image_missing`, `not_pulled_back`,
-        `unreadable`), and what reading a registry raises.
+        Raises ConfigurationError if *reference* is invalid, ItemFailure (`image_missing`, `not_pulled_back`,
+        `unreadable`), and the errors of reading a registry.
         """
         named = ImageName.parse(reference)
         is_ours = named.host == self._host
@@ -114,7 +114,8 @@ class Registry:
 
     @contextmanager
     def pulled(self, reference: str, digest: str) -> Iterator[str]:
-        """Id of the image that *reference*, of any registry, has under *digest*; what was not here before goes again.
+        """Return the id of the image that *reference*, of any registry, has under *digest*; an image that was not here
+        before is removed again.
 
         Raises ItemFailure (`image_missing`) when the registry does not have it, else as `publish`.
         """
@@ -140,7 +141,7 @@ class Registry:
         return f"{self._host}/{self.path_of(image)}" if self._host else self.path_of(image)
 
     def tag_of(self, image: BuiltImage) -> str:
-        """A tag that names the task and the content, so that other content can never want the same one."""
+        """A tag with the task and the content, so that different content never has the same one."""
         fingerprint = image.digest.removeprefix("sha256:")[:_FINGERPRINT]
         task = str(image.number) if self._mode == "mirror" else docker_name(image.spec.task_id)
         return f"{task[: MAX_NAME - _FINGERPRINT - 1]}-{fingerprint}"
@@ -169,7 +170,7 @@ def _require_measured(manifest: Manifest, image: BuiltImage, reference: str) -> 
 
 
 def _sent_bytes(manifest: Manifest, push: Push) -> int:
-    """What *push* transferred: the layers that were missing, the configuration, the manifest."""
+    """Bytes that *push* transferred: the missing layers, the configuration, the manifest."""
     layers = manifest.layers
     sent = {layers[index].digest: layers[index].size for index in push.sent if index < len(layers)}
     return sum(sent.values()) + manifest.config.size + len(manifest.content)

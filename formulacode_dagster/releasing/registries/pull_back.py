@@ -1,7 +1,7 @@
-"""Images pulled back as a client does that has none of their layers: every blob streamed, and held against its digest.
+"""Pulls images back like a client with none of their layers: every blob streamed, and checked against its digest.
 
-Nothing is stored: what a content store would refuse is refused here, and a layer that several images share is pulled
-once in the life of a `PullBack`, as it is by one client.
+Nothing is stored: content that a content store would refuse is refused here, and a layer that several images share is
+pulled once per `PullBack`, as one client would.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _UNPACKED = ("application/vnd.oci.image.layer.v1.tar", "application/vnd.docker.i
 
 @dataclass(frozen=True)
 class Pulled:
-    """What came back of one image."""
+    """Result of pulling one image."""
 
     digest: str
-    """Of the manifest."""
+    """Digest of the manifest."""
     image_id: str
-    """Of its configuration: what Docker calls the image's id."""
+    """Digest of its configuration: Docker's image id."""
     created: datetime
-    """As its configuration says; 1970 where it does not."""
+    """Creation time in its configuration; 1970 if it has none."""
     bytes: int
-    """What was transferred for it; less than its size where it shares layers with one pulled before."""
+    """Bytes transferred for it; less than its size if it shares layers with one pulled before."""
 
 
 class PullBack:
@@ -52,8 +52,8 @@ class PullBack:
     def pull(self, client: RegistryClient, repository: str, digest: str) -> Pulled:
         """Pull *digest* of *repository* with *client*.
 
-        Raises ItemFailure (`not_pulled_back`) where anything is missing or is not what it is said to be, and what the
-        client raises.
+        Raises ItemFailure (`not_pulled_back`) if anything is missing or does not match its digest, and the client's
+        errors.
         """
         where = f"{repository}@{digest}"
         manifest = client.manifest(repository, digest)
@@ -78,7 +78,7 @@ class PullBack:
         return Pulled(manifest.digest, config.digest, created, told)
 
     def _layer(self, client: RegistryClient, repository: str, layer: Descriptor, where: str) -> tuple[str, int]:
-        """Digest of the unpacked layer, and what was transferred for it now."""
+        """Digest of the unpacked layer, and the bytes transferred for it now."""
         key = (repository, layer.digest)
         with self._lock:
             own = self._locks.setdefault(key, threading.Lock())
@@ -130,7 +130,7 @@ def _pull_layer(client: RegistryClient, repository: str, layer: Descriptor, wher
 
 
 def _unpacker(layer: Descriptor, where: str) -> Any:
-    """What unpacks the layer; None for one that is not packed."""
+    """Return the decompressor of the layer; None for an uncompressed one."""
     if layer.media_type.endswith("gzip"):
         return zlib.decompressobj(zlib.MAX_WBITS | 16)
     if layer.media_type in _UNPACKED:

@@ -1,4 +1,4 @@
-"""What is attached to an image: artifacts whose manifest names it as `subject` (OCI distribution, "Referrers API").
+"""Attachments of an image: artifacts whose manifest names it as `subject` (OCI distribution, "Referrers API").
 
 A registry that does not list them itself has an index of them under a tag made of the image's digest, which the
 specification asks clients to keep for it.
@@ -26,7 +26,7 @@ def attach(
 ) -> str:
     """Attach *content* to *image*, unless something of that type is; digest of the artifact's manifest.
 
-    Raises what the client raises.
+    Raises the client's errors.
     """
     if attached := _attached(client, repository, image.digest, artifact_type):
         return str(attached[0]["digest"])
@@ -50,9 +50,9 @@ def attach(
 
 
 def attached_content(client: RegistryClient, repository: str, digest: str, artifact_type: str) -> bytes:
-    """What was first attached of that type to the image *digest*, every byte verified.
+    """Return the first attachment of that type to the image *digest*, every byte verified.
 
-    Raises ItemFailure (`not_pulled_back`) when nothing is, or it is not what it is said to be.
+    Raises ItemFailure (`not_pulled_back`) if there is none, or it does not match its digest.
     """
     listed = _attached(client, repository, digest, artifact_type)
     manifest = client.manifest(repository, str(listed[0]["digest"])) if listed else None

@@ -1,4 +1,4 @@
-"""What is in a task's image, as CycloneDX: Debian packages and Python distributions, as they were found inside."""
+"""Content of a task's image, as CycloneDX: Debian packages and Python distributions, as found inside."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ def _python(image: BuiltImage) -> list[Component]:
             ],
         )
         for distribution in image.installed
-        # what no distribution owns has no version
+        # files without a distribution have no version
         if distribution.version
     ]

@@ -47,7 +47,7 @@ async def run(stage: StageRun, tools: PublishedImageTools) -> StageSummary:
         for pr in measured
     ]
     publish = in_thread(partial(_publish, stage.month, tools.registry))
-    concurrency = min(stage.options.max_concurrency, tools.concurrency)
+    concurrency = min(stage.options.concurrency, tools.concurrency)
     return await run_items(stage, ItemKind.PULL_REQUEST, items, publish, PUBLISHED_IMAGES.save, concurrency=concurrency)
 
 

@@ -1,1 +1,1 @@
-"""Released tasks measured again, from their rows and their images alone, on whatever machine this is."""
+"""Released tasks measured again, only from their rows and images, on any machine."""

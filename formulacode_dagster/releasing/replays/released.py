@@ -17,7 +17,7 @@ from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 
 @dataclass(frozen=True)
 class ReleasedTask:
-    """What of a row a replay is made from."""
+    """Columns of a row that a replay is made from."""
 
     month: str
     task_id: str
@@ -25,9 +25,9 @@ class ReleasedTask:
     number: int
     patch: bytes
     procedure_json: str
-    """`` where the row has none."""
+    """`` if the row has none."""
     image_name: str
-    """`` where its image was not published."""
+    """`` if its image was not published."""
     image_digest: str
     metric: Metric = Metric.TIME
 
@@ -71,7 +71,7 @@ def tasks_of(released: ReleasedMonth) -> Iterator[ReleasedTask]:
 
 
 def released_image(task: ReleasedTask, procedure: Procedure, engine: Engine, digest: str) -> BuiltImage:
-    """The image of this content *digest*, with what sessions need of it; of how it was built only its spec is known.
+    """Return the image of this content *digest*, as far as sessions need it; of its build only the spec is known.
 
     Raises ItemFailure (`image_missing`) when *engine* has none such.
     """

@@ -37,12 +37,12 @@ class ImagePuller(Protocol):
     """A registry, as far as a replay needs one."""
 
     def pulled(self, reference: str, digest: str) -> AbstractContextManager[str]:
-        """The content digest of what *reference* has under *digest*, here as long as the block."""
+        """Yield the content digest of the image that *reference* has under *digest*, present as long as the block."""
 
 
 @dataclass(frozen=True)
 class ReplayTools:
-    """A release, and what measures it again."""
+    """A release, and the tools that measure it again."""
 
     engine: Engine
     puller: ImagePuller
@@ -84,7 +84,7 @@ class _Replays:
     def replay(self, item: WorkItem[ReleasedTask]) -> Outcome[Replay]:
         """Measure one task again: done when that confirms it, rejected when it does not.
 
-        Raises ItemFailure, kept as a replay of its own, when it could not be run.
+        Raises ItemFailure, stored as a separate replay, if it could not be run.
         """
         task = item.value
         try:

@@ -1,4 +1,4 @@
-"""What a replay says of its task, and the replays of a month of the release. Pure."""
+"""The outcome of a replay for its task, and the replays of a month of the release. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_CONFIRMED = 0.95
 
 
 def verdict_of(measured: Measurement, metric: Metric = Metric.TIME) -> tuple[ReplayVerdict, FailureKind | None]:
-    """What a measurement by the row's own rule says of a task of *metric*, and why not where it says nothing."""
+    """Return the verdict of a measurement by the row's own rule for a task of *metric*, or why there is none."""
     if measured.disturbed:
         return ReplayVerdict.COULD_NOT_RUN, FailureKind.DISTURBED
     is_confirmed = measured.is_faster and measured.metric is metric and not measured.returning_other

@@ -45,7 +45,7 @@ def draw_charts(facts: MonthFacts) -> Charts:
 
 
 def funnel_chart(funnel: Funnel) -> bytes:
-    """Horizontal bars, one a step: how many got so far, and what most of the others were lost to."""
+    """Horizontal bars, one per step: the remaining number, and the main reason for the losses."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 0.46 * len(funnel.steps) + 0.7), layout="constrained")
@@ -104,7 +104,7 @@ def speedup_chart(facts: MonthFacts) -> bytes:
 
 
 def ratio_text(ratio: float) -> str:
-    """`1.34×`, `12.5×`, `80×`: three digits tell all there is to tell."""
+    """`1.34×`, `12.5×`, `80×`: three significant digits."""
     return f"{ratio:.2f}×" if ratio < 10 else f"{ratio:.1f}×" if ratio < 50 else f"{ratio:,.0f}×"
 
 

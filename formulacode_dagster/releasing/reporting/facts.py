@@ -1,4 +1,4 @@
-"""What a monthly report is made of, read from the store."""
+"""Facts of a monthly report, read from the store."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class MonthFacts(Frozen):
 
     @property
     def replayed(self) -> dict[ReplayVerdict, int]:
-        """How many tasks stand how after all their replays."""
+        """Number of tasks by state after all their replays."""
         stands = Counter(standing(note.verdict for note in notes) for notes in self.replays.values())
         return {verdict: stands[verdict] for verdict in ReplayVerdict}
 
@@ -78,7 +78,7 @@ class MonthFacts(Frozen):
 
 
 def month_facts(connection: Connection, month: Month) -> MonthFacts:
-    """Read the facts of *month*; a month before the first, or one nobody materialized, has none to tell."""
+    """Read the facts of *month*; a month before the first, or one never materialized, has none."""
     key = month.key
     if key < FIRST_MONTH:
         return MonthFacts(month=key, funnel=count_funnel(key, []), measured=(), checks=(), release=None)

@@ -1,4 +1,4 @@
-"""Stacks as flame graphs: a bar a function, as wide as the time of a call that is spent in it, what it calls above it.
+"""Stacks as flame graphs: a bar per function, as wide as its share of a call's time, with its callees above it.
 
 https://www.brendangregg.com/flamegraphs.html; SVG made of numbers and escaped names, without scripts.
 """
@@ -14,7 +14,7 @@ from formulacode_dagster.models.measurement import Arm, Frame, Stacks, TaskProfi
 
 WIDTH, ROW, CHARACTER = 960.0, 16.0, 6.2
 LEAST_WIDTH = 0.6
-"""Narrower bars are not drawn: nobody could see them."""
+"""Narrower bars are not drawn: they would be invisible."""
 ARMS = (Arm.BASE, Arm.ORACLE)
 
 
@@ -40,7 +40,7 @@ def flame_graph(stacks: Stacks, *, longest_call: float) -> str:
 
 
 def flames_of(by_arm: Mapping[Arm, Stacks]) -> dict[Arm, str]:
-    """Base and oracle of a benchmark, both to the scale of the slower: what is gained is empty."""
+    """Base and oracle of a benchmark, both to the scale of the slower: the gain is empty."""
     longest = max((stacks.seconds_per_call for stacks in by_arm.values()), default=0.0)
     return {arm: flame_graph(by_arm[arm], longest_call=longest) for arm in ARMS if arm in by_arm}
 
@@ -51,7 +51,7 @@ def flame_graphs(profile: TaskProfile) -> dict[str, dict[Arm, str]]:
 
 
 def flames_page(item: str, profile: TaskProfile) -> str:
-    """One HTML file with all flame graphs of *item*, that needs nothing beside it."""
+    """Return one self-contained HTML file with all flame graphs of *item*."""
     sections = [
         f"<h2>{escape(benchmark)}</h2>"
         + "".join(

@@ -46,7 +46,7 @@ class Loss(Frozen):
 
 
 class StageCost(Frozen):
-    """What one stage of the month consumed, over all its runs and attempts."""
+    """Consumption of one stage of the month, over all its runs and attempts."""
 
     stage: Stage
     cost: Cost
@@ -69,7 +69,7 @@ class Funnel(Frozen):
         return self.step(name).count
 
     def lost_before(self, name: str) -> tuple[Loss, ...]:
-        """What kept pull requests from step *name*, most frequent first."""
+        """Reasons that kept pull requests from step *name*, most frequent first."""
         return tuple(sorted((loss for loss in self.losses if loss.step == name), key=lambda loss: -loss.count))
 
     def lost(self, like: Loss) -> int:
@@ -79,7 +79,7 @@ class Funnel(Frozen):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody ever materialized this month."""
+        """Whether this month was never materialized."""
         return not self.costs and not self.losses and not any(step.count for step in self.steps)
 
     @property
@@ -94,10 +94,10 @@ def count_funnel(
     usage: Sequence[UsageTotal] = (),
     spending: Mapping[Stage, Cost] | None = None,
 ) -> Funnel:
-    """The funnel of *month* from all its ledger *entries*, with what it asked of GitHub from *usage*.
+    """Return the funnel of *month* from all its ledger *entries*, with its GitHub *usage*.
 
-    *spending* is what its stages have cost else, over all runs and attempts: a forced run replaces the entries of the
-    one before it, and what that one has cost was spent all the same.
+    *spending* is the other cost of its stages, over all runs and attempts: a forced run replaces the entries of the one
+    before it, but not the cost.
     """
     items = [entry for entry in entries if entry.kind is ItemKind.PULL_REQUEST]
 
@@ -124,7 +124,7 @@ def count_funnel(
 
 
 def _losses(items: Sequence[LedgerEntry]) -> tuple[Loss, ...]:
-    # what comes of a replay or an export is told apart: the task is released all the same
+    # results of a replay or an export are counted separately: the task is released in any case
     lost = [entry for entry in items if entry.state is not ItemState.DONE and entry.stage not in FROM_A_RELEASE]
     counted = Counter((entry.stage, entry.state, entry.reason) for entry in lost)
     order = list(Stage)

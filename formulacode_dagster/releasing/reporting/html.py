@@ -1,4 +1,4 @@
-"""The monthly report as one HTML file that needs nothing beside it."""
+"""The monthly report as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .flames import flame_graphs
 
 
 def render_report(facts: MonthFacts, before: MonthFacts, charts: Charts | None = None) -> str:
-    """The report of *facts*, with what changed since *before*; every text from outside is escaped.
+    """Return the report of *facts*, with the changes since *before*; every text from outside is escaped.
 
-    *charts* are those of *facts*, which are drawn where they are not given.
+    *charts* are those of *facts*, drawn here if they are not given.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -41,7 +41,7 @@ def render_report(facts: MonthFacts, before: MonthFacts, charts: Charts | None =
 
 
 def write_report(folder: Path, facts: MonthFacts, before: MonthFacts, charts: Charts | None = None) -> Path:
-    """Write `<month>.html` into *folder*, which is made where it is missing; whole or not at all.
+    """Write `<month>.html` into *folder*, which is created if it is missing; atomically.
 
     *charts* are as for `render_report`. Raises OutsideSystemError when the disk does not take it.
     """

@@ -6,5 +6,5 @@ import base64
 
 
 def in_markdown(name: str, png: bytes) -> str:
-    """*png* as Markdown that holds all of it."""
+    """Return *png* as self-contained Markdown."""
     return f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})"

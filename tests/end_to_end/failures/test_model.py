@@ -23,7 +23,7 @@ def seeded_platform(seeded):
 def test_a_useless_answer_fails_its_item_alone_and_the_next_run_asks_it_alone(seeded, fault) -> None:
     platform = seeded_platform(seeded)
     with platform.serve(model_faults=ModelFaults(by_call={1: fault, 2: fault})) as served:
-        first = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
+        first = platform.run(Stage.CLASSIFICATIONS, concurrency=1)
         assert served.calls("model") == CANDIDATES + 1
     assert first.succeeded, first.text
     (failed,) = [entry for entry in platform.entries(Stage.CLASSIFICATIONS).values() if entry.state is ItemState.FAILED]
@@ -50,7 +50,7 @@ def test_a_busy_model_is_waited_for_and_nothing_is_lost(seeded) -> None:
 def test_a_model_that_talks_nonsense_to_everybody_stops_the_stage_and_no_item_has_failed(seeded) -> None:
     platform = seeded_platform(seeded)
     with platform.serve(model_faults=ModelFaults(every=Fault.GARBAGE)) as served:
-        said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
+        said = platform.run(Stage.CLASSIFICATIONS, concurrency=1)
         assert served.calls("model") < CANDIDATES * 2
     assert not said.succeeded
     said.tells("failed: classifications: llm: ", "gave no usable answer in 2 attempts")
@@ -67,7 +67,7 @@ def test_a_model_that_only_answers_500_stops_the_stage_and_keeps_what_was_judged
     with platform.serve(
         model_faults=ModelFaults(by_call=dict.fromkeys(range(good + 1, 200), Fault.SERVER_ERROR))
     ) as served:
-        said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=32)
+        said = platform.run(Stage.CLASSIFICATIONS, concurrency=32)
         assert served.calls("model") < 100
     assert not said.succeeded
     said.tells("failed: classifications: llm: ", "HTTP 500")
@@ -84,7 +84,7 @@ def test_a_model_that_only_answers_500_stops_the_stage_and_keeps_what_was_judged
 def test_a_used_up_credit_stops_the_stage_at_once(seeded) -> None:
     platform = seeded_platform(seeded)
     with platform.serve(model_faults=ModelFaults(every=Fault.OUT_OF_QUOTA)) as served:
-        said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
+        said = platform.run(Stage.CLASSIFICATIONS, concurrency=1)
         assert served.calls("model") == 1
     assert not said.succeeded
     said.tells("says the credit of this key is used up", "Add credit")
@@ -97,7 +97,7 @@ def test_a_model_that_never_answers_one_question_fails_that_one_with_timeout(see
     platform = seeded_platform(seeded)
     platform.settings["LLM_SECONDS"] = "1"
     with platform.serve(model_faults=ModelFaults(by_call={1: Fault.HANG, 2: Fault.HANG})) as served:
-        said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
+        said = platform.run(Stage.CLASSIFICATIONS, concurrency=1)
         assert served.calls("model") == CANDIDATES + 1
     assert said.succeeded, said.text
     (failed,) = [entry for entry in platform.entries(Stage.CLASSIFICATIONS).values() if entry.state is ItemState.FAILED]
@@ -128,7 +128,7 @@ def test_a_stage_is_tried_once_more_by_itself_when_that_is_set(seeded) -> None:
     platform = seeded_platform(seeded)
     platform.settings["FC_RETRY_SECONDS"] = "1"
     with platform.serve(model_faults=ModelFaults(by_call={1: Fault.OUT_OF_QUOTA})):
-        said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
+        said = platform.run(Stage.CLASSIFICATIONS, concurrency=1)
     assert said.succeeded, said.text
     assert platform.states(Stage.CLASSIFICATIONS) == JUDGED
 

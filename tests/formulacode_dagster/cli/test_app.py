@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from formulacode_dagster.cli.app import app
+from formulacode_dagster.cli.app import app, current_options
 from formulacode_dagster.operating.store.migrations import read_migrations
 from tests.support.command_line import FC_DATA, FcData, complaint, run_fc_data
 
@@ -119,7 +119,7 @@ def test_without_a_command_there_is_help(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["run", "--month", MONTH, "--stage", "nope"], "'nope' is not one of 'repositories', 'pull_requests'"),
-        (["run", "--month", MONTH, "--max-concurrency", "0"], "greater than or equal to 1. See `fc-data run --help`"),
+        (["run", "--month", MONTH, "--concurrency", "0"], "greater than or equal to 1. See `fc-data run --help`"),
         (["nope"], "No such command 'nope'. See `fc-data --help`"),
         (["why"], "Missing argument 'item'. See `fc-data why --help`"),
         (["sandbox", "--port", "70000"], "less than or equal to 65532"),
@@ -144,6 +144,16 @@ def test_without_a_command_there_is_help(tmp_path: Path) -> None:
 )
 def test_a_known_error_is_one_line_and_status_1(call_fc_data: FcData, arguments: list[str], said: str) -> None:
     assert said in complaint(call_fc_data(*arguments))
+
+
+def test_a_former_option_still_works_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert current_options(["run", "--max-concurrency", "2", "--n-concurrent=3"]) == [
+        "run",
+        "--concurrency",
+        "2",
+        "--agent-concurrency=3",
+    ]
+    assert "--n-concurrent is now called --agent-concurrency" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("line", ["BAD='unclosed", "= nothing", "two words"])

@@ -94,7 +94,7 @@ def test_preflight_warns_of_helpers_that_the_server_has_no_connections_for(
     answer = call_fc_data(
         "preflight",
         FC_DATABASE_URL=database_url,
-        FC_DATABASE_BEHIND_POOLER=pooler,
+        FC_DATABASE_TRANSACTION_POOLING=pooler,
         FC_DATABASE_CONNECTIONS=str(most + 1),
         FC_HELPER_RUNS=str(helpers),
     )

@@ -51,10 +51,10 @@ def test_samples_are_measured_as_the_demo_did_unless_a_person_has_said_otherwise
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Measured in another way, all would be measured again."""
-    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "1")
+    monkeypatch.setenv("FC_MEASUREMENT_CONCURRENCY", "1")
     with sandbox_unless_set(Console(file=io.StringIO()), state):
         assert os.environ["FC_SAMPLE_SECONDS"] == SUITS_SAMPLES["FC_SAMPLE_SECONDS"]
-        assert os.environ["FC_MEASURED_AT_ONCE"] == "1"
+        assert os.environ["FC_MEASUREMENT_CONCURRENCY"] == "1"
 
 
 def test_all_that_the_sandbox_sets_is_known(state: Path) -> None:

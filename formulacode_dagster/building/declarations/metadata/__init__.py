@@ -1,1 +1,1 @@
-"""What a package's own metadata says, in each of the forms it has had."""
+"""A package's own metadata, in each of its historical forms."""

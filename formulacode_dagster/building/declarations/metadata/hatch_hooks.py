@@ -1,4 +1,4 @@
-"""Build hooks of hatchling: what they need while a wheel is built, and whether they are on."""
+"""Build hooks of hatchling: their requirements during the wheel build, and whether they are enabled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _YES = frozenset({"1", "true"})
 
 
 class BuildHook(Frozen):
-    """One hook of the wheel. hatchling asks for its needs only where it builds in isolation."""
+    """One hook of the wheel. hatchling installs its requirements only if it builds in isolation."""
 
     name: str
     needs: tuple[DeclaredRequirement, ...] = ()
@@ -23,7 +23,7 @@ class BuildHook(Frozen):
     enabled: bool = Field(default=True, description="what the project says; variables of the build may say otherwise")
 
     def is_on(self, variables: Mapping[str, str]) -> bool:
-        """Whether a build with these environment variables runs it (hatchling's `HATCH_BUILD_…`)."""
+        """Return True if a build with these environment variables runs it (hatchling's `HATCH_BUILD_…`)."""
 
         def yes(name: str) -> bool:
             return variables.get(name, "").lower() in _YES

@@ -11,7 +11,7 @@ _VERSION = re.compile(r"^\d+(\.\d+)*")
 
 
 def specifier(constraint: str) -> str | None:
-    """Poetry's *constraint* as a PEP 440 specifier set; None for what PEP 440 cannot say (`||`)."""
+    """Return Poetry's *constraint* as a PEP 440 specifier set; None for constraints PEP 440 cannot express (`||`)."""
     if "|" in constraint:
         return None
     parts = [part.strip() for part in re.split(r",|(?<=[\w*])\s+(?=[<>=!~^])", constraint) if part.strip()]
@@ -43,7 +43,7 @@ def _ceiling(numbers: list[int], *, caret: bool) -> str:
 
 
 def requirements(name: str, value: object, *, source: str) -> tuple[DeclaredRequirement, ...]:
-    """The requirements behind one entry of a dependency table; several where it lists several constraints."""
+    """Return the requirements of one entry of a dependency table; several if it lists several constraints."""
     if isinstance(value, list):
         return tuple(item for entry in value for item in requirements(name, entry, source=source))
     table: Mapping[str, object] = value if isinstance(value, Mapping) else {"version": str(value)}

@@ -1,4 +1,4 @@
-"""What one project file, or all of them together, say about a package. `None` means: not said here."""
+"""Metadata of a package from one project file, or from all of them together. `None` means: not declared here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLASSIFIER = re.compile(r"Programming Language :: Python :: (3\.\d+)")
 
 
 class Sourced(Frozen, Generic[T]):
-    """Something that is said, and where."""
+    """A declared value, and its place."""
 
     value: T
     source: str
@@ -44,7 +44,7 @@ class ProjectMetadata(Frozen):
     unread: tuple[DroppedRequirement, ...] = Field(default=(), description="declarations that only running code tells")
 
     def over(self, lower: ProjectMetadata) -> ProjectMetadata:
-        """The word of `self` where it speaks, else that of *lower*."""
+        """Return the value of `self` if it has one, else that of *lower*."""
         return ProjectMetadata(
             name=self.name or lower.name,
             requires_python=self.requires_python or lower.requires_python,
@@ -63,7 +63,7 @@ class ProjectMetadata(Frozen):
 
 
 def sourced(value: object, source: str) -> Sourced[str] | None:
-    """*value* where it is a text that says something."""
+    """Return *value* if it is a non-empty string."""
     return Sourced(value=value, source=source) if isinstance(value, str) and value else None
 
 

@@ -1,4 +1,4 @@
-"""pyproject.toml: PEP 518, 621 and 735, and the tables of the back ends that came before or beside them."""
+"""pyproject.toml: PEP 518, 621 and 735, and the tables of other back ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .tool_groups import tool_groups
 
 
 def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
-    """What `pyproject.toml` in *folder* says; a file that is no TOML says nothing but that it cannot be read."""
+    """Return the metadata in `pyproject.toml` in *folder*; an invalid file yields only a note."""
     path = join(folder, "pyproject.toml") or ""
     text = tree.text(path)
     if text is None:
@@ -114,7 +114,7 @@ def _pep621(tree: Tree, folder: str, data: Table, path: str) -> ProjectMetadata:
 
 
 def _dynamic_dependencies(tree: Tree, folder: str, data: Table) -> tuple[DeclaredRequirement, ...] | None:
-    """`dynamic = ["dependencies"]` where the table says which file holds them; None: setup.cfg or setup.py does."""
+    """Return `dynamic = ["dependencies"]` if the table names the file; None if setup.cfg or setup.py declares them."""
     names = strings(table_at(data, "tool", "setuptools", "dynamic", "dependencies").get("file"))
     names += strings(table_at(data, "tool", "hatch", "metadata", "hooks", "requirements_txt").get("files"))
     return read_requirements_files(tree, folder, names) if names else None

@@ -20,11 +20,11 @@ from .project import ProjectMetadata, Sourced, python_classifiers, sourced
 _REFERENCE = re.compile(r"%\(([\w.-]+)\)s")
 _DEEPEST = 4
 _LONGEST = 10_000
-"""Characters of a value with references, and of what they stand for."""
+"""Limit in characters for a value with references, expanded."""
 
 
 def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
-    """What `setup.cfg` in *folder* says; a file that cannot be parsed says only that."""
+    """Return the metadata in `setup.cfg` in *folder*; an invalid file yields only a note."""
     path = join(folder, "setup.cfg") or ""
     text = tree.text(path)
     if text is None:

@@ -20,7 +20,7 @@ from .static_values import Unreadable, Value
 
 
 class _SetupCall:
-    """Arguments of the call to `setup`, and the names that were known where it stands."""
+    """Arguments of the call to `setup`, and the names known at the call."""
 
     def __init__(self) -> None:
         self.arguments: dict[str, ast.expr | None] = {}
@@ -28,7 +28,9 @@ class _SetupCall:
 
 
 def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
-    """What `setup.py` in *folder* says in literals, names, and files it reads; the rest is recorded as unread."""
+    """Return what `setup.py` in *folder* declares in literals, names, and files it reads; the rest is recorded as
+    unread.
+    """
     path = join(folder, "setup.py") or ""
     source = tree.text(path)
     if source is None:

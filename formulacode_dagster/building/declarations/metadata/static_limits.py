@@ -1,4 +1,4 @@
-"""How much a value may weigh: a hostile script must not be able to fill the memory."""
+"""Size limit of a value: a hostile script must not be able to fill the memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def weight(value: Any) -> int:
 
 
 def may_blow_up(base: str, name: str, arguments: list[Any]) -> bool:
-    """Whether the method *name* of *base* could make something huge of *arguments*."""
+    """Return True if the method *name* of *base* could produce a huge value from *arguments*."""
     if name == "replace":
         return len(base) * weight(arguments) > 10 * LARGEST
     if name == "join":

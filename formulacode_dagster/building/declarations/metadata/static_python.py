@@ -1,4 +1,4 @@
-"""A Python script as far as it can be told without running it: what its statements leave in its names."""
+"""Static evaluation of a Python script: the values its statements leave in its names."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class _Return(Exception):
 
 @dataclass
 class Script(Expressions):
-    """One script: `run` goes through it, `value` tells any expression of it. Nothing is ever executed."""
+    """One script: `run` evaluates its statements, `value` any of its expressions. Nothing is ever executed."""
 
     source: str = ""
     names: dict[str, Value] = field(default_factory=dict)
     conditional: dict[str, int] = field(default_factory=dict)
     """Names that code under an undecidable condition adds to, and its line."""
     on_call: Callable[[ast.Call, Mapping[str, Value]], None] | None = None
-    """Told of every call statement, with the names known there."""
+    """Called for every call statement, with the names known there."""
 
     def run(self) -> None:
         """Go through the module's statements in order. Raises SyntaxError when it is no Python of today."""
         self._block(parse_python(self.source).body, self.names)
 
     def call_function(self, function: ast.FunctionDef, node: ast.Call, names: Mapping[str, Value]) -> Value:
-        """What *function* returns: its body is gone through with its parameters bound."""
+        """Return the value of *function*: its body is evaluated with its parameters bound."""
         inner = dict(self.names)
         parameters = [argument.arg for argument in function.args.args]
         for name, default in zip(reversed(parameters), reversed(function.args.defaults), strict=False):

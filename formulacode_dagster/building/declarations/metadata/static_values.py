@@ -1,7 +1,7 @@
-"""Values of a Python script that can be told without running it: literals, names, files it reads, simple functions.
+"""Static evaluation of Python expressions: literals, names, files it reads, simple functions.
 
-It is an interpreter of a small, harmless part of Python. Whatever lies outside becomes `Unreadable`; nothing of the
-repository is ever executed.
+It interprets a small, harmless subset of Python. Everything else becomes `Unreadable`; no code of the repository is
+ever executed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from .static_limits import LARGEST, WIDTH, may_blow_up, weight
 
 Value = Any
-"""Whatever a script may hold."""
+"""Any value in a script."""
 
 ReadFile = Callable[[str], str | None]
 
@@ -60,7 +60,7 @@ _OLDEST, _NEWEST = (3, 6, 0), (3, 99, 0)
 
 
 class Unreadable(Exception):
-    """The value depends on something that only running the script would tell."""
+    """The value depends on something that only running the script would reveal."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class OpenFile:
 
 @dataclass
 class Expressions:
-    """Tells the values of expressions. `static_python.Script` adds the statements around them."""
+    """Evaluates expressions. `static_python.Script` adds the statements around them."""
 
     read_file: ReadFile
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Expressions:
         raise Unreadable(f"{function.name} on line {node.lineno} with {len(names)} names")
 
     def value(self, node: ast.expr, names: Mapping[str, Value]) -> Value:
-        """The value of *node*; raises Unreadable when it cannot be told."""
+        """Return the value of *node*; raises Unreadable if it cannot be determined."""
         self._steps += 1
         if self._steps > MOST_STEPS or self._depth > _MOST_DEPTH:
             raise Unreadable("too long")

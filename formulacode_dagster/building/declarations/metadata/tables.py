@@ -10,7 +10,7 @@ Table = Mapping[str, object]
 
 
 def table_at(table: Table, *keys: str) -> Table:
-    """The table below *table* at *keys*; empty where there is none."""
+    """Return the table below *table* at *keys*; empty if there is none."""
     for key in keys:
         value = table.get(key)
         if not isinstance(value, Mapping):
@@ -25,12 +25,12 @@ def tables_below(table: Table, *keys: str) -> Iterator[tuple[str, Table]]:
 
 
 def strings(value: object) -> list[str]:
-    """The texts of a list; a lone text stands for a list of one."""
+    """Return the strings of a list; a single string stands for a list of one."""
     if isinstance(value, str):
         return [value]
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def declared(value: object, source: str) -> tuple[DeclaredRequirement, ...]:
-    """The requirements in a list of texts, which stands at *source*."""
+    """Return the requirements in a list of strings at *source*."""
     return tuple(DeclaredRequirement(text=text, source=source) for text in strings(value))

@@ -11,7 +11,7 @@ from .tables import Table, declared, table_at, tables_below
 
 
 def tool_groups(tool: Table, path: str) -> dict[str, tuple[DeclaredRequirement, ...]]:
-    """Name of each group → what it asks for; *tool* is the table `tool` of the pyproject.toml at *path*.
+    """Return name of each group → its requirements; *tool* is the table `tool` of the pyproject.toml at *path*.
 
     Groups of one name in several tables come together.
     """

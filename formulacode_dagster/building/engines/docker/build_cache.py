@@ -1,7 +1,9 @@
-"""Our part of a builder's cache: what the steps of our Dockerfiles left. Other people's builds share the builder.
+"""The platform's part of a builder's cache: records of the steps of its Dockerfiles. Other users' builds share the
+builder.
 
-BuildKit cannot tell whose a record is, but says which step made it, and ours name /opt/formulacode.
-What our images lie on is not counted: it is theirs, and removing the record would free nothing.
+BuildKit does not record the owner of a cache entry, but its description names the step, and ours mention
+/opt/formulacode. Layers below our images are not counted: they belong to the images, and removing the record would free
+nothing.
 """
 
 from __future__ import annotations
@@ -29,21 +31,22 @@ class _Record:
     bytes: int
     used_at: datetime
     free: bool
-    """No image lies on it, and no build uses it now."""
+    """No image depends on it, and no build uses it at the moment."""
 
 
 class BuildCache:
     """The cache of the daemon's own builder."""
 
     def __init__(self, api: APIClient, *, mark: str = f"{TOOLS}/") -> None:
-        """*mark* is what the steps of our Dockerfiles have in them, and nobody else's."""
+        """*mark* occurs in the steps of our Dockerfiles and in no others."""
         self._api = api
         self._mark = mark
 
     def trim(self, budget: int | None, *, dry_run: bool) -> TrimmedCache:
         """Remove our records, those used least recently first, until they take *budget* bytes at most (None: no limit).
 
-        A record goes after those that build on it. With *dry_run* nothing is removed; bytes are what would be freed.
+        A record is removed after those that build on it. With *dry_run* nothing is removed; bytes are what would be
+        freed.
         """
         records = self._records()
         left = before = sum(record.bytes for record in records if record.free)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 API_SECONDS = 120
 LABEL = "formulacode"
-"""Of every image and container of this platform, whichever installation made it."""
+"""Label of every image and container of this platform, from any installation."""
 INSTALLATION_LABEL = f"{LABEL}.installation"
-"""Of every image: which installation built it."""
+"""Label of every image: the installation that built it."""
 _REMEDY = "Start Docker, or set DOCKER_HOST, or take the process engine with FC_ENGINE=process"
 
 
@@ -78,7 +78,7 @@ class DockerDaemon:
         progress: Progress | None = None,
         most_output: int | None = None,
     ) -> Completed:
-        """Run `docker` with *arguments*; it ends with us, whatever happens. See `run_bounded` for the rest."""
+        """Run `docker` with *arguments*; it always ends with the caller. See `run_bounded` for the rest."""
         return run_bounded(
             ["docker", *arguments],
             timeout=timeout,
@@ -106,7 +106,7 @@ class DockerDaemon:
             raise OutsideSystemError("docker", f"{what}: no answer", why=str(error)[:300], remedy=_REMEDY) from error
 
     def nano_cpus(self, cpus: float) -> int:
-        """*cpus* in the unit of containers; all that the daemon's machine has where those are fewer: more it refuses.
+        """Return *cpus* in the unit of containers, capped at what the daemon's machine has: it refuses more.
 
         https://docs.docker.com/reference/api/engine/ (`HostConfig.NanoCpus`).
         """
@@ -118,7 +118,7 @@ class DockerDaemon:
             return int(self.client.info()["NCPU"])
 
     def image(self, reference: str) -> Image | None:
-        """The image that *reference*, a name or a digest, means here; None when there is none."""
+        """Return the image that *reference*, a name or a digest, denotes here; None if there is none."""
         import docker.errors
 
         with self.watched(f"look for {reference}"), suppress(docker.errors.ImageNotFound):
@@ -126,7 +126,9 @@ class DockerDaemon:
         return None
 
     def in_use(self, tag: str) -> Image | None:
-        """The image that *tag* means here, tagged anew: housekeeping sees it at work; None if there is none."""
+        """Return the image that *tag* denotes here, tagged again so that housekeeping sees it in use; None if there is
+        none.
+        """
         import docker.errors
 
         image, (repository, _, name) = self.image(tag), tag.rpartition(":")

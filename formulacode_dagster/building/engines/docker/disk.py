@@ -1,7 +1,7 @@
 """Keeps a command in a container from filling the daemon's disk.
 
-Docker limits a container's disk only on few file systems (xfs with project quotas, btrfs, zfs), so the size of what it
-has written is asked for while the command runs. A short command is over before the first look.
+Docker limits a container's disk only on few file systems (xfs with project quotas, btrfs, zfs), so this polls the size
+of the written layer while the command runs. A short command ends before the first poll.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOOK_SECONDS = 5.0
 
 
 class DiskWatch:
-    """For the length of a `with` block: ends what runs in *container* once it has written more than *limit* bytes."""
+    """For the length of a `with` block, end what runs in *container* once it has written more than *limit* bytes."""
 
     def __init__(self, container: Container, limit: int) -> None:
         self._container = container

@@ -48,7 +48,7 @@ class DockerEngine:
     ) -> None:
         """Sessions have the limits of *settings*, too; the rest of them is for builds only.
 
-        Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
+        Raises ConfigurationError if *os_image* has no place for the interpreter's version.
         """
         if "{python}" not in os_image:
             raise ConfigurationError(
@@ -71,13 +71,13 @@ class DockerEngine:
             return str(self._daemon.client.info()["ID"])
 
     def uv_runner(self) -> DockerUvRunner:
-        """Where the source distributions of a lock are read: steps of builds."""
+        """Runs the source distributions of a lock in steps of builds."""
         return DockerUvRunner(self._daemon, self._settings, self._os_image)
 
     def interpreters(self) -> frozenset[str] | None:
-        """None when OS images can be pulled; else the versions whose OS image is here.
+        """None if OS images can be pulled; else the versions whose OS image is present.
 
-        Raises OutsideSystemError when the registry answers that it cannot tell now.
+        Raises OutsideSystemError if the registry answers that it is unavailable.
         """
         return self._interpreters
 
@@ -122,7 +122,7 @@ class DockerEngine:
         )
 
     def build_base(self, parts: naming.BaseParts) -> BuiltTier:
-        """The `base` tier of *parts* alone; raises as `build`."""
+        """Build only the `base` tier of *parts*; raises as `build`."""
         self._daemon.require_buildx()
         return TierBuilder(self._daemon, self._settings, "base").base(parts)
 
@@ -140,16 +140,16 @@ class DockerEngine:
                 self._daemon.client.images.remove(tag)
 
     def exists(self, image: BuiltImage) -> bool:
-        """Whether the daemon has the image of that digest."""
+        """Return True if the daemon has the image of that digest."""
         return self._daemon.image(image.digest) is not None
 
     def location_of(self, digest: str) -> str | None:
-        """The digest itself, where the daemon has it."""
+        """Return the digest itself if the daemon has it."""
         return digest if self._daemon.image(digest) is not None else None
 
     @contextmanager
     def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:
-        """Open a session in a new container of the very digest, or of what the session *like* now holds.
+        """Open a session in a new container of exactly that digest, or of the current content of the session *like*.
 
         Raises ItemFailure (`image_gone`) when the image is gone.
         """
@@ -202,13 +202,15 @@ class DockerEngine:
             version for version in naming.INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
         )
         if registry_is_busy(said) and len(versions) < len(naming.INSTRUMENT_VERSIONS):
-            # those that happen to be here would be taken in place of the right ones
+            # a local image of the same name would be used in place of the right one
             raise registry_outage(newest, said)
         return versions
 
     @contextmanager
     def _committed(self, session: DockerSession) -> Iterator[str]:
-        """The id of an image of what *session* now holds; it has no tag, and the labels of the session's container."""
+        """Return the id of an image of *session*'s current content; it has no tag, and the labels of the session's
+        container.
+        """
         import docker.errors
 
         with self._daemon.watched("copy a session"):

@@ -1,4 +1,4 @@
-"""Reads what is in an image without running any of it: all its files, some of them, its configuration."""
+"""Reads an image without running any of it: all its files, some of them, or its configuration."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def exported_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
 def read_files(daemon: DockerDaemon, digest: str, path: str) -> dict[str, bytes]:
     """The regular files below *path* in the image *digest*, by path below it; a file itself is ``.
 
-    They come from a container that never starts. Empty when there are none, or they are larger than MOST_BYTES.
-    Raises OutsideSystemError when the daemon does not answer.
+    They come from a container that never starts. Empty if there are none, or they are larger than MOST_BYTES. Raises
+    OutsideSystemError if the daemon does not answer.
     """
     import docker.errors
 
@@ -80,7 +80,7 @@ def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
 
 @dataclass
 class _Opener:
-    """Opens an entry of a stream as often as it is asked to, up to MOST_BYTES: what has passed by comes only once."""
+    """Opens an entry of a stream any number of times, up to MOST_BYTES: a stream can be read only once."""
 
     archive: tarfile.TarFile
     entry: tarfile.TarInfo

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _WRITES = ("RUN ", "COPY ", "ADD ", "WORKDIR ")
 """Instructions that make a layer, even an empty one."""
 _CONFLICT = 409
-"""HTTP status of the removal of what is in use."""
+"""HTTP status for the removal of an image or container in use."""
 
 
 class DockerImageStore:
-    """Implements `ImageStore` with what *installation* has built in the daemon."""
+    """Implements `ImageStore` with the images of *installation* in the daemon."""
 
     def __init__(self, daemon: DockerDaemon, installation: str, run_is_over: RunIsOver = nobody_knows) -> None:
-        """*run_is_over* tells of the runs of other machines."""
+        """*run_is_over* reports on the runs of other machines."""
         self._daemon = daemon
         self._installation = installation
         self._run_is_over = run_is_over
@@ -82,7 +82,7 @@ class DockerImageStore:
         return True
 
     def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache:
-        """Trim what our builds left in the daemon's own builder, the one we build with."""
+        """Trim our builds' records in the daemon's own builder, the one we build with."""
         with self._daemon.watched("trim the build cache"):
             return BuildCache(self._daemon.client.api).trim(budget, dry_run=dry_run)
 
@@ -111,10 +111,10 @@ class DockerImageStore:
 
 
 def layer_sizes(count: int, history: Sequence[dict[str, Any]]) -> list[int]:
-    """Bytes of each of an image's *count* layers, lowest first, from what the daemon tells of its *history*.
+    """Return bytes of each of an image's *count* layers, lowest first, from the daemon's *history*.
 
-    The history also has entries that made no layer, and does not say which (Docker's API, `ImageHistory`); without
-    bytes they can be told from empty layers only by their instruction. Raises OutsideSystemError when they cannot.
+    The history also has entries that made no layer, and does not mark them (Docker's API, `ImageHistory`); entries
+    without bytes can be told from empty layers only by their instruction. Raises OutsideSystemError if they cannot.
     """
     entries = list(reversed(history))
     layers = [entry for entry in entries if entry["Size"] > 0 or str(entry["CreatedBy"]).startswith(_WRITES)]

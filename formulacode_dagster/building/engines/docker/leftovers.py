@@ -1,8 +1,8 @@
-"""Containers that nobody will remove any more: those of killed processes, here or on another machine.
+"""Orphaned containers: those of killed processes, here or on another machine.
 
-A daemon may serve several machines. Whether a process of another one lives cannot be known from here; whether its run
-is over can be asked. Where that is not known, what was left ends by itself (`LIFETIME_SECONDS`), and goes when it has
-ended for an hour, or is older than any session gets.
+A daemon may serve several machines. Whether a process of another machine lives cannot be determined from here; whether
+its run is over can. If that is unknown, a leftover ends by itself (`LIFETIME_SECONDS`), and is removed an hour after
+its end, or once it is older than any session gets.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 LIFETIME_SECONDS = 24 * 3600
-"""A container that nobody removes ends by itself after this."""
+"""Seconds after which an orphaned container ends by itself."""
 ENDED = timedelta(hours=1)
 OLD = timedelta(days=2)
 
 
 RunIsOver = Callable[[str], bool]
-"""Whether the run of that id is over, and for so long that nothing of it lives any more."""
+"""Whether the run of that id ended long enough ago that none of its processes lives any more."""
 
 
 def nobody_knows(_run_id: str) -> bool:
-    """The answer where runs are not known: none is surely over."""
+    """The default if runs are not known: none is certainly over."""
     return False
 
 
@@ -38,7 +38,7 @@ def leftover_containers(
     daemon: DockerDaemon, *, now: datetime | None = None, run_is_over: RunIsOver = nobody_knows
 ) -> list[Container]:
     """Containers that dead processes, or runs that are over, have left as of *now*; others are not ours to touch."""
-    # A container inherits its image's labels, so `formulacode=1` alone would also mark one that a user started.
+    # A container inherits its image's labels, so `formulacode=1` by itself would also mark one that a user started.
     with daemon.watched("list containers"):
         containers = daemon.client.containers.list(all=True, filters={"label": f"{LABEL}.owner"}, ignore_removed=True)
     instant = now or datetime.now(tz=UTC)
@@ -46,7 +46,7 @@ def leftover_containers(
 
 
 def remove_leftovers(daemon: DockerDaemon, run_is_over: RunIsOver = nobody_knows) -> list[Container]:
-    """Remove what `leftover_containers` finds, and return it; and the images that sessions were copied through."""
+    """Remove the result of `leftover_containers`, and return it; also the images that sessions were copied through."""
     containers = leftover_containers(daemon, run_is_over=run_is_over)
     for container in containers:
         remove_container(daemon, container)
@@ -69,7 +69,7 @@ def _remove_copies(daemon: DockerDaemon, run_is_over: RunIsOver) -> None:
 
 
 def remove_container(daemon: DockerDaemon, container: Container) -> None:
-    """Remove *container* with its volumes, whatever runs in it; one that is gone is fine."""
+    """Remove *container* with its volumes, even while it runs; one that is gone is fine."""
     import docker.errors
 
     with daemon.watched(f"remove {container.name}"), suppress(docker.errors.NotFound):
@@ -81,7 +81,7 @@ def remove_container(daemon: DockerDaemon, container: Container) -> None:
 
 
 def _has_left(owner: Owner, run_is_over: RunIsOver) -> bool:
-    """Whether *owner* is surely gone; one that is seen to live is not, whatever is said of its run."""
+    """Return True if *owner* is certainly gone; a living process is not, even if its run is reported as over."""
     return owner.is_dead() or (not owner.is_alive() and bool(owner.run_id) and run_is_over(owner.run_id))
 
 

@@ -1,4 +1,4 @@
-"""An image known by its name alone: what it says of itself, without running anything of it."""
+"""An image known only by its name: its labels and files, without running any of it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _NOT_THERE = ("manifest unknown", "not found", "pull access denied", "repository
 def find_image(daemon: DockerDaemon, reference: str) -> BuiltImage:
     """The image of ours that *reference* names, pulled when it is not here.
 
-    What it was built from is what it holds below `/opt/formulacode/task`; the folder of its benchmarks is not told.
-    Raises ItemFailure (`image_gone`) when it is nowhere, (`not_ours`) when the platform did not build it, and
-    OutsideSystemError when Docker or the registry does not answer.
+    The spec it was built from is its content below `/opt/formulacode/task`; the folder of its benchmarks is not
+    recorded. Raises ItemFailure (`image_gone`) if it is nowhere, (`not_ours`) if the platform did not build it, and
+    OutsideSystemError if Docker or the registry does not answer.
     """
     image = _pulled(daemon, reference)
     files = read_files(daemon, str(image.id), TASK)

@@ -32,7 +32,7 @@ TESTS = f"{TOOLS}/tests"
 IDLE_PROCESSES = 2
 """The init process and the `sleep` that keeps the container."""
 DEFUNCT = "<defunct>"
-"""In the command, which `ps -ef` tells last, of what has ended and is only to be heard of yet."""
+"""State, at the end of a line of `ps -ef`, of an ended process that is not yet reaped."""
 
 
 class DockerSession:
@@ -55,7 +55,7 @@ class DockerSession:
         return self._container
 
     def put(self, name: str, content: bytes) -> str:
-        """Place a file in the harness folder, owned by root, writable by nobody."""
+        """Write a file to the harness folder, owned by root and read-only for everybody."""
         if PurePosixPath(name).name != name:
             raise ValueError(f"{name!r} is not a plain file name")
         packed = io.BytesIO()
@@ -78,18 +78,18 @@ class DockerSession:
         environment: Mapping[str, str] | None = None,
         stdin: bytes | None = None,
     ) -> Completed:
-        """Run a command, outside the checkout unless *cwd* says otherwise, lest sources stand in for the built package.
+        """Run a command, outside the checkout unless *cwd* is given, so that sources do not shadow the built package.
 
         Raises ItemFailure (`session_gone`) when it ended the container, (`disk`) when it wrote more than it may.
         """
         wanted = dict(environment or {})
-        # First on the path, so that no package of the image can stand in for the instrument.
+        # First on the path, so that no package of the image can replace the harness.
         others = [wanted["PYTHONPATH"]] if wanted.get("PYTHONPATH") else []
         wanted["PYTHONPATH"] = os.pathsep.join([INSTRUMENT, *others])
         return self._exec(argv, timeout=timeout, cwd=cwd or HOME, environment=wanted, stdin=stdin)
 
     def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
-        """Install the package again from the checkout as it now stands, by the script that built the image."""
+        """Reinstall the package from the current checkout, by the script that built the image."""
         script = [f"{TOOLS}/bin/install-package"]
         return self._exec(script, timeout=timeout, cwd=HOME, environment=environment or {}, stdin=None)
 
@@ -118,16 +118,16 @@ class DockerSession:
         return done
 
     def _settle(self, argv: Sequence[str], done: Completed) -> None:
-        """Leave no process of the command running: what outlives it would disturb what is measured next."""
+        """Kill all processes of the command: survivors would disturb the next measurement."""
         import docker.errors
 
         with self._daemon.watched(f"look after {argv[0]}"):
             try:
                 listed = self._container.top()["Processes"] or []
-                # one that is just ending answers, and lists what is left, or nothing
+                # a process that is just ending answers, and lists survivors, or nothing
                 if sum(DEFUNCT not in process[-1] for process in listed) < IDLE_PROCESSES:
                     raise _gone(argv[0])
-                # whatever it is called: a process names itself
+                # by any name: a process names itself
                 if done.timed_out or len(listed) > IDLE_PROCESSES:
                     # A signal from inside could be dodged; the end of the container's processes cannot.
                     self._container.restart(timeout=0)

@@ -1,4 +1,4 @@
-"""What all builds of the Docker engine share: limits, network, and what they may read and no layer may hold."""
+"""Settings shared by all builds of the Docker engine: limits, network, and secrets that no layer may hold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORK_BOMB = 8
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """What all builds of an engine share."""
+    """Settings shared by all builds of an engine."""
 
     limits: ResourceLimits = field(default_factory=ResourceLimits)
     network: str = "default"
@@ -27,14 +27,14 @@ class BuildSettings:
     index: Mapping[str, str] = field(default_factory=dict)
     """Variables of uv and pip. Like *ca_bundle*, they enter no layer."""
     installation: str = ""
-    """Who builds, as a label says it: several installations may share a daemon, and each tidies what it made.
+    """Owner label of the builds: several installations may share a daemon, and each cleans up its own.
 
-    Without one, housekeeping leaves the images alone.
+    Without one, housekeeping leaves the images untouched.
     """
     cgroup_parent: str = ""
-    """Of the steps of a build, on the daemon's machine; its limits are set there."""
+    """Builder of the steps, on the daemon's machine; its limits are set there."""
     cache_namespace: str = ""
-    """Of what builds keep for each other (downloads, compiled objects); another one starts with nothing."""
+    """Name of the cache that builds share (downloads, compiled objects); a new name starts empty."""
 
     @contextmanager
     def options(self) -> Iterator[list[str]]:

@@ -50,7 +50,7 @@ class BuiltTier:
     seconds: float
 
     def over(self, below: BuiltTier | None = None) -> Tier:
-        """The tier with what it adds to the one *below* it."""
+        """Return the tier with its additions to the one *below* it."""
         size = self.size - (below.size if below else 0)
         return Tier(name=self.name, tag=self.tag, seconds=self.seconds, size_bytes=size)
 
@@ -62,7 +62,7 @@ class TierBuilder:
     daemon: DockerDaemon
     settings: BuildSettings
     what: str
-    """What they are built for, as errors name it."""
+    """The subject of the build, as errors name it."""
     progress: Progress | None = None
     _lines: list[str] = field(default_factory=list, init=False)
 
@@ -71,11 +71,11 @@ class TierBuilder:
 
     @property
     def log(self) -> str:
-        """What was built, and what the builds said."""
+        """The built image, and the logs of its builds."""
         return "".join(f"{line}\n" for line in self._lines)
 
     def base(self, parts: naming.BaseParts) -> BuiltTier:
-        """The `base` tier of *parts*; raises what `tier` does."""
+        """Build the `base` tier of *parts*; raises as `tier`."""
         os_image = naming.resolved_os_image(parts)
         return self.tier(
             "base", naming.base_tag(parts), {"OS_IMAGE": os_image}, partial(context.write_base_tier, parts)
@@ -93,7 +93,7 @@ class TierBuilder:
     ) -> BuiltTier:
         """The tier *name*, out of the folder that *fill* fills; with *force* built though it is there.
 
-        Raises what `failure_of` says, and OutsideSystemError when Docker is gone.
+        Raises the errors of `failure_of`, and OutsideSystemError when Docker is gone.
         """
         started = time.monotonic()
         # Tasks that are built side by side need the same lower tiers.

@@ -1,4 +1,4 @@
-"""What an image was built with: read from its `base` tier, which no code of a repository has ever touched."""
+"""The toolchain of an image: read from its `base` tier, which no code of a repository has ever touched."""
 
 from __future__ import annotations
 

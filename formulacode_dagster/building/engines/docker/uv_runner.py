@@ -1,4 +1,4 @@
-"""Reading source distributions in a step of a build: what they need may only be told by code of theirs.
+"""Reads source distributions in a build step: their requirements may depend on running their code.
 
 The step has the limits, the network and the secrets of every other one, and leaves no image.
 """
@@ -22,7 +22,7 @@ from .settings import BuildSettings
 from .tier import TierBuilder
 
 MOST_BYTES = 32 << 20
-"""Of a lock, or of what uv says: the code that is read may write there too."""
+"""Limit of a lock, and of uv's output: untrusted code may write there too."""
 _UNKNOWN = -1
 
 
@@ -46,8 +46,8 @@ class DockerUvRunner:
     def compile(self, call: UvCall, *, python: str, index: Mapping[str, str], timeout: float) -> UvResult:
         """Make *call* on the `base` tier of *python*.
 
-        Raises BuildFailure (`interpreter`, …) when there is no such tier, or (`build`) when what is read breaks the
-        step; OutsideSystemError when Docker is gone or the disk is full.
+        Raises BuildFailure (`interpreter`, …) if there is no such tier, or (`build`) if the code breaks the step;
+        OutsideSystemError when Docker is gone or the disk is full.
         """
         self.daemon.require_buildx()
         parts = _Base(python, self.os_image, instrument_for(python))
@@ -76,7 +76,7 @@ def _write(call: UvCall, folder: Path) -> None:
 
 
 def _answer(folder: Path) -> UvResult:
-    """What was left in *folder*, by code that may leave anything there."""
+    """Return the content of *folder*, written by untrusted code."""
     said, pylock = _read(folder, "rc").strip(), _read(folder, PYLOCK)
     rc = int(said) if re.fullmatch(r"\d{1,3}", said) else _UNKNOWN
     return UvResult(rc if pylock or rc else _UNKNOWN, pylock, _read(folder, "log"))
@@ -92,10 +92,10 @@ def _read(folder: Path, name: str) -> str:
 
 def _lost(python: str, log: str, *, seconds: float) -> FormulaCodeError:
     what = f"reading source distributions with Python {python}"
-    # not by its tail, where a carriage return of the code's would begin a line of the client's
+    # not by its tail, where a carriage return in the code's output would begin a line of the client's
     if docker_is_dead(log):
         return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
-    # not of the index, whatever the log says: code that is read must not stop a stage with its words
+    # never blamed on the index, whatever the log says: untrusted code must not stop a stage by its output
     return failure_of(
         what, stage="lock", log=log, online=False, timed_out=False, seconds=seconds, rc=code_of_step(tail(log))
     )

@@ -29,7 +29,7 @@ _TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-envi
 
 @dataclass(frozen=True)
 class BuildSettings:
-    """What all builds of an engine share."""
+    """Settings shared by all builds of an engine."""
 
     limits: ResourceLimits
     isolate_network: bool
@@ -57,7 +57,7 @@ class ProcessBuild:
     def run(self, origins: Origins, *, rebuild: bool = False) -> Manifest:
         """Build everything and write log and manifest, under the tags of a second build with *rebuild*.
 
-        Raises what `failure_of` says when a step does not succeed.
+        Raises the errors of `failure_of` if a step fails.
         """
         named = naming.rebuild_tag if rebuild else str
         spec, work = self.spec, self.work
@@ -108,7 +108,7 @@ class ProcessBuild:
         return manifest
 
     def _lay_environments(self) -> None:
-        """Install what the locks hold, unless a build of equal locks on this interpreter has."""
+        """Install the locked distributions, unless a build of equal locks on this interpreter has."""
         asked = time.monotonic()
         with self.settings.tiers.locked(tier_name(self.spec, self.interpreter)) as tier:
             # another build that makes it may have been waited for, which is no time of this one
@@ -131,7 +131,7 @@ class ProcessBuild:
         return Tier(name=name, tag=tag, seconds=self._take_lap(), size_bytes=size_of(*folders))
 
     def _toolchain(self) -> Toolchain:
-        """What this machine builds with, told before any code of the repository is here."""
+        """The toolchain of this machine, determined before any code of the repository is present."""
         command = [str(self.interpreter.path), "-I", str(recipes.script("describe_toolchain.py"))]
         environment = self.work.environment(self.settings.uv, str(self.interpreter.path))
         done = run_bounded(command, timeout=60, bounds=Bounds(), environment=environment, cwd=self.work.folder)

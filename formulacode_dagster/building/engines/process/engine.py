@@ -3,11 +3,11 @@
 An image is a folder with a relocatable virtual environment, the checkout and the instrument. A session is a folder like
 it: the package is installed plainly, so nothing in it points back, and a rebuild changes only the session's.
 
-It protects the host's state from honest code, not the host from hostile code: everything runs as the user who runs
-this. Where the kernel allows it, that is in a user namespace of its own, from where no process outside can be looked
-into: they hold tokens. There is no network while the package is built nor in a session where the kernel allows an
-unprivileged network namespace (`isolates_network` says so), and there are limits on memory, processor time, file size
-and, unless it is root who runs this, processes.
+It protects the host's state from honest code, not the host from hostile code: everything runs as the user of this
+process. If the kernel allows it, code runs in a user namespace, from where no process outside can be inspected: they
+hold tokens. There is no network while the package is built nor in a session if the kernel allows an unprivileged
+network namespace (`isolates_network` reports it), and there are limits on memory, processor time, file size and, unless
+root runs this, processes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ProcessEngine:
 
     @cached_property
     def isolates_network(self) -> bool:
-        """Whether this machine lets us take the network away from a process."""
+        """Whether this machine allows removing the network from a process."""
         bounds = Bounds(self._limits, isolate_network=True)
         return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
 
@@ -83,14 +83,14 @@ class ProcessEngine:
         rebuild: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
-        """Build *spec* in a folder of its own; see `Engine.build`. Two builds of one tag wait for each other."""
+        """Build *spec* in its own folder; see `Engine.build`. Two builds of one tag wait for each other."""
         tag = naming.task_tag(spec)
         final = Layout(self._images / _folder_name(naming.rebuild_tag(tag) if rebuild else tag))
         self._check_disk()
         with self._lock(tag):
             manifest = final.read_manifest()
             if manifest is not None and not (force or rebuild):
-                # by its age housekeeping tells what is at work
+                # housekeeping recognizes by its age that it is in use
                 final.manifest.touch()
                 return _outcome(final, manifest)
             interpreter = self._interpreter(spec.python)
@@ -114,7 +114,7 @@ class ProcessEngine:
             remove_tree(self._images / _folder_name(naming.rebuild_tag(tag)))
 
     def exists(self, image: BuiltImage) -> bool:
-        """Whether the folder of *image* is here with the very digest."""
+        """Return True if the folder of *image* is present with exactly that digest."""
         manifest = Layout(Path(image.location)).read_manifest()
         return manifest is not None and manifest.digest == image.digest
 
@@ -128,10 +128,10 @@ class ProcessEngine:
 
     @contextmanager
     def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:
-        """Open a session with what the image's folder holds, or that of the session *like*.
+        """Open a session with the content of the image's folder, or of the session *like*.
 
-        Raises ItemFailure: `image_gone` when the folder is not there any more, or not what was built; `image_changed`
-        at the end, when code in the session wrote to files that the image shares with it. It is gone then.
+        Raises ItemFailure: `image_gone` if the folder is missing or changed; `image_changed` at the end, if code in the
+        session wrote to files that the image shares with it. It is gone then.
         """
         if not self.exists(image):
             raise ItemFailure(
@@ -189,12 +189,12 @@ class ProcessEngine:
                 )
 
     def config(self, image: BuiltImage) -> ImageConfig:
-        """Nothing: a folder is its files."""
+        """Return nothing: a folder has only files."""
         del image
         return ImageConfig()
 
     def clean(self) -> int:
-        """Remove sessions of dead processes, and half-built folders nobody is building."""
+        """Remove sessions of dead processes, and half-built folders without a builder."""
         removed = 0
         for session in abandoned_sessions(self._sessions):
             session.close()
@@ -206,7 +206,7 @@ class ProcessEngine:
 
     def _fill(self, session: ProcessSession, image: BuiltImage, like: Session | None) -> None:
         try:
-            # another session is ours alone, the image anybody's to remove or build again
+            # another session is private, but any process may remove or rebuild the image
             if isinstance(like, ProcessSession):
                 session.open_like(like)
             else:

@@ -37,7 +37,7 @@ class Interpreter:
 
     @property
     def rank(self) -> tuple[bool, tuple[int, ...]]:
-        """Those that can compile extensions come first, then the newest patch release."""
+        """Interpreters that can compile extensions come first, then the newest patch release."""
         digits = (part for part in self.version.split(".") if part.isdigit())
         return self.headers, tuple(int(part) for part in digits)
 
@@ -52,7 +52,7 @@ def installed_interpreters(uv: str) -> dict[str, Interpreter]:
 
 @cache
 def _interpreters_of(uv: str, search_path: str, pyenv_root: Path) -> dict[str, Interpreter]:
-    """Those of `installed_interpreters`, by what decides which they are."""
+    """Return those of `installed_interpreters`, by their identity."""
     best: dict[str, Interpreter] = {}
     seen: set[Path] = set()
     for path in [*_listed_by_uv(uv, search_path), *_made_by_pyenv(pyenv_root), Path(sys.executable)]:
@@ -69,7 +69,7 @@ def _interpreters_of(uv: str, search_path: str, pyenv_root: Path) -> dict[str, I
 
 
 def probe(path: Path) -> Interpreter | None:
-    """What *path* is, when it is a usable CPython with its global lock; None otherwise."""
+    """Return the interpreter at *path*, if it is a usable CPython with a GIL; None otherwise."""
     try:
         command = [str(path), "-I", "-S", "-c", _PROBE]
         done = run_program(command, environment={"PATH": os.defpath}, timeout=PROBE_SECONDS)

@@ -1,4 +1,4 @@
-"""Folders of the process engine, and what is inside a built one."""
+"""Folders of the process engine, and the layout of a built one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
 
 
 class Manifest(Frozen):
-    """What a finished folder says about itself; a folder without it is not finished."""
+    """The record of a finished folder; a folder without it is unfinished."""
 
     tag: str
     digest: str
@@ -37,7 +37,7 @@ class Layout:
         self.venv = folder / "venv"
         """The virtual environment: the lock's packages and the built one."""
         self.build_venv = folder / "build"
-        """The environment the package is built in, where that is not the one it runs in; else an empty folder."""
+        """The build environment, if it differs from the runtime one; else an empty folder."""
         self.python = self.venv / "bin" / "python"
         """Interpreter of the environment."""
         self.repository = folder / "repository"
@@ -45,9 +45,9 @@ class Layout:
         self.instrument = folder / "instrument"
         """The measuring tools."""
         self.tests = folder / "tests"
-        """What the repository's tests need beside the lock."""
+        """Test requirements that are not in the lock."""
         self.task = folder / "task"
-        """What the build started from, see `context`."""
+        """The build's input, see `context`."""
         self.manifest = folder / "manifest.json"
         """Written last."""
         self.installed = folder / "installed.json"
@@ -111,7 +111,7 @@ def subfolders(folder: Path) -> list[Path]:
 
 
 def half_built(root: Path) -> Iterator[Path]:
-    """Folders in which nobody builds any more; each is locked until the next is taken."""
+    """Abandoned build folders; each is locked until the next is taken."""
     for folder in subfolders(root / "building"):
         with suppress(Timeout), folder_lock(root, folder.name, blocking=False):
             yield folder
@@ -128,7 +128,9 @@ def _content(path: Path) -> bytes:
 
 
 def online_variables(source: Mapping[str, str]) -> dict[str, str]:
-    """Those of *source* that a package installer needs to reach its index; nothing else of the host gets in."""
+    """Variables of *source* that a package installer needs to reach its index; the rest of the host's environment is
+    left out.
+    """
     prefixes = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX", "UV_FIND_LINKS", "UV_HTTP", "UV_NATIVE_TLS")
     names = {"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
     return {name: value for name, value in source.items() if name.upper() in names or name.startswith(prefixes)}

@@ -1,4 +1,4 @@
-"""Removing what is done with beside the work: on a busy disk a session's folder takes a second to remove."""
+"""Removal in the background: on a busy disk a session's folder takes a second to remove."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _remover = ThreadPoolExecutor(1, thread_name_prefix="removal")
 def remove_in_background(folder: Path, removed: Path) -> None:
     """Move *folder* into the folder *removed* at once, and remove it there before this process ends.
 
-    The caller waits for that only where too many wait already, or when the process is to stop.
+    The caller waits for it only if too many removals are queued, or when the process is about to stop.
     """
     if not folder.exists():
         return
@@ -36,7 +36,7 @@ def remove_in_background(folder: Path, removed: Path) -> None:
 
 
 def finish_removals() -> None:
-    """Wait until all is removed that was moved aside: who removes the folder around it would meet it half removed."""
+    """Wait until all moved folders are removed: otherwise removing the parent folder would find them half removed."""
     _remover.submit(lambda: None).result()
 
 

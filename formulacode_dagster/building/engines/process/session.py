@@ -1,4 +1,4 @@
-"""A session of the process engine: a folder with what a built one holds, thrown away when it closes."""
+"""A session of the process engine: a folder with the content of a built one, discarded when it closes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .sharing import NOTHING_SHARED, SharedFiles, share, share_again
 _MARK = "FORMULACODE_SESSION"
 _OWNER = "owner.json"
 REMOVED = "removed"
-"""The folder beside that of the sessions in which those are removed that have been closed."""
+"""The folder next to the sessions' in which closed sessions are removed."""
 YOUNG_SECONDS = 60
 """A folder younger than this may not have got its owner's name yet."""
 OLD_SECONDS = 48 * 3600
@@ -44,7 +44,7 @@ class ProcessSession:
         compiler: str | None = None,
         bytecode: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """*compiler* made the environment; *bytecode* lays what builds import, compiled, and takes it out again."""
+        """*compiler* made the environment; *bytecode* adds compiled modules for builds, and removes them afterwards."""
         self._layout = layout
         self.shared = NOTHING_SHARED
         self.compiler = compiler
@@ -67,7 +67,7 @@ class ProcessSession:
         self._fill(share(image, self._layout.folder))
 
     def open_like(self, other: ProcessSession) -> None:
-        """Fill the folder with what the open session *other* now holds; raises as `share_again`."""
+        """Fill the folder with the current content of the open session *other*; raises as `share_again`."""
         self._fill(share_again(other._layout, other.shared, self._layout.folder))
 
     def _fill(self, shared: SharedFiles) -> None:
@@ -93,7 +93,7 @@ class ProcessSession:
         environment: Mapping[str, str] | None = None,
         stdin: bytes | None = None,
     ) -> Completed:
-        """Run a command, outside the checkout unless *cwd* says otherwise, lest sources stand in for the built package.
+        """Run a command, outside the checkout unless *cwd* is given, so that sources do not shadow the built package.
 
         Raises ItemFailure (`harness_changed`) when it altered a file of the harness.
         """
@@ -109,7 +109,7 @@ class ProcessSession:
         return done
 
     def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
-        """Install the package again from the checkout as it now stands, offline."""
+        """Reinstall the package from the current checkout, offline."""
         with self._bytecode():
             return run_bounded(
                 ["bash", str(recipes.script("install-package"))],
@@ -124,7 +124,7 @@ class ProcessSession:
             )
 
     def close(self) -> list[str]:
-        """Kill what still runs, and take the folder away; returns files of the image that were written in place."""
+        """Kill all remaining processes, and remove the folder; return files of the image that were written in place."""
         mark = f"{_MARK}={self._layout.folder}".encode()
         for pid in _processes_with(mark):
             with suppress(ProcessLookupError, PermissionError):
@@ -144,7 +144,7 @@ class ProcessSession:
             **wanted,
             _MARK: str(folder),
         }
-        # First on the path, so that no package of the image can stand in for the instrument.
+        # First on the path, so that no package of the image can replace the harness.
         others = [wanted["PYTHONPATH"]] if wanted.get("PYTHONPATH") else []
         environment["PYTHONPATH"] = os.pathsep.join([str(self._layout.instrument), *others])
         return environment

@@ -1,9 +1,9 @@
-"""What a session shares with its image: installed files are linked, as uv links its cache, and not copied.
+"""Files shared between a session and its image: installed files are linked, as uv links its cache, and not copied.
 
-On a disk that is slow to make files, a quarter of the demo's samples were copies of them. An installer and whoever
-compiles bytecode replace a file, which makes it the session's own. What honest code may write in place, the checkout
-and the package itself, is copied. Should something be written in place nevertheless, it is noticed by size, time and
-mode: when the session closes, and, had its process been killed before that, when the next one opens.
+On a disk with slow file creation, a quarter of the demo's samples were copies. An installer or a bytecode compiler
+replaces a file, which makes it the session's own. Files that honest code may write in place, the checkout and the
+package itself, are copied. Other writes in place are detected by size, time and mode: when the session closes and, if
+its process was killed before, when the next one opens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COPIED = ("repository", "task")
 
 
 class FileState(NamedTuple):
-    """What tells that a file was written."""
+    """Size, time and mode, which reveal a write."""
 
     mode: int
     size: int
@@ -49,7 +49,7 @@ class SharedFiles:
     inodes: Mapping[str, int]
 
     def written_in(self, folder: Path) -> list[str]:
-        """Those that are still shared by *folder*, and not as they were."""
+        """Return files that *folder* still shares and that have changed."""
         return [
             path
             for path, state in self.states.items()
@@ -61,14 +61,14 @@ NOTHING_SHARED = SharedFiles({}, {})
 
 
 def note_installed(image: Layout) -> None:
-    """Write down for `share` what is installed in *image*, which nothing is to change any more."""
+    """Record for `share` the files installed in *image*, which must not change any more."""
     files = walk(*(image.folder / name for name in LINKED))
     states = {str(path.relative_to(image.folder)): _state(path.lstat()) for path in files}
     image.installed.write_text(InstalledFiles(states).model_dump_json())
 
 
 def share(image: Layout, folder: Path) -> SharedFiles:
-    """Lay the content of *image* into *folder*, linked where it can be; what is shared is returned.
+    """Copy the content of *image* into *folder*, linked if possible; return the shared files.
 
     One that was built before there were links is copied, and so is one whose file system has none. Raises ItemFailure
     (`image_gone`) when a file was written after the image was finished, which it is no longer then;
@@ -90,7 +90,8 @@ def share(image: Layout, folder: Path) -> SharedFiles:
 
 
 def share_again(session: Layout, shared: SharedFiles, folder: Path) -> SharedFiles:
-    """Lay what a *session* now holds, that has *shared* with its image, into *folder*; what is shared is returned.
+    """Copy the current content of *session*, which has *shared* files with its image, into *folder*; return the shared
+    files.
 
     Raises subprocess.CalledProcessError and OSError when *folder* cannot be filled.
     """
@@ -102,7 +103,7 @@ def share_again(session: Layout, shared: SharedFiles, folder: Path) -> SharedFil
 
 def _lay(source: Path, target: Path, *, link: bool) -> bool:
     """Lay the folders in *source* into *target*; whether that was done with links, which *link* asks for."""
-    # one that was built before there was something beside the lock lacks a folder for it
+    # images built before test requirements had a folder lack it
     links, copies = (tuple(name for name in names if (source / name).exists()) for names in (LINKED, COPIED))
     if link:
         try:
@@ -116,7 +117,7 @@ def _lay(source: Path, target: Path, *, link: bool) -> bool:
 
 
 def _own_package(source: Layout, copy: Layout) -> None:
-    """Copy what the build installed from the checkout: code that keeps data beside it writes them there."""
+    """Copy what the build installed from the checkout: code that stores data next to itself writes there."""
     venv = source.venv.resolve()
     for mark in venv.glob("lib/python3*/site-packages/*.dist-info/direct_url.json"):
         for path in _recorded(mark.with_name("RECORD"), venv):
@@ -126,12 +127,12 @@ def _own_package(source: Layout, copy: Layout) -> None:
 
 
 def _recorded(record: Path, venv: Path) -> set[Path]:
-    """The files in *venv* that *record* names; none where code that ran in a session took it away or broke it."""
+    """Return the files in *venv* that *record* names; none if code in a session removed or broke it."""
     try:
         lines = record.read_text(errors="replace").splitlines() if record.is_file() else []
         named = {(record.parents[1] / line[0]).resolve() for line in csv.reader(lines) if line}
         return {path for path in named if path.is_relative_to(venv) and path.is_file()}
-    # what stands in it may be no table, and no path, or one that leads in a circle
+    # its content may be no table, no path, or a path with a cycle
     except (csv.Error, ValueError, OSError, RuntimeError):
         return set()
 

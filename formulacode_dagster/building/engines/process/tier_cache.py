@@ -1,8 +1,8 @@
-"""What builds of equal locks share: their installed dependencies, kept as they were before any repository's code ran.
+"""Installed dependencies that builds with equal locks share, kept as they were before any repository's code ran.
 
-A build takes a copy, never a link: what it runs could reach the others through it. Beside the tier lies bytecode of
-what builds import, lent for the time of a build (linked, as interpreters replace bytecode and never write to it): an
-image has none, since nobody could tell what it was compiled from.
+A build takes a copy, never a link: its code could reach other builds through it. Next to the tier lies bytecode of
+modules that builds import, linked for the time of a build (interpreters replace bytecode and never write to it): an
+image has none, since its source could not be verified.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def tier_name(spec: BuildSpec, interpreter: Interpreter) -> str:
 
 @dataclass(frozen=True)
 class KeptTier:
-    """The place of one tier, while nobody else has it."""
+    """The folder of one tier, locked exclusively."""
 
     folder: Path
     half: Path
-    """Where it is copied to until it is whole."""
+    """Temporary folder of an incomplete copy."""
 
     @property
     def is_there(self) -> bool:
-        """Whether an earlier build has made it."""
+        """Return True if an earlier build has made it."""
         return self.folder.is_dir()
 
     def lay(self, target: Path) -> None:
@@ -57,7 +57,7 @@ class KeptTier:
         _copy(self.folder, target)
 
     def keep(self, source: Path, python: Path) -> None:
-        """Keep what was just installed in *source*, for *python*; raises OutsideSystemError when the disk is full."""
+        """Store the fresh installation in *source*, for *python*; raises OutsideSystemError when the disk is full."""
         remove_tree(self.half)
         self.half.mkdir(parents=True)
         _copy(source, self.half)
@@ -66,7 +66,7 @@ class KeptTier:
         self.half.rename(self.folder)
 
     def lay_bytecode(self, target: Path) -> list[Path]:
-        """Lay the bytecode into the environments in *target*; returns what was laid."""
+        """Link the bytecode into the environments in *target*; return the linked files."""
         laid = []
         for file in walk(self.folder / BYTECODE):
             place = target / file.relative_to(self.folder / BYTECODE)
@@ -77,13 +77,13 @@ class KeptTier:
         return laid
 
     def _compile(self, python: Path) -> None:
-        """Compile copies of what builds import, none of which is run, and keep the bytecode alone."""
+        """Compile copies of modules that builds import, without running them, and keep only the bytecode."""
         copies = self.half / BYTECODE
         for name in IMPORTED_BY_BUILDS:
             for package in self.half.glob(f"*/lib/python3*/site-packages/{name}"):
                 without = shutil.ignore_patterns("tests", "__pycache__")
                 shutil.copytree(package, copies / package.relative_to(self.half), ignore=without)
-        # its status tells of files that cannot be compiled, as some of old versions for Python 2: they have no bytecode
+        # a non-zero status means files that cannot be compiled, such as Python 2 code: they have no bytecode
         run_program([str(python), "-I", "-m", "compileall", "-qq", str(copies)], timeout=COMPILE_SECONDS)
         for file in walk(copies):
             if file.suffix != ".pyc":
@@ -105,7 +105,7 @@ class TierCache:
 
     @contextmanager
     def bytecode_in(self, target: Path, name: str) -> Iterator[None]:
-        """For the time of a build in *target*, lay what was compiled of the tier *name*, if that is there."""
+        """For the time of a build in *target*, link the compiled modules of the tier *name*, if it exists."""
         with self.locked(name) as tier:
             laid = tier.lay_bytecode(target)
         try:
@@ -114,7 +114,7 @@ class TierCache:
             for file in laid:
                 file.unlink(missing_ok=True)
             for folder in {file.parent for file in laid}:
-                # what the build itself has compiled is not ours to judge
+                # bytecode that the build itself compiled is left as it is
                 if folder.is_dir() and not any(folder.iterdir()):
                     folder.rmdir()
 

@@ -1,6 +1,5 @@
-"""Repair without a model: what a log says → what is to be built differently.
+"""Repair without a model: from a log to a changed build.
 
-`rules.toml` is the table, `declarations/providers.toml` what headers, libraries, programs and modules are called
-elsewhere; `propose` applies both to one failure, `apply` puts what was proposed into a build, `loop` builds until it
-holds.
+`rules.toml` is the table, `declarations/providers.toml` translates headers, libraries, programs and modules; `propose`
+applies both to one failure, `apply` adds the proposal to a build, `loop` builds until it passes.
 """

@@ -32,7 +32,7 @@ DONE = "done"
 AGENT = "agent"
 """Stage of an attempt that ended before anything could be planned: the agent made no spec."""
 AGENT_RULE = f"{RULE}:"
-"""What the rule of a fix begins with that an agent made; its name follows."""
+"""Prefix of the rule of an agent's fix; the agent's name follows."""
 
 _BEYOND_ANY_SPEC = frozenset(
     {
@@ -48,7 +48,7 @@ _BEYOND_ANY_SPEC = frozenset(
 """Failures of the machine, of the mirror, or of ours: no agent is paid to look at them."""
 
 Replan = Callable[[Sequence[Fix]], Environment]
-"""Plans the environment again with fixes; raises what `plan_environment` raises."""
+"""Plans the environment again with fixes; raises as `plan_environment`."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class Recipe:
 
     @property
     def rule(self) -> str:
-        """Stands for the rule of the attempt."""
+        """The rule of the attempt."""
         return "recipe_of_this_commit" if self.rung is Rung.STORED else "recipe_of_a_neighbour"
 
     def asks_the_same(self, other: Recipe) -> bool:
-        """Whether *other* has the same fixes, on whatever evidence."""
+        """Return True if *other* has the same fixes, on any evidence."""
         return len(self.fixes) == len(other.fixes) and all(
             mine.asks_the_same(theirs) for mine, theirs in zip(self.fixes, other.fixes, strict=True)
         )
@@ -73,33 +73,33 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What an agent was asked for and came back with."""
+    """The request to an agent and its result."""
 
     agent: str
     fixes: tuple[Fix, ...] = ()
     """All fixes of the spec, the agent's own among them."""
     failure: ItemFailure | None = None
-    """Why there is nothing to build."""
+    """Reason for building nothing."""
     cost: Cost = Cost()
     """Tokens, dollars, and its seconds."""
     log: str = field(default="", repr=False)
     made_by: str = ""
     """Name and version of the agent."""
     stage: str = AGENT
-    """Where it ended, when there is nothing to build: the gate that let its edit not pass, if one did not."""
+    """Its outcome if there is nothing to build: the gate that rejected its edit, if one did."""
 
 
 class Author(Protocol):
-    """Makes fixes where no rule knows one."""
+    """Makes fixes if no rule applies."""
 
     def propose(
         self, tried: Sequence[BuildAttempt], task: Task, build: Callable[[Sequence[Fix]], AttemptResult]
     ) -> Proposal | None:
-        """What to build next after the attempts *tried* of this run; None when there is nothing more to ask.
+        """Return the next build after the attempts *tried* of this run; None if there is nothing more to try.
 
         *build* makes an attempt with other fixes meanwhile, which is kept as any is.
 
-        Raises OutsideSystemError and ConfigurationError where no other item would fare better.
+        Raises OutsideSystemError and ConfigurationError if no other item would fare better.
         """
 
 
@@ -122,11 +122,11 @@ class Authors(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """What stays the same through all attempts at one task's image."""
+    """Constants of all attempts at one task's image."""
 
     pr: PullRequest
     environment: Environment
-    """As planned without any fix."""
+    """The plan without any fix."""
     mirror: Mirror
     anchor_sha: str
     os_image: str
@@ -138,7 +138,7 @@ class Task:
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """How one attempt ended: `built` when it came to be verified, `failure` when it does not hold."""
+    """How one attempt ended: `built` if it was verified, `failure` if it did not pass."""
 
     environment: Environment
     spec: BuildSpec
@@ -149,7 +149,7 @@ class AttemptResult:
 
     @property
     def holds(self) -> Built | None:
-        """The build, when every verification holds."""
+        """The build, if every verification passes."""
         return self.built if self.failure is None else None
 
     @property
@@ -173,20 +173,20 @@ class Attempts:
     force: bool = False
     progress: Progress | None = None
     turn: Turn = nullcontext
-    """Holds off timings while something is built and verified."""
+    """Excludes timings during builds and verifications."""
     kept: list[BuildAttempt] = field(default_factory=list, init=False)
-    """Those that there were."""
+    """The attempts so far."""
     made_in: ClassVar[Stage] = Stage.IMAGES
 
     @property
     def made(self) -> int:
-        """How many there were."""
+        """Number of attempts so far."""
         return len(self.kept)
 
     def make(self, fixes: Sequence[Fix], rule: str, rung: Rung = Rung.RULES) -> AttemptResult:
-        """Plan with *fixes*, build, verify, and keep what came of it; *rule* is what made the last of them.
+        """Plan with *fixes*, build, verify, and store the result; *rule* made the last of them.
 
-        Raises OutsideSystemError, after which nothing is known of the item, and what keeping raises.
+        Raises OutsideSystemError, after which the item's state is unknown, and the errors of storing.
         """
         started_at, started = datetime.now(tz=UTC), time.monotonic()
         result = self._attempt(fixes)
@@ -194,7 +194,7 @@ class Attempts:
         return result
 
     def make_proposed(self, proposal: Proposal, asked_at: datetime, latest: AttemptResult) -> AttemptResult:
-        """Build what an agent proposed as everything else is built; one that proposed nothing is an attempt, too.
+        """Build an agent's proposal like any other; an agent without a proposal is an attempt, too.
 
         *asked_at* is when it was asked. Raises as `make`.
         """
@@ -205,7 +205,7 @@ class Attempts:
             try:
                 result = self._attempt(proposal.fixes)
             except (OutsideSystemError, SuspectedOutage) as error:
-                # what the agent cost is on the books, whatever comes of it
+                # the agent's cost is recorded in any case
                 gone = ItemFailure(FailureKind.UNEXPECTED, str(error))
                 lost = AttemptResult(latest.environment, latest.spec, None, gone, AGENT)
                 self._keep(lost, AGENT_RULE + proposal.agent, Rung.AGENT, asked_at, proposal.cost.seconds, proposal)
@@ -217,7 +217,7 @@ class Attempts:
     def by_agent(self, author: Author, latest: AttemptResult) -> AttemptResult:
         """The first attempt that *author* proposes and that does not fail, else its last; *latest* is the one before.
 
-        It is not asked about what no spec can cure. Raises as `make`.
+        No agent is asked about failures that no spec can fix. Raises as `make`.
         """
         while latest.failure is not None and latest.failure.kind not in _BEYOND_ANY_SPEC:
             asked_at = datetime.now(tz=UTC)

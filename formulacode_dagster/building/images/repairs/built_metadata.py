@@ -1,4 +1,4 @@
-"""What a built package says it needs, where reading its declarations without running them did not tell.
+"""Requirements of a built package that its declarations did not reveal without running them.
 
 Core metadata: https://packaging.python.org/en/latest/specifications/core-metadata/
 """
@@ -25,16 +25,16 @@ _INSTALLED = re.compile(r"lib/python[\d.]+/site-packages/[^/]+\.dist-info/METADA
 
 
 def is_unread(environment: Environment) -> bool:
-    """Whether something in the declarations is only told by running them: an argument, or a file as a whole."""
+    """Return True if part of the declarations is only known by running them: an argument, or a file as a whole."""
     return any(
         drop.source == drop.requirement or drop.source.endswith(f":{drop.requirement}") for drop in environment.dropped
     )
 
 
 def fix_of_metadata(facts: ImageFacts, spec: BuildSpec, environment: Environment) -> Fix | None:
-    """What the metadata of the package built by *spec* asks for beyond the lock; None when that is nothing.
+    """Return the requirements in the metadata of the package built by *spec* beyond the lock; None if there are none.
 
-    Extras are left out, and what was dropped from the lock for a reason stays dropped.
+    Extras are left out, and requirements dropped from the lock for a reason stay dropped.
     """
     pinned = set(read_lock(spec.lock).versions)
     dropped = {drop.requirement for drop in environment.dropped}
@@ -52,7 +52,7 @@ def fix_of_metadata(facts: ImageFacts, spec: BuildSpec, environment: Environment
 
 
 def _headers(facts: ImageFacts, pinned: set[str]) -> Iterator[tuple[str, str]]:
-    """The headers of the distributions that no lock brought; what others carry inside them does not count."""
+    """Return the headers of the distributions that no lock installed; vendored ones do not count."""
     for (area, path), text in facts.texts.items():
         if area is Area.ENVIRONMENT and _INSTALLED.fullmatch(path):
             headers = HeaderParser().parsestr(text)

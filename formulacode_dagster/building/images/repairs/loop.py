@@ -1,4 +1,4 @@
-"""Building a task's image until it holds, rung by rung: recipes, then rules, then an agent, within bounds."""
+"""Builds a task's image until it passes, step by step: recipes, then rules, then an agent, within limits."""
 
 from __future__ import annotations
 
@@ -50,15 +50,14 @@ def build_until_it_holds(
     progress: Progress | None = None,
     turn: Turn = nullcontext,
 ) -> tuple[BuiltImage, str]:
-    """Build and verify the image of *task*, repaired where a rule knows how; also the log of the build that holds.
+    """Build and verify the image of *task*, repaired if a rule applies; also return the log of the build that passes.
 
-    *recipes* of this commit and of others are tried first, in their order. Where no rule knows more, *author* is asked
-    as long as it proposes something. *ineffective* are fixes that won nothing for an image of this repository that held
-    without them, and are not tried again for that.
+    *recipes* of this commit and of others are tried first, in their order. If no further rule applies, *author* is
+    asked until it has no proposal. *ineffective* are fixes that did not help an image of this repository that passed
+    without them; they are not tried again for that.
 
-    What times on this machine is held off by *turn* while something is built or verified.
-    Every attempt is handed to *keep* as it ends, numbered from *first_attempt* on; what is installed in the image that
-    holds, to *keep_installed*.
+    *turn* excludes timings on this machine during builds and verifications. Every attempt is passed to *keep* as it
+    ends, numbered from *first_attempt* on; the distributions installed in the passing image, to *keep_installed*.
 
     Raises ItemFailure, most often the BuildFailure of the last attempt that was built; OutsideSystemError when Docker,
     the disk or the package index is gone.
@@ -97,7 +96,7 @@ class _Ladder:
         return image, best
 
     def _by_recipe(self, recipes: Sequence[Recipe]) -> AttemptResult | None:
-        """The first attempt by one of *recipes* that holds."""
+        """Return the first passing attempt with one of *recipes*."""
         self._most += max(0, len(recipes) - 1)
         planned = self._task.environment.fixes
         for recipe in recipes:
@@ -109,7 +108,7 @@ class _Ladder:
         return None
 
     def _repaired(self, result: AttemptResult) -> AttemptResult:
-        """The first attempt that holds, else the last that was built."""
+        """Return the first passing attempt, else the last that was built."""
         self._pythons = [result.spec.python]
         while result.holds is None and self._may_go_on:
             fix = self._next(result)
@@ -125,7 +124,9 @@ class _Ladder:
         return result
 
     def _widened(self, result: AttemptResult) -> AttemptResult:
-        """*result*, or better: one more attempt where the image holds, but lacks modules or what its metadata names."""
+        """Return *result*, or better: one more attempt if the image passes, but lacks modules or requirements in its
+        metadata.
+        """
         if result.holds is None or not self._may_go_on:
             return result
         fix = None
@@ -168,7 +169,7 @@ class _Ladder:
 
     @cached_property
     def _repository(self) -> tuple[Mapping[str, str], bool]:
-        """What the base commit's package, extras, groups and files require, by name; whether it has submodules."""
+        """Requirements of the base commit's package, extras, groups and files, by name; whether it has submodules."""
         base, pr = Tree(self._task.mirror, self._task.pr.change.base_sha), self._task.pr
         declared: dict[str, str] = {}
         try:

@@ -1,4 +1,4 @@
-"""From one failure to the next fix to try."""
+"""Proposes the next fix for one failure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STEP = "$ "
 
 @dataclass(frozen=True)
 class FailureLog:
-    """How an attempt ended: the tier or the verification, and what it said."""
+    """How an attempt ended: the tier or the verification, and its message."""
 
     stage: str
     text: str = field(repr=False)
@@ -40,7 +40,7 @@ class FailureLog:
 
 @dataclass(frozen=True)
 class RepairContext:
-    """What is known of the task beside the log."""
+    """Facts about the task besides the log."""
 
     spec: BuildSpec
     older_pythons: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class RepairContext:
 
 
 def propose(failure: FailureLog, context: RepairContext, *, without: Sequence[Fix] = ()) -> Fix | None:
-    """What to build differently after *loss*: the first rule that fires with something new; None when none does.
+    """Return the fix for *loss*: the first rule that matches with something new; None if none does.
 
     *without* are fixes that were tried and could not even be planned.
     """
@@ -64,7 +64,7 @@ def propose(failure: FailureLog, context: RepairContext, *, without: Sequence[Fi
 
 
 def telling_lines(log: str) -> Iterator[str]:
-    """The lines of a log's last step, without what BuildKit puts in front of them."""
+    """Return the lines of a log's last step, without BuildKit's prefixes."""
     lines = log.splitlines()
     begin = max((number for number, line in enumerate(lines) if line.startswith(_STEP)), default=-1)
     for line in lines[begin + 1 :]:
@@ -72,7 +72,7 @@ def telling_lines(log: str) -> Iterator[str]:
 
 
 def is_new(fix: Fix, context: RepairContext, phase: Phase = Phase.TASK) -> bool:
-    """Whether *fix* would change what is built."""
+    """Return True if *fix* would change the build."""
     spec = context.spec
     if (fix.step_down and context.older_pythons) or fix.python not in ("", context.spec.python):
         return True
@@ -202,7 +202,7 @@ def _locked(spec: BuildSpec, phase: Phase) -> dict[str, str]:
 
 
 def _holds(text: str, versions: Mapping[str, str], *, absent: bool) -> bool:
-    """Whether the pinned *versions* satisfy *text*; *absent* is the answer for a project that is not pinned."""
+    """Return True if the pinned *versions* satisfy *text*; *absent* is the answer for a project that is not pinned."""
     requirement = Requirement(text)
     version = versions.get(canonicalize_name(requirement.name))
     return absent if version is None else requirement.specifier.contains(version, prereleases=True)

@@ -19,7 +19,7 @@ from formulacode_dagster.models.recipe import Fix
 
 
 class Phase(StrEnum):
-    """When a loss shows: while a tier is built, or as what was built is to run."""
+    """When a loss shows: in the build of a tier, or before the built image runs."""
 
     BASE = "base"
     ENV = "env"
@@ -39,12 +39,12 @@ _PHASES = {
 
 
 def phase_of(stage: str) -> Phase | None:
-    """When *stage*, a tier or a verification, happens; None where no other build would help."""
+    """Return the phase of *stage*, a tier or a verification; None if no other build would help."""
     return _PHASES.get(stage)
 
 
 class Rule(Frozen):
-    """One line of the table: what is looked for, when, and what is proposed."""
+    """One line of the table: a pattern, its phase, and the proposal."""
 
     name: str
     why: str = Field(description="what is the matter when it fires")

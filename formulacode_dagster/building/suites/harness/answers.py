@@ -1,4 +1,4 @@
-"""Taking a request and answering it where no benchmark's prints can get in between."""
+"""Reads a request and answers it on a stream that no benchmark's output can reach."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Emit(Protocol):
 
 
 def main() -> None:
-    """Read the request from standard input and answer it on what was standard output, behind its nonce."""
+    """Read the request from standard input and answer it on the original standard output, behind its nonce."""
     request = json.load(sys.stdin)
     answers = os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -65,7 +65,7 @@ def main() -> None:
     # From here on the archive must not be importable: a suite may have a module of the same name.
     sys.path.pop(0)
     if request["command"] not in WITHOUT_RUNNER:
-        # what a plug-in adds measures no time: only a survey names it
+        # plug-ins measure no time: only a survey names them
         runner.load(plugins=request["command"] == "survey")
     if "root" in request:
         importlib.import_module("asv_runner._aux").update_sys_path(request["root"])

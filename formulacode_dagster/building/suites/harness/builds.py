@@ -1,7 +1,7 @@
-"""Several builds of one package, side by side: their shared objects are kept, and laid where they are imported from.
+"""Several builds of one package: their shared objects are stored, and copied to their import path on request.
 
-Builds differ by their layout alone: code and data are moved by what the linker is given before them. Linkers of ours,
-which the compiler finds before others, do that, and keep what they were given: a further layout takes linking, no more.
+Builds differ only in their layout: padding linked before them moves code and data. Our own linkers, which the compiler
+finds before others, add it and store their arguments; a further layout then takes only linking.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .answers import Emit
 
 LOADED, NOTE, EMPTY = 2, 7, 8
-"""Of sections in ELF: the flag of those that are in memory, the types of notes and of those without content."""
+"""Sections in ELF: the flag of those in memory, the types of notes and of those without content."""
 LINKERS = ("ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold")
 PADDED = ("text", "data", "bss")
 PADDING = "".join(f".{name}\n.globl fc_{name}\n.hidden fc_{name}\nfc_{name}:\n.skip {{{name}}}\n" for name in PADDED)
@@ -28,7 +28,7 @@ PADDING += '.section .note.GNU-stack,"",%progbits\n'
 WANTED = [part for name in PADDED for part in ("-u", f"fc_{name}")]
 """Arguments of a linker: without them one that collects garbage, as rustc has it do, drops the padding."""
 LINK_SECONDS = 120
-# Arguments are kept one a line; what is read from the build's own tree, which goes, is copied.
+# Arguments are stored one per line; files of the build's temporary tree are copied.
 LINKER = """#!/bin/sh
 case " $* " in
 *" -shared "*)
@@ -59,7 +59,7 @@ exec "{linker}" "$@"
 
 
 def vary(request: dict[str, Any], emit: Emit) -> None:
-    """Make a folder of linkers that move what they link by `code` and `data` bytes; none without an assembler."""
+    """Make a folder of linkers that move linked code and data by `code` and `data` bytes; none without an assembler."""
     folder = tempfile.mkdtemp(prefix="fc-linkers-")
     if not assembled(folder, request):
         emit(event="linkers", folder="")
@@ -75,15 +75,15 @@ def vary(request: dict[str, Any], emit: Emit) -> None:
 
 
 def keep(_request: dict[str, Any], emit: Emit) -> None:
-    """Keep the shared objects of the package that was installed last, and tell their hash; empty without any."""
+    """Store the shared objects of the last installed package, and report their hash; empty without any."""
     emit(event="kept", **kept(installed_objects()))
 
 
 def relink(request: dict[str, Any], emit: Emit) -> None:
-    """Link what `linkers` kept again, moved by `code` and `data` bytes, and keep that as a build.
+    """Link again what `linkers` stored, moved by `code` and `data` bytes, and store the result as a build.
 
-    Nothing is emitted where that cannot be done, or linking again as the build did does not give the very objects that
-    it installed; which is tried the first time, before other layouts of them are laid.
+    Nothing is emitted if that is impossible, or if relinking with the build's own padding does not reproduce the
+    installed objects; that is tried once, before the first other layout.
     """
     folder, objects = request["linkers"], installed_objects()
     links = glob.glob(os.path.join(glob.escape(folder), "link-*"))
@@ -99,7 +99,7 @@ def relink(request: dict[str, Any], emit: Emit) -> None:
     is_shown = os.path.exists(shown)
     for path in objects:
         link, into = by_name[os.path.basename(path)], os.path.join(moved, os.path.basename(path))
-        # the same padding as the build's: whatever else was done to the object would show
+        # with the build's own padding, any other change to the object would show
         if not is_shown and not (linked(link, folder, into) and hash_of(into) == hash_of(path)):
             return
         if not linked(link, moved, into):
@@ -111,7 +111,7 @@ def relink(request: dict[str, Any], emit: Emit) -> None:
 
 
 def assembled(folder: str, request: dict[str, Any]) -> bool:
-    """Whether there is now a `padding.o` in *folder*, of `code` and `data` bytes."""
+    """Return True if there is now a `padding.o` in *folder*, of `code` and `data` bytes."""
     code, data = int(request["code"]), int(request["data"])
     source = PADDING.format(text=code, data=data, bss=data)
     command = ["as", "-o", os.path.join(folder, "padding.o"), "-"]
@@ -123,7 +123,7 @@ def assembled(folder: str, request: dict[str, Any]) -> bool:
 
 
 def linked(link: str, padding: str, into: str) -> bool:
-    """Whether what was kept in the folder *link* could be linked with the padding of another, *into* a file."""
+    """Return True if the stored folder *link* could be linked with the padding of another, *into* a file."""
     linker, *arguments = arguments_of(link)
     arguments[arguments.index("-o") + 1] = into
     command = [linker, *WANTED, os.path.join(padding, "padding.o"), *arguments]
@@ -141,7 +141,7 @@ def arguments_of(link: str) -> list[str]:
 
 
 def output(link: str) -> str:
-    """What was linked; empty where that is not told."""
+    """Return the linked path; empty if it is unknown."""
     arguments = arguments_of(link)
     return arguments[arguments.index("-o") + 1] if "-o" in arguments[:-1] else ""
 
@@ -159,13 +159,15 @@ def kept(objects: list[str], sources: list[str] | None = None) -> dict[str, obje
 
 
 def hash_of(path: str) -> bytes:
-    """A hash of what is loaded of the file."""
+    """Return a hash of the loaded part of the file."""
     with open(path, "rb") as file:
         return loaded(file.read())
 
 
 def loaded(content: bytes) -> bytes:
-    """A hash of what is loaded of a shared object, and where: neither debug information nor the build's id."""
+    """Return a hash of the loaded part of a shared object, and its addresses: neither debug information nor the build's
+    id.
+    """
     digest = hashlib.sha256()
     if content[:5] != b"\x7fELF\x02":
         return hashlib.sha256(content).digest()
@@ -181,7 +183,7 @@ def loaded(content: bytes) -> bytes:
 
 
 def lay(folder: str) -> None:
-    """Put the shared objects that are kept in *folder* where the package has them."""
+    """Copy the shared objects stored in *folder* to their places in the package."""
     with open(os.path.join(folder, "paths")) as file:
         paths = file.read().split("\n")
     for number, path in enumerate(paths):

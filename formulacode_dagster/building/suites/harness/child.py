@@ -1,4 +1,4 @@
-"""Doing something in a forked process, so that what hangs or crashes takes nothing else with it."""
+"""Runs something in a forked process, so that a hang or crash affects nothing else."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _answer_and_exit(work: Callable[[], Answer], writer: int) -> None:
 
 
 def _line(reader: int, deadline: float) -> bytes | None:
-    """What was written up to the end of a line; None when it is not there in time."""
+    """Return the output up to the end of a line; None if it does not arrive in time."""
     received = b""
     while not received.endswith(b"\n"):
         ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Whether what a process times with is still what it was before it imported the code that is timed."""
+"""Checks that the clocks of a process are the same as before it imported the timed code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import Dict, Tuple  # noqa: UP035 - CPython 3.7 evaluates the alias below
 
 CLOCKS = ("time", "timeit", "resource", "asv_runner.benchmarks.time", "asv_runner.timing")
-"""Modules of which each function, class and method is watched, those of the harness beside them."""
+"""Modules of which each function, class and method is watched, in addition to those of the harness."""
 
 Watched = Dict[Tuple[str, str], Tuple[object, object]]  # noqa: UP006 - evaluated on CPython 3.7
 
@@ -27,7 +27,7 @@ def watched() -> Watched:
 
 
 def changed(before: Watched) -> list[str]:
-    """Names of what is not what it was."""
+    """Return the names of replaced clocks."""
     now = watched()
     return sorted(
         ".".join(key)

@@ -24,14 +24,14 @@ RUN_OPTIONS = ("-qqq", "--tb=short", "--assert=plain", "-p", "no:cacheprovider")
 SINCE_3_0 = (
     # older ones never stopped at a module that cannot be collected
     "--continue-on-collection-errors",
-    # What the configuration asks for may need plugins that only running takes, or forbid what newer versions say.
+    # The configuration's options may need plugins that only running requires, or that newer versions forbid.
     *("-o", "addopts=", "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "minversion="),
 )
 SINCE_3_1 = ("-W", "ignore")
 
 
 def run_options(version: str) -> list[str]:
-    """How pytest of *version* is called, by its changelog of what each release took first.
+    """Return the pytest options of *version*, by its changelog of when each option was added.
 
     Paths have to come before: `-o` took all that followed before pytest 3.3.
     """
@@ -40,7 +40,7 @@ def run_options(version: str) -> list[str]:
 
 
 def collect(request: dict[str, Any], emit: Emit) -> None:
-    """Collect from `folder`, leaving out those `ignored`; every module that is collected, or is not, is told."""
+    """Collect from `folder`, leaving out those `ignored`; report every module, collected or not."""
     lay_built_files(request["folder"], request["packages"])
     os.dup2(2, 1)
     provide_pytest(request)
@@ -59,7 +59,7 @@ def collect(request: dict[str, Any], emit: Emit) -> None:
 
 
 class Listener:
-    """A plugin that tells what is collected."""
+    """A plugin that reports collected modules."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
@@ -86,7 +86,7 @@ def provide_pytest(request: dict[str, Any]) -> None:
     """Make pytest importable: the environment's own, that of the image's tests, else the one in `collector`, if any."""
     if os.path.isdir(request["tests"]):
         sys.path.append(request["tests"])
-        # what tests start has to find it as well
+        # processes that tests start must find it as well
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), request["tests"]]))
     if importlib.util.find_spec("pytest") is not None or "collector" not in request:
         return
@@ -100,7 +100,7 @@ def provide_pytest(request: dict[str, Any]) -> None:
 
 
 def lay_built_files(folder: str, packages: list[str]) -> None:
-    """Beside the sources of the *packages*, lay what only the build made: compiled modules, written versions.
+    """Next to the sources of the *packages*, copy files that only the build made: compiled modules, written versions.
 
     Tests that live inside the package are part of it, and not always installed with it. So all take the package from
     the checkout, which was never built in place.

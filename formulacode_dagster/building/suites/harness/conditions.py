@@ -1,4 +1,4 @@
-"""Where a process runs, and what else the machine does meanwhile. Without `/proc`, nothing is known."""
+"""The core of a process, and the machine's other load. Without `/proc`, nothing is known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_SECONDS = 0.2
 
 
 def idlest(request: dict[str, Any], emit: Emit) -> None:
-    """Tell which core others use least for a moment, as `pin` numbers them; those `taken` only if all are."""
+    """Report the core that others use least for a moment, as `pin` numbers them; those `taken` only if all are."""
     cores = _cores()
     before = [_ticks(f"cpu{core}")[0] for core in cores]
     time.sleep(LOOK_SECONDS)
@@ -27,12 +27,12 @@ def idlest(request: dict[str, Any], emit: Emit) -> None:
 
 
 def count_cores(request: dict[str, Any], emit: Emit) -> None:  # noqa: ARG001 - as every answer is called
-    """Tell how many cores there are to run on; 1 where that is not told."""
+    """Report the number of available cores; 1 if unknown."""
     emit(event="cores", number=len(_cores()) or 1)
 
 
 def pin(number: int) -> int | None:
-    """Keep this process and its children on the *number*-th core from the last; returns it, None where impossible."""
+    """Keep this process and its children on the *number*-th core from the last; return it, None if impossible."""
     try:
         allowed = _cores()
         core = allowed[-1 - number % len(allowed)]
@@ -43,7 +43,7 @@ def pin(number: int) -> int | None:
 
 
 class Watch:
-    """What a core did from now on."""
+    """Activity of a core from now on."""
 
     def __init__(self, core: int | None) -> None:
         """*core* as `pin` gave it; None watches the whole machine."""
@@ -77,12 +77,12 @@ class Watch:
 
 
 def _cores() -> list[int]:
-    """Those that this process may run on; none where that is not told."""
+    """Return the cores that this process may run on; none if unknown."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def _ticks(line: str) -> tuple[float, float, float]:
-    """Ticks that the kernel counts in a *line*: busy, stolen and in all; 0 where it does not tell."""
+    """Return kernel ticks in a *line*: busy, stolen and total; 0 if not reported."""
     with contextlib.suppress(OSError, ValueError):
         for told in _lines(STAT):
             name, _, rest = told.partition(" ")

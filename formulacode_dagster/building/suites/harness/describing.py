@@ -1,4 +1,4 @@
-"""What benchmarks are, as asv writes them down beside its results: parameters, source, version."""
+"""Describes benchmarks as asv does next to its results: parameters, source, version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def describe(request: dict[str, Any], emit: Emit) -> None:
-    """Tell of every benchmark what it is; modules of `skip` are not imported, nothing is run."""
+    """Describe every benchmark; modules of `skip` are not imported, nothing is run."""
     for module in import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit):
         for _, _, benchmark in suite.benchmarks_of(module, lambda _name, _message: None):
             emit(

@@ -1,4 +1,4 @@
-"""Reading files of the session's checkout, laying others over it, and putting back what was there."""
+"""Reads files of the session's checkout, overlays others, and restores the originals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .answers import Emit
 
 KEPT = ".fc_laid"
-"""Folder of the checkout that has what was there before a suite was laid: a copy of the session has it, too."""
+"""Folder of the checkout with the originals from before an overlay: a copy of the session has it, too."""
 _FOLDER, _FILES = "folder", "files.json"
 
 
@@ -27,7 +27,7 @@ def read(request: dict[str, Any], emit: Emit) -> None:
 
 
 def write(request: dict[str, Any], emit: Emit) -> None:
-    """Lay files over the checkout, in place of what `folder` held, and of all that was laid before."""
+    """Copy files into the checkout, in place of *folder*'s content and of all earlier overlays."""
     restore(request, emit)
     repository = Path(request["repository"])
     folder, kept = repository / request["folder"], repository / KEPT
@@ -42,7 +42,7 @@ def write(request: dict[str, Any], emit: Emit) -> None:
 
 
 def restore(request: dict[str, Any], _emit: Emit) -> None:
-    """Bring the checkout to what it was before anything was laid."""
+    """Restore the checkout to its state before any overlay."""
     repository = Path(request["repository"])
     kept = repository / KEPT
     if not kept.is_dir():
@@ -63,7 +63,7 @@ def restore(request: dict[str, Any], _emit: Emit) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    # no mere renaming: a container's file system need not have it for what its image holds
+    # no mere rename: a container's file system may not support it for files of its image
     shutil.move(str(source), str(target))
 
 

@@ -1,4 +1,4 @@
-"""Which files hold the repository's tests, and which of them speak of a change."""
+"""Finds the files of the repository's tests, and those that mention a change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WORD = re.compile(r"[A-Za-z_]\w{3,}")
 def files_of_tests(folder: Path, request: dict[str, Any], named: frozenset[str]) -> tuple[list[str], int]:
     """The files to hand to pytest, those that speak most of the change first, and how many are left out."""
     if named:
-        # what was stored before is relative to pytest's root, which may lie above
+        # earlier stored paths are relative to pytest's root, which may lie above
         asked = {Path(above, name.partition("::")[0]) for name in named for above in (folder, *folder.parents)}
         return sorted(str(path) for path in asked if path.is_file()), 0
     words = frozenset(request["words"])
@@ -47,7 +47,7 @@ def configured_patterns(folder: Path) -> list[str]:
     texts = [(folder / name).read_text("utf-8", "replace") for name in _CONFIGURATIONS if (folder / name).is_file()]
     values = [value for text in texts for value in _PYTHON_FILES.findall(text)]
     lines = [line.partition("#")[0] for value in values for line in value.splitlines()]
-    # without an ending it is a pattern of doctests, or matches what no one collects by name alone
+    # without an extension it is a pattern of doctests, or matches nothing by name alone
     return [pattern for line in lines for pattern in _PATTERN.findall(line) if pattern.endswith(".py")]
 
 
@@ -61,7 +61,7 @@ def _below(folder: Path, ignored: Iterable[str]) -> Iterator[Path]:
 
 
 def _matches(path: Path, pattern: str) -> bool:
-    """Whether *path* is meant: a pattern without a slash is that of a name."""
+    """Return True if *path* matches: a pattern without a slash is that of a name."""
     return fnmatch(str(path), f"*/{pattern}") if "/" in pattern else fnmatch(path.name, pattern)
 
 

@@ -1,4 +1,4 @@
-"""How often lines of C, C++, Fortran and Cython ran, told by gcc's coverage (`gcov`), Cython's by its generated C."""
+"""Execution counts of lines of C, C++, Fortran and Cython from gcc's coverage (`gcov`); Cython's by its generated C."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class GcovCounts:
         self._data, self._paths = data, paths
         self._generated: dict[str, dict[int, tuple[str, int]]] = {}
         self._notes: list[str] = []
-        # below it are the notes, and beside each of those its counts are looked for
+        # below it are the notes; gcov looks for counts next to each
         os.environ["GCOV_PREFIX"] = data
 
     def countable(self) -> dict[str, dict[int, int]]:
-        """The lines that are counted at all, in what was compiled with coverage."""
+        """Return the countable lines in the code compiled with coverage."""
         counted: dict[str, dict[int, int]] = {}
         self._notes = []
         for notes in sorted(glob.glob(os.path.join(glob.escape(self._data), "**", "*.gcno"), recursive=True)):
@@ -47,7 +47,7 @@ class GcovCounts:
             _call_in_objects("__gcov_reset")
 
     def counts(self) -> dict[str, dict[int, int]]:
-        """How often each line ran since `start`; nothing is counted any more."""
+        """Return how often each line ran since `start`; counting stops."""
         counted: dict[str, dict[int, int]] = {}
         if not self._notes:
             return counted
@@ -63,7 +63,7 @@ class GcovCounts:
         return [file for file in files if os.path.exists(file)]
 
     def _counts(self, file: str) -> dict[str, dict[int, int]]:
-        """How often each line of the wanted files was executed, as gcov tells of one object's notes or counts."""
+        """Return how often each line of the wanted files ran, as gcov reports for one object's notes or counts."""
         command = ["gcov", "--json-format", "--stdout", file]
         try:
             done = subprocess.run(
@@ -71,7 +71,7 @@ class GcovCounts:
             )
             told = json.loads(done.stdout)
         except (OSError, subprocess.SubprocessError, ValueError):
-            # an old gcov, or another compiler's notes: nothing is counted, which `seen` tells
+            # an old gcov, or another compiler's notes: nothing is counted, which `seen` reports
             return {}
         counts: dict[str, dict[int, int]] = {}
         for source in told["files"]:
@@ -86,7 +86,7 @@ class GcovCounts:
         return counts
 
     def _markers(self, source: str) -> dict[int, tuple[str, int]]:
-        """For each line of C that Cython made of a wanted file, that file and the line there; empty for other files."""
+        """Return, for each line of C that Cython made of a wanted file, that file and line; empty for other files."""
         if source not in self._generated:
             self._generated[source] = {}
             if os.path.isfile(self._data + source):
@@ -104,7 +104,7 @@ def add_counts(counted: dict[str, dict[int, int]], more: dict[str, dict[int, int
 
 
 def markers_of(lines: Sequence[str], paths: Sequence[str]) -> dict[int, tuple[str, int]]:
-    """What Cython's comments say of *lines* of C: which line of which of *paths* each was made of."""
+    """Return from Cython's comments on *lines* of C the source line in one of *paths*."""
     made: dict[int, tuple[str, int]] = {}
     origin: tuple[str, int] | None = None
     files: dict[str, str | None] = {}
@@ -125,7 +125,7 @@ def markers_of(lines: Sequence[str], paths: Sequence[str]) -> dict[int, tuple[st
 
 
 def _call_in_objects(function: str) -> None:
-    """Call *function* of every shared object of this process that has one of its own."""
+    """Call *function* of every shared object of this process that defines it."""
     with open("/proc/self/maps") as file:
         mapped = {line.split(None, 5)[-1].rstrip("\n") for line in file if ".so" in line}
     for path in sorted(mapped):

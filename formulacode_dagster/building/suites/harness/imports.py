@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def import_all(request: dict[str, Any], emit: Emit) -> None:
-    """Import every one of `modules`; each is named before it is tried, so that one that ends the process is known."""
+    """Import every one of `modules`; each is named first, so that one that ends the process is known."""
     for name in request["modules"]:
         emit(event="importing", name=name)
         try:

@@ -1,4 +1,4 @@
-"""Which of certain lines are executed: cheap enough to run benchmarks and tests under, for only those are looked at."""
+"""Detects execution of certain lines, cheaply enough for benchmarks and tests, since only those are watched."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 INSTALLED = ("/site-packages/", "/dist-packages/")
 TOOL_IDS = (4, 3, 2, 5)
-"""Of `sys.monitoring`, those that no common tool takes first: 0 is a debugger's, 1 coverage's."""
+"""Ids of `sys.monitoring` that no common tool takes first: 0 is a debugger's, 1 coverage's."""
 
 
 class LineWatch:
-    """Tells which of the lines *wanted* are executed between `start` and `stop`, by any thread or forked process.
+    """Reports which of the lines *wanted* run between `start` and `stop`, in any thread or forked process.
 
-    *wanted* are numbers of lines by path below the repository; a file counts wherever it is installed. It takes
-    `sys.monitoring` where there is one (CPython 3.12), where a line costs something only once, `sys.settrace` before,
-    where each line costs of a function that holds lines still to be seen, and any other function as little as a call.
+    *wanted* are numbers of lines by path below the repository; a file counts wherever it is installed. It uses
+    `sys.monitoring` if available (CPython 3.12), where a line costs something only once, and else `sys.settrace`, where
+    each line costs in a function with unseen lines, and any other function costs as little as a call.
     """
 
     def __init__(self, wanted: Mapping[str, Iterable[int]]) -> None:
         self._wanted = sorted((path, line) for path, lines in wanted.items() for line in set(lines))
         self._basenames = {os.path.basename(path) for path, _ in self._wanted}
-        # shared, so that what a forked process executes is seen as well
+        # shared, so that lines of a forked process are seen as well
         self._executed = mmap.mmap(-1, max(1, len(self._wanted)))
         self._codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
         self._files: dict[str, dict[int, int]] = {}
         self._tool: int | None = None
 
     def start(self) -> None:
-        """Look from now on: at what this thread calls, and at every other thread that is started later."""
+        """Watch from now on: this thread, and every thread started later."""
         if not self._wanted:
             return
         self._tool = _free_tool()
@@ -67,7 +67,7 @@ class LineWatch:
         return lines
 
     def clear(self) -> None:
-        """Forget what was executed, so that each of several calls has lines of its own."""
+        """Forget the executed lines, so that each of several calls has its own."""
         self._executed[:] = bytes(len(self._executed))
         self._codes.clear()
         if self._tool is not None:
@@ -93,7 +93,7 @@ class LineWatch:
         monitoring.register_callback(tool, events.PY_RESUME, on_entry)
         monitoring.register_callback(tool, events.LINE, on_line)
         monitoring.set_events(tool, events.PY_START | events.PY_RESUME)
-        # what an earlier watch saw was disabled for whoever has the same number
+        # lines seen by an earlier watch were disabled for every tool with the same number
         monitoring.restart_events()
 
     def _tracer(self) -> Callable[[FrameType, str, object], Any]:
@@ -138,7 +138,7 @@ class LineWatch:
 
 
 def which_file(file: str, paths: Iterable[str]) -> str | None:
-    """Which of *paths* of the repository *file* is, in the checkout or where it was installed; None if none is."""
+    """Return which of *paths* of the repository *file* is, in the checkout or as installed; None if none is."""
     for marker in INSTALLED:
         _, separator, installed = file.rpartition(marker)
         if separator:
@@ -153,7 +153,7 @@ def _lines_of(code: CodeType) -> set[int]:
 
 
 def executable_lines(source: bytes) -> frozenset[int]:
-    """The lines of a Python file that can be executed at all; none where it does not compile."""
+    """Return the executable lines of a Python file; none if it does not compile."""
     try:
         codes = [compile(source, "", "exec", dont_inherit=True)]
     except (SyntaxError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""How often lines of Rust ran, told by LLVM's source-based coverage (rustc's `-C instrument-coverage`)."""
+"""Execution counts of lines of Rust from LLVM's source-based coverage (rustc's `-C instrument-coverage`)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ COUNTED = b"__llvm_covmap"
 
 
 class LlvmCounts:
-    """Counts lines of *paths*, in objects that were compiled to write what they count; *data* is a folder for that.
+    """Counts lines of *paths*, in objects compiled to write their counts; *data* is a folder for them.
 
-    It is made before those are loaded. Their counts are written when a process ends, and only by functions that they
-    keep to themselves: so a copy of this process is ended whenever they are asked for.
+    It is made before those are loaded. Their counts are written when a process ends, by internal functions only: so a
+    copy of this process is ended whenever they are requested.
     """
 
     def __init__(self, data: str, paths: Sequence[str]) -> None:
@@ -53,14 +53,14 @@ class LlvmCounts:
         self._before = self._counts()
 
     def counts(self) -> dict[str, dict[int, int]]:
-        """How often each line ran since `start`."""
+        """Return how often each line ran since `start`."""
         now = self._counts()
         for path, lines in self._before.items():
             add_counts(now, {path: {line: -count for line, count in lines.items()}})
         return now
 
     def _counts(self) -> dict[str, dict[int, int]]:
-        """How often each line of the wanted files ran up to now."""
+        """Return how often each line of the wanted files ran up to now."""
         counts: dict[str, dict[int, int]] = {}
         if not self._tools:
             return counts
@@ -75,7 +75,7 @@ class LlvmCounts:
             export = [self._tools["llvm-cov"], "export", "-format=lcov", f"-instr-profile={merged}", first, *more]
             told = _told(export)
         except (OSError, subprocess.SubprocessError):
-            # tools of another version: nothing is counted, which `countable` tells
+            # tools of another version: nothing is counted, which `countable` reports
             return counts
         path: str | None = None
         for line in told.split("\n"):
@@ -118,7 +118,7 @@ def _counted_objects() -> list[str]:
 
 
 def _tools() -> dict[str, str]:
-    """LLVM's programs of the version that rustc is built with; empty where one is missing."""
+    """Return LLVM's programs of rustc's version; empty if one is missing."""
     folders, version = "", ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         folders = os.path.join(os.path.dirname(_told(["rustc", "--print", "target-libdir"]).strip()), "bin")

@@ -1,4 +1,4 @@
-"""Small mistakes put into a file's code as it is imported, in memory: what tests hold, they notice."""
+"""Small faults put into a file's code as it is imported, in memory: good tests notice them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .answers import Emit
 
 MOST = 100
-"""Of a file, those told."""
+"""Only those of a file on the given lines."""
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -28,7 +28,7 @@ _SWAPPED: dict[type[ast.operator], type[ast.operator]] = {
 
 
 def mutations(source: bytes, lines: frozenset[int]) -> list[dict[str, object]]:
-    """Places on *lines* where a mistake can be made: line, column and kind, in the order of KINDS and of the file."""
+    """Return mutation points on *lines*: line, column and kind, in the order of KINDS and of the file."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -44,7 +44,7 @@ def mutations(source: bytes, lines: frozenset[int]) -> list[dict[str, object]]:
 
 
 def mutated(source: bytes, mutation: dict[str, Any]) -> ast.AST | None:
-    """The tree of *source* with the mistake in it; None where it has no such place."""
+    """Return the tree of *source* with the mutation; None if it has no such place."""
     tree = ast.parse(source)
     wanted = mutation["line"], mutation["column"]
     for parent in _nodes(tree):
@@ -64,7 +64,7 @@ def mutated(source: bytes, mutation: dict[str, Any]) -> ast.AST | None:
 
 
 def mutate_on_import(mutation: dict[str, Any], emit: Emit) -> None:
-    """Put the mistake into the file `path` whenever it is imported, in the checkout or where it is installed."""
+    """Apply the mutation to the file `path` whenever it is imported, in the checkout or as installed."""
     loader: Any = importlib.machinery.SourceFileLoader
     original = loader.get_code
 
@@ -82,7 +82,7 @@ def mutate_on_import(mutation: dict[str, Any], emit: Emit) -> None:
 
 
 def _nodes(tree: ast.AST) -> Iterator[Any]:
-    """Every node but those in f-strings, of whose places older interpreters tell nonsense."""
+    """Return every node but those in f-strings, whose positions are wrong in older interpreters."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -92,7 +92,7 @@ def _nodes(tree: ast.AST) -> Iterator[Any]:
 
 
 def _number(node: Any) -> Any:
-    """The value of a constant; None of what is none (CPython 3.7 has a type for each)."""
+    """Return the value of a constant; None for anything else (CPython 3.7 has a type for each)."""
     return getattr(node, "value", getattr(node, "n", None)) if _is(node, "Constant", "Num", "NameConstant") else None
 
 
@@ -151,4 +151,4 @@ KINDS: dict[str, Callable[[Any], ast.AST | None]] = {
     "constant": _constant,
     "deleted": _deleted,
 }
-"""The mistakes, those first that tests notice most; what alters a node, or None where it cannot."""
+"""The mutations, most noticeable first; a function that alters a node, or None if it cannot."""

@@ -1,8 +1,8 @@
-"""Which of certain lines of compiled code are executed, told by builds with gcc's coverage and with rustc's.
+"""Detects execution of certain lines of compiled code, by builds with gcc's and rustc's coverage.
 
-Compilers of ours, which the build finds before others, call the real ones with `--coverage`, and keep what gcov needs:
-the notes of each object, and generated C, both of which go with the build's tree. What cargo compiles of the workspace
-itself goes through a wrapper of ours, which adds `-C instrument-coverage` (cargo's RUSTC_WORKSPACE_WRAPPER).
+Our own compilers, which the build finds before others, call the real ones with `--coverage`, and store gcov's input:
+the notes of each object, and generated C, both of which vanish with the build's tree. Cargo's compilation of the
+workspace itself goes through a wrapper of ours, which adds `-C instrument-coverage` (cargo's RUSTC_WORKSPACE_WRAPPER).
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ _FUNCTION = re.compile(r"[\w\s()\"]*\bfn\s+\w")
 
 
 def instrument(request: dict[str, Any], emit: Emit) -> None:
-    """Make a folder of compilers that count lines of `units`, patterns of names of sources; tell what to set.
+    """Make a folder of compilers that count lines of `units`, patterns of source names; report the variables to set.
 
-    Lines of the workspace's Rust are counted where one of the patterns is of its sources.
+    Lines of the workspace's Rust are counted if one of the patterns matches its sources.
     """
     folder = tempfile.mkdtemp(prefix="fc-coverage-")
     data, compilers = os.path.join(folder, "data"), os.path.join(folder, "bin")
@@ -101,12 +101,12 @@ def _write_program(path: str, text: str) -> None:
 
 
 class NativeWatch:
-    """Tells which of the lines *wanted* of compiled code are executed between `start` and `executed`.
+    """Reports which of the lines *wanted* of compiled code run between `start` and `executed`.
 
-    *wanted* are numbers of lines by path below the *repository*, *data* is the folder that `instrument` told; without
-    one nothing is told. It is made before the package is imported, and `find` called afterwards. A line
-    without code of its own, a declaration or part of a statement, is executed with the one that it belongs to; a
-    macro's or a constant's where that is used in its file.
+    *wanted* are numbers of lines by path below the *repository*, *data* is the folder that `instrument` reported;
+    without it nothing is reported. It is made before the package is imported, and `find` called afterwards. A line
+    without code of its own, a declaration or part of a statement, runs with the one it belongs to; a macro's or a
+    constant's where its file uses it.
     """
 
     def __init__(self, data: str, wanted: Mapping[str, Iterable[int]], repository: str) -> None:
@@ -121,7 +121,7 @@ class NativeWatch:
             self._counters.append(LlvmCounts(data, rust))
 
     def find(self) -> list[str]:
-        """Paths of which some wanted line is counted at all; of others nothing can be told."""
+        """Paths with at least one countable wanted line; for others the result is unknown."""
         counted: dict[str, dict[int, int]] = {}
         for counter in self._counters:
             add_counts(counted, counter.countable())
@@ -150,7 +150,7 @@ class NativeWatch:
 
 
 def _targets(text: list[str], wanted: list[int], counted: set[int], path: str) -> dict[int, set[int]]:
-    """For each of the lines *wanted* the lines whose count tells of it; nothing for lines without code."""
+    """Return for each of the lines *wanted* the lines whose counts represent it; nothing for lines without code."""
     of_line = _of_python if path.endswith(PYTHON) else _of_rust if path.endswith(RUST) else _of_c
     known = (line for line in wanted if line in counted or line <= len(text))
     targets = {line: {line} if line in counted else of_line(text, line, counted) for line in known}

@@ -1,4 +1,4 @@
-"""In which order benchmarks are run when the time may not last for all of them."""
+"""Order of benchmarks if the time may not suffice for all of them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def in_order_of_relevance(
 ) -> list[tuple[FoundBenchmark, int]]:
     """Every benchmark with each number of its combinations: first one of each, then the others.
 
-    Within either, those come first that speak of most of *names*, where a name that few benchmarks use counts more;
-    what only the module around a benchmark speaks of counts less than what its class or function does.
+    Within either, benchmarks that mention most of *names* come first, with more weight on names that few benchmarks
+    use; mentions in the surrounding module weigh less than those in its class or function.
     """
     wanted = frozenset(names)
     homes = {(benchmark.module, benchmark.owner or benchmark.attribute) for benchmark in benchmarks}
@@ -52,7 +52,7 @@ def in_order_of_relevance(
 
 
 def _words(thing: Any) -> frozenset[str]:
-    """Every identifier in the source of *thing*; none where there is no source."""
+    """Return every identifier in the source of *thing*; none without a source."""
     try:
         return frozenset(_WORD.findall(inspect.getsource(thing)))
     except Exception:  # noqa: BLE001 - source that is not there or not readable costs only a place in the order

@@ -1,4 +1,4 @@
-"""What a call takes of its own, on a core that other processes use as well."""
+"""Time of a call by itself, on a core that other processes use as well."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def own_time(timer: Timer) -> Timer:
-    """*timer*, less what others took of the core meanwhile; as it is where its author chose the clock."""
+    """*timer*, less the time others took of the core; unchanged if its author chose the clock."""
     return OwnTime(timer) if getattr(timer, "timer", None) is timeit.default_timer else timer
 
 
 class OwnTime:
     """Times as `timeit.Timer` does, by the clock.
 
-    Calls that never waited of their own accord, for a file, a child or a lock, only ever lost the core to others: what
-    they take is the time that they had it.
+    Calls that never waited voluntarily, for a file, a child or a lock, lost the core only to others: their time is the
+    time they had it.
     """
 
     def __init__(self, timer: Any) -> None:
@@ -51,17 +51,17 @@ class OwnTime:
 
 
 class Stretch:
-    """What this thread does from now on, as `OwnTime` has the time of calls."""
+    """Activity of this thread from now on; `OwnTime` corrects the time of calls with it."""
 
     def __init__(self) -> None:
         self._waits, self._had, self._began = _waits(), time.thread_time(), time.perf_counter()
 
     def seconds(self) -> float:
-        """That it took so far."""
+        """Its CPU time so far."""
         passed, had = time.perf_counter() - self._began, time.thread_time() - self._had
         return passed if _waits() > self._waits else min(passed, had)
 
 
 def _waits() -> int:
-    """How often this process gave up its core by itself."""
+    """Number of its voluntary context switches so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw

@@ -1,4 +1,4 @@
-"""Where the time of a benchmark goes: calls of each under cProfile, in a fork of its own."""
+"""Where the time of a benchmark goes: calls of each under cProfile, in a separate fork."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 LEAST_SECONDS = 0.1
 """Short calls are profiled for so long: a share of one of them is noise."""
 OVERHEAD = 5
-"""How many times its timeout a benchmark may take: it is called twice at least, and the profiler slows it."""
+"""Limit of a benchmark as a multiple of its timeout: it is called at least twice, and the profiler slows it."""
 LEAST_SHARE = 0.01
 MOST_FUNCTIONS = 10
 MOST_SOURCE = 6000
-"""Characters of a benchmark's source; what is longer is data written as code."""
+"""Limit of a benchmark's source in characters; longer ones are data written as code."""
 PROFILER = "_lsprof."
-"""In the names of the profiler's own functions."""
+"""Marker in the names of the profiler's own functions."""
 
 
 def profile_all(request: dict[str, Any], emit: Emit) -> None:
-    """Profile every one of `benchmarks`, in order, until `budget` seconds are used up; then tell their sources."""
+    """Profile every one of `benchmarks`, in order, until `budget` seconds are used up; then report their sources."""
     sources: dict[str, str] = {}
     for asked, benchmark, left in asked_benchmarks(request):
         name = asked["name"].partition("(")[0]
@@ -52,7 +52,7 @@ def profile_all(request: dict[str, Any], emit: Emit) -> None:
 
 
 def asked_benchmarks(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], suite.Benchmark, float]]:
-    """What is asked for and is there, each with the seconds that are left of `budget`."""
+    """Yield the requested existing ones, each with the seconds left of `budget`."""
     deadline = time.monotonic() + float(request["budget"])
     modules: dict[str, Any] = {}
     for asked in request["benchmarks"]:
@@ -82,14 +82,14 @@ def in_folder_of_its_own(
 
 
 def is_called_once(benchmark: suite.Benchmark, asked: dict[str, Any]) -> bool:
-    """Whether a call leaves a state that changes the next, so that there is one behind each setup."""
+    """Return True if a call leaves state that changes the next, so that each call needs a setup."""
     return bool(asked["isolate"]) or benchmark.number == 1
 
 
 def call_warmed(benchmark: suite.Benchmark, once: bool, call: Callable[[tuple[object, ...]], bool]) -> None:
     """*call* with its arguments while that asks for more, but with *once* a single time.
 
-    A call before is not looked at: what is compiled, imported or cached then is no part of the others.
+    A warm-up call is ignored: compilation, imports and caching in it do not affect the others.
     """
     for is_first in (True, False):
         if benchmark.do_setup():
@@ -166,7 +166,7 @@ def below(file: str, checkout: str) -> str:
 
 
 def _source(benchmark: suite.Benchmark) -> str:
-    """The class or function that the benchmark is; empty where it was not written down, or is too long to read."""
+    """Return the class or function of the benchmark; empty if it has no source, or too long a one."""
     function = inspect.unwrap(benchmark.func)
     try:
         owner = getattr(function, "__self__", None)

@@ -1,4 +1,4 @@
-"""What a benchmark returned, in a form in which runs can be compared: what is exact as a hash, numbers as they are."""
+"""A benchmark's return value in comparable form: exact parts as a hash, numbers as they are."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import math
 from typing import Any
 
 MOST_ELEMENTS = 100_000
-"""Of a list or an array of floats; of a longer one, as many are read, evenly spread."""
+"""Values read from a list or an array of floats; a longer one is sampled evenly."""
 MOST_NUMBERS = 1000
-"""That are told; of more, as many, evenly spread, beside their sums."""
+"""Reported numbers; more are sampled evenly, with their sums."""
 EXACT_KINDS = "biuSUmM"
-"""Of numpy's dtypes, those whose bytes are equal where their values are."""
+"""numpy dtypes whose bytes are equal if their values are."""
 
 
 class Reading:
-    """What was read of a value so far."""
+    """The parts of a value read so far."""
 
     def __init__(self) -> None:
         self.numbers: list[float] = []
         self.total = self.size = 0.0
-        """Sum of arrays that are not told whole, and of the sizes of what is in them."""
+        """Sum over arrays that are not reported in full, and over the sizes of their content."""
         self.itemsize = 8
         """Bytes of the least precise float."""
 
     def form(self, value: Any) -> str:
-        """All of *value* but its floats, which are added to the numbers; raises TypeError where that is not plain."""
+        """Return *value* without its floats, which are added to the numbers; raises TypeError if it is not plain."""
         if value is None or isinstance(value, (bool, int, str, bytes, range)):
             return f"{type(value).__name__} {value!r}"
         if isinstance(value, float):
@@ -88,7 +88,7 @@ class Reading:
 
 
 def returned(value: object) -> dict[str, object]:
-    """The type of *value*, and where it has a plain form: hash of that, its numbers with their sums, and precision."""
+    """Return the type of *value*, and for a plain value its hash, its numbers with their sums, and precision."""
     told: dict[str, object] = {"type": type(value).__name__}
     reading = Reading()
     try:

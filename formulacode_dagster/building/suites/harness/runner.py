@@ -14,9 +14,9 @@ NAME = "importlib.metadata"
 def load(plugins: bool) -> None:
     """Import asv_runner's discovery, with the kinds of benchmark that its *plugins* add or without them.
 
-    Without them asv_runner gets an `importlib.metadata` that knows of no distribution: reading those of the environment
-    is a third of what it takes to load. So it does on CPython 3.7, which has no such module. The stand-in is gone
-    afterwards: a package which asks for the module has to get the interpreter's own, or the answer that there is none.
+    Without them asv_runner gets an `importlib.metadata` without any distribution: reading those of the environment is a
+    third of its loading time. The same on CPython 3.7, which has no such module. The stand-in is removed afterwards: a
+    package that imports the module must get the interpreter's own, or an ImportError.
     """
     if plugins and importlib.util.find_spec(NAME) is not None:
         importlib.import_module("asv_runner.discovery")
@@ -35,7 +35,7 @@ def load(plugins: bool) -> None:
 
 
 def _load_when_asked() -> None:
-    """Leave the module where a package that never imports it has always found it, to be run when it is first used."""
+    """Leave the module in its usual place, to be run on first use."""
     spec = importlib.util.find_spec(NAME)
     if spec is None or spec.loader is None:
         return

@@ -1,7 +1,7 @@
-"""Which stacks the time of a benchmark is spent in: a look at it every few milliseconds of its own time.
+"""Stacks in which the time of a benchmark is spent: a sample every few milliseconds of its own time.
 
-cProfile tells who calls whom, but not by what way; here a signal stops the calls where they are. What takes long in
-compiled code is stopped only afterwards: it counts for as much time as passed since the look before.
+cProfile records callers, but not call paths; here a signal interrupts the calls. Long calls of compiled code are
+interrupted only at their end: they count for the time since the last sample.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.002
 MOST_FRAMES = 150
-"""Of one stack; what is called deeper counts for the last of them."""
+"""Depth of one stack; deeper calls count for its last function."""
 
 
 def sample_stacks(request: dict[str, Any], emit: Emit) -> None:

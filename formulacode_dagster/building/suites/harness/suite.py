@@ -18,21 +18,21 @@ else:
 
 MESSAGE_CHARACTERS = 2000
 METRICS = frozenset({"time", "peakmemory", "memory", "track"})
-"""What is measured, in asv's words for the types of its benchmarks."""
+"""Metrics, in asv's words for the types of its benchmarks."""
 
 Report = Callable[[str, str], None]
 """Called with the name of something that was lost, and why."""
 
 
 class Timer(Protocol):
-    """What `timeit.Timer` offers, and asv_runner's timer of separate processes with it."""
+    """The interface of `timeit.Timer`, and of asv_runner's timer of separate processes."""
 
     def timeit(self, number: int) -> float:
         """Seconds that *number* calls took."""
 
 
 class Benchmark(Protocol):
-    """The part of asv_runner's benchmarks that is used, the same from 0.1 to 0.3; what times is `TimeBenchmark`'s."""
+    """Used part of asv_runner's benchmarks, the same from 0.1 to 0.3; timing attributes belong to `TimeBenchmark`."""
 
     name: str
     type: str
@@ -57,7 +57,7 @@ class Benchmark(Protocol):
         """Choose a combination of parameters."""
 
     def insert_param(self, param: object) -> None:
-        """Put what `setup_cache` returned before the parameters."""
+        """Put the result of `setup_cache` before the parameters."""
 
     def do_setup(self) -> bool:
         """Run the setups; True when the combination is skipped."""
@@ -69,7 +69,7 @@ class Benchmark(Protocol):
         """Run `setup_cache`."""
 
     def run(self, *param: object) -> object:
-        """The benchmark's value, where it times nothing."""
+        """The benchmark's value, if it times nothing."""
 
     def _get_timer(self, *param: object) -> Timer:
         """The timer that calls the benchmark."""
@@ -125,12 +125,12 @@ def _is_callable_code(value: object) -> bool:
 
 
 def metric_of(benchmark: Benchmark) -> str:
-    """What it measures; the `type` of a tracked value is its author's to set, and says nothing."""
+    """Its metric; the `type` of a tracked value is set by its author, and says nothing."""
     return "track" if type(benchmark).__name__ == "TrackBenchmark" else benchmark.type
 
 
 def combinations(benchmark: Benchmark) -> int:
-    """How many combinations of parameters the benchmark has; 1 without parameters."""
+    """Number of parameter combinations of the benchmark; 1 without parameters."""
     count = 1
     for values in benchmark.params:
         count *= len(values)
@@ -146,7 +146,7 @@ def label(benchmark: Benchmark, index: int) -> str:
 
 
 def is_raw(benchmark: Benchmark) -> bool:
-    """Whether it is a `timeraw_` benchmark: its function returns code that runs in a process of its own."""
+    """True for a `timeraw_` benchmark: its function returns code that runs in a separate process."""
     return type(benchmark).__name__ == "TimerawBenchmark"
 
 
@@ -169,7 +169,7 @@ def prepare(benchmark: Benchmark, index: int, cache_folder: str) -> None:
 
 
 def fill_cache(benchmark: Benchmark, folder: str) -> None:
-    """Run `setup_cache` in *folder* and pickle what it returns there."""
+    """Run `setup_cache` in *folder* and pickle its result there."""
     os.chdir(folder)
     import pickle
 
@@ -185,6 +185,6 @@ def median(values: list[float]) -> float:
 
 
 def arguments(benchmark: Benchmark) -> tuple[object, ...]:
-    """What the benchmark is called with: the cache, if it has one, and the parameters."""
+    """Arguments of the benchmark: the cache, if it has one, and the parameters."""
     build = getattr(benchmark, "_build_params", None)
     return tuple(build()) if build is not None else tuple(benchmark._current_params)

@@ -1,4 +1,4 @@
-"""Which benchmarks there are, whether each runs, and what code it runs during the timed call."""
+"""Lists the benchmarks, and checks for each that it runs, and which code the timed call runs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ ALL, RELEVANT, NONE = "all", "relevant", "none"
 
 
 class Asked(NamedTuple):
-    """What is told of a benchmark beside what it executes."""
+    """Facts about a benchmark in addition to its executed lines."""
 
     results: bool
     state: str
-    """Of which benchmarks it is told whether calls depend on state: ALL, RELEVANT to the change, or NONE."""
+    """The benchmarks to test for state between calls: ALL, RELEVANT to the change, or NONE."""
 
 
 class ImportTimeoutError(BaseException):
@@ -48,9 +48,9 @@ class ImportTimeoutError(BaseException):
 def survey(request: dict[str, Any], emit: Emit) -> None:
     """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
 
-    Those that speak of `names` come first, and those `ruled_out` are not run. Where `enough` is a number it stops
-    running them after as many ran, but not before one of them executed one of `lines`, if there are any. Whether calls
-    depend on state is told of what executes one of them, or of all where there are none: it takes several setups.
+    Those that mention `names` come first, and those `ruled_out` are not run. If `enough` is a number it stops after as
+    many ran, but not before one of them ran one of `lines`, if there are any. State between calls is reported for
+    benchmarks that run one of them, or for all if there are none: it takes several setups.
     """
     left, lines = request["enough"], request["lines"]
     seek, ruled_out = bool(lines), frozenset(request["ruled_out"])
@@ -175,16 +175,16 @@ def _run_once(
 
 
 def _of_state(request: dict[str, Any]) -> str:
-    """Of which benchmarks it is asked whether calls depend on state: of those that may be timed by this survey."""
+    """Return the benchmarks to test for state between calls: those that this survey may select for timing."""
     if request["results"] or request["compiled"]:
         return NONE
     return RELEVANT if request["lines"] else ALL
 
 
 def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, asked: Asked) -> Answer:
-    """Run the benchmark once: what it executes of the lines watched, how long it takes, how it has to be timed.
+    """Run the benchmark once: report its executed lines among those watched, its duration, and how to time it.
 
-    If results are *asked* for, what it returned is told too, in a form in which runs can be compared.
+    If results are *asked* for, its return value is reported too, in comparable form.
     """
     skipped: Answer = {"outcome": "skipped"}
     metric = suite.metric_of(benchmark)
@@ -211,7 +211,7 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, as
         return skipped
     finally:
         benchmark.do_teardown()
-    # a tracked value is what the patch may change
+    # the patch may change a tracked value
     told: Answer = {"returned": returned(result)} if asked.results and metric != "track" else {}
     return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
 
@@ -223,7 +223,7 @@ def _clock(benchmark: suite.Benchmark, arguments: tuple[object, ...]) -> tuple[f
 
 
 def _depends_on_state(benchmark: suite.Benchmark) -> bool:
-    """Whether a call without a fresh setup differs from the first: it sorts in place, pops, fills a cache …"""
+    """Return True if a call without a fresh setup differs from the first: it sorts in place, pops, fills a cache …"""
     first: list[float] = []
     second: list[float] = []
     for _ in range(PROBE_ROUNDS):

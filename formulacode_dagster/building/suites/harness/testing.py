@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MESSAGE_CHARACTERS = 3000
 _ENDED_BEFORE = {3: "ended with an error of its own", 4: "did not start"}
-"""What pytest tells by its exit code alone: https://docs.pytest.org/en/stable/reference/exit-codes.html"""
+"""Exit codes of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html"""
 
 
 class TooLongError(BaseException):
@@ -39,16 +39,15 @@ class TooLongError(BaseException):
 
 
 def run_tests(request: dict[str, Any], emit: Emit) -> None:
-    """Run tests below `folder`, each within `limit` seconds, all of them within `budget`; each is told as it ends.
+    """Run tests below `folder`, each within `limit` seconds, all of them within `budget`; report each as it ends.
 
-    Those `named` are run, if any are; else those of at most `most` files, first of what is named after `words`, then
-    of what speaks of them: `turn` tests of each and then the next of each, or all of each where it is 0. None of
-    `without` is run: they have ended a process. `watched` are lines by file of `repository`: which of them can be
-    executed at all is told before, which were by importing after collecting, and which a test executes with that test;
-    of those and of its seconds, which are the call's own, without fixtures, `setUp` and `tearDown`.
-    After `enough` tests that pass and whose calls execute watched lines for `least` seconds no other is begun; 0 is no
-    such end. With a `mutation` its file is imported with that mistake, and the first test that does not pass is the
-    last.
+    The `named` tests are run, if any; else those of at most `most` files, first files named after `words`, then those
+    that mention them: `turn` tests of each and then the next of each, or all of each if it is 0. None of `without` is
+    run: they have ended a process. `watched` are lines by file of `repository`: reported first are the executable ones,
+    then those run by imports after collection, and with each test the lines it runs and its seconds, of the call
+    itself, without fixtures, `setUp` and `tearDown`. After `enough` passing tests whose calls run watched lines for
+    `least` seconds no other is begun; 0 means no such end. With a `mutation` its file is imported with that fault, and
+    the first failing test is the last.
     """
     folder = Path(request["folder"])
     lay_built_files(str(folder), request["packages"])
@@ -88,7 +87,7 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
 
 
 class _Said:
-    """A stream whose end is kept: pytest prints there alone why it does not start."""
+    """A stream that keeps its end: pytest reports a failed start only there."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -100,7 +99,7 @@ class _Said:
         return int(self._stream.write(text))
 
     def tail(self) -> str:
-        """What was written last."""
+        """Return the last characters written."""
         return self._kept.strip()
 
     def __getattr__(self, name: str) -> Any:
@@ -108,7 +107,7 @@ class _Said:
 
 
 def in_turns(items: list[Any], size: int) -> list[Any]:
-    """*items* so that *size* tests of each file come before more of any: one file alone may take all the time."""
+    """Return *items* so that *size* tests of each file come before more of any: a single file may use all the time."""
     seen: Counter[str] = Counter()
     turns: list[list[Any]] = []
     for item in items:
@@ -121,9 +120,9 @@ def in_turns(items: list[Any], size: int) -> list[Any]:
 
 
 def name_of(item: Any, folder: str) -> str:
-    """What pytest calls *item*, with its file relative to *folder*.
+    """Return pytest's id of *item*, with its file relative to *folder*.
 
-    Its own is relative to its root, which is where its configuration lies, above *folder* or below.
+    Its own is relative to its root, the folder of its configuration, above *folder* or below.
     https://docs.pytest.org/en/stable/reference/customize.html#initialization-determining-rootdir-and-configfile
     """
     path = os.path.realpath(str(getattr(item, "path", None) or item.fspath))
@@ -132,7 +131,7 @@ def name_of(item: Any, folder: str) -> str:
 
 
 class Runs:
-    """A plugin that runs the tests asked for, and tells how each ended."""
+    """A plugin that runs the requested tests, and reports how each ended."""
 
     def __init__(self, emit: Emit, watching: _Watching, request: dict[str, Any], named: frozenset[str]) -> None:
         self._emit, self._watching, self._named = emit, watching, named
@@ -149,7 +148,7 @@ class Runs:
         self._stretch = Stretch()
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Only those asked for; what importing executed is told once all are imported."""
+        """Keep only those requested; report the lines run by imports once all are imported."""
         self._names = {item.nodeid: name_of(item, self._folder) for item in items}
         items[:] = [item for item in items if self._is_asked_for({item.nodeid, self._names[item.nodeid]})]
         if self._turn:
@@ -165,7 +164,7 @@ class Runs:
             self._emit(event="uncollected", name=report.nodeid, message=str(report.longrepr)[-MESSAGE_CHARACTERS:])
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
-        """Named before it runs, so that one which ends the process is known."""
+        """Named before it runs, so that one that ends the process is known."""
         del location
         self._outcome, self._message, self._seconds = "passed", "", 0.0
         self._call_seconds = None
@@ -174,7 +173,7 @@ class Runs:
         signal.setitimer(signal.ITIMER_REAL, self._limit)
 
     def pytest_runtest_call(self, item: Any) -> None:
-        """Of a test of unittest pytest calls `setUp` and `tearDown` as well: its method alone is looked at."""
+        """For a test of unittest pytest's call includes `setUp` and `tearDown`: only its method is watched."""
         case = getattr(item, "_testcase", None) or getattr(item, "instance", None)
         if isinstance(case, unittest.TestCase) and not inspect.iscoroutinefunction(item.obj):
             # which of the two it takes depends on pytest's version
@@ -212,7 +211,7 @@ class Runs:
             self._outcome = "skipped"
 
     def pytest_runtest_logfinish(self, nodeid: str, location: object) -> None:
-        """The test has ended, whatever came of it."""
+        """The test has ended in any way."""
         del location
         signal.setitimer(signal.ITIMER_REAL, 0)
         self._watching.tell(
@@ -228,7 +227,7 @@ class Runs:
         self._found += bool(is_found and (self._call_seconds or 0.0) >= self._least)
 
     def pytest_runtest_protocol(self, item: Any, nextitem: object) -> None:
-        """Stop before the first test for which there is no time, or after which nobody asks."""
+        """Stop before the first test without time, or after the last needed one."""
         del nextitem
         if self._enough and self._found >= self._enough:
             self._stop(item.session, "enough")
@@ -257,17 +256,17 @@ class _Watching:
             emit(event="executable", path=path, lines=sorted(self._watched[path]), mutations=places)
         self._before: dict[str, set[int]] = {}
         self.called: dict[str, list[int]] = {}
-        """What the last call executed of the lines that are watched."""
+        """Lines among those watched that the last call ran."""
         self._watch = LineWatch(whole)
         self._watch.start()
 
     def clear(self) -> None:
-        """Forget what was executed until now."""
+        """Forget the lines run until now."""
         self._before, self.called = {}, {}
         self._watch.clear()
 
     def begin_call(self) -> None:
-        """Look at a call by itself, and keep what was executed before."""
+        """Watch a call by itself, and keep the lines run before."""
         self._before = self._executed()
         self._watch.clear()
 
@@ -276,7 +275,7 @@ class _Watching:
         self.called = self._of_watched(self._watch.executed())
 
     def tell(self, **fields: object) -> None:
-        """Send *fields*, with what was executed since the last `clear`."""
+        """Send *fields*, with the lines run since the last `clear`."""
         executed = self._executed()
         self._emit(lines=self._of_watched(executed), entered=sorted(executed), **fields)
 

@@ -1,4 +1,4 @@
-"""Samples of one process: modules imported once, and each benchmark timed in a fork of its own."""
+"""Samples of one process: modules imported once, and each benchmark timed in a separate fork."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 MAX_REPEATS = 1000
 ASV_BATCH_SECONDS = 0.01
-"""What asv batches short calls to, where the author asks for nothing else."""
+"""Duration to which asv batches short calls by default."""
 BATCH_SECONDS = 0.001
-"""Shorter than the turns that processes take on a core, so that some batches are undisturbed on a busy machine too."""
+"""Shorter than a scheduler's time slice, so that some batches are undisturbed on a busy machine too."""
 LEAST_BATCHES = 4
 MOST_FACTOR = 2
-"""A sample takes at most so many times what its timing may, setups included, unless it has too few batches by then."""
+"""Limit of a sample as a multiple of its timing's, setups included, unless it has too few batches by then."""
 HEAP_BYTES = 64
-"""By how much a step of `padding` moves what is put on the heap later."""
+"""Bytes by which a step of `padding` moves later heap allocations."""
 
 
 def time_all(request: dict[str, Any], emit: Emit) -> None:
-    """Sample every one of `benchmarks`, in order, each once; say of each what came of it, and what the machine did."""
+    """Sample every one of `benchmarks`, in order, each once; report the result and the machine's activity."""
     described = machine()
     core = pin(int(request["core"]))
     if request["build"]:
@@ -42,7 +42,7 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     padding = bytearray(HEAP_BYTES * int(request["padding"]))
     watch = Watch(core)
     watched = clocks.watched()
-    # all of them before the first fork: what is imported later would weigh on the memory of some alone
+    # all of them before the first fork: later imports would add to the memory of only some
     began = time.process_time()
     modules = {module: load_module(module) for module in sorted({asked["module"] for asked in request["benchmarks"]})}
     emit(event="loaded", seconds=time.process_time() - began)
@@ -113,16 +113,17 @@ def _timed(benchmark: suite.Benchmark, asked: dict[str, Any], folder: str, secon
             benchmark.do_teardown()
     except NotImplementedError:
         return {"outcome": "skipped", "message": suite.failure_message()}
-    # whatever else runs only ever adds to a batch; the very least is a moment that the other arms need not have met
+    # other load only ever adds to a batch; the minimum is a moment that the other arms need not have met
     taken = {"value": sorted(timings)[len(timings) // 4] / number, "calls": number * len(timings)}
-    # a timer that is none of ours goes by the clock
+    # a timer of another kind uses the clock
     return {"outcome": "timed", "waited": getattr(timer, "waited", True), **taken}
 
 
 def _valued(benchmark: suite.Benchmark) -> Answer:
-    """The one value of a process, by asv_runner's rule: its peak memory, the size of what is returned, or that itself.
+    """The single value of a process, by asv_runner's rule: its peak memory, the size of the result, or the result
+    itself.
 
-    What is tracked may be a time that its author took: nothing is to run beside it.
+    A tracked value may be a time that its author measured: nothing may run in parallel with it.
     """
     value = float(benchmark.run(*suite.arguments(benchmark)))  # type: ignore[arg-type]  # what is no number raises
     if not (math.isfinite(value) and value > 0):
@@ -141,7 +142,7 @@ class SetUpOnce:
 
     @property
     def waited(self) -> bool:
-        """Whether any calls did, of their own accord."""
+        """Whether any calls waited voluntarily."""
         return bool(getattr(self._timer, "waited", True))
 
     def timeit(self, number: int) -> float:
@@ -156,8 +157,8 @@ def _timings(
 ) -> tuple[list[float], int]:
     """Timings of several batches and the calls in each, by asv_runner's own loop; a single call with *once*.
 
-    Newer asv_runners time a single call wherever there is a setup, which for short calls is timer noise. Here calls are
-    batched behind one setup, as asv always did, unless the author said `number = 1` or *isolate* is asked for.
+    Newer asv_runners time a single call if there is a setup, which for short calls is timer noise. Here calls are
+    batched behind one setup, as asv always did, unless the author said `number = 1` or *isolate* is set.
     """
     least, most, longest = 1, MAX_REPEATS, seconds
     if isinstance(benchmark.repeat, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What a suite imports that is not installed: helpers, tools and scripts of the repository, what its tests need."""
+"""Imports of a suite that are not installed: the repository's helpers, tools and scripts, its tests' requirements."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\w+)[\w.]*[ \t]+import\b|import[ \t
 
 
 def reach_uninstalled(root: str, folders: list[str]) -> list[str]:
-    """Put those of *folders* last on the import path that alone have what the suite in *root* imports; the names of it.
+    """Append to the import path those of *folders* that are the only source of an import of the suite in *root*; return
+    the names.
 
-    asv offers a suite its own folder and what is installed. Last, a folder can stand in for neither.
+    asv offers a suite its own folder and the installed packages. At the end, a folder cannot shadow either.
     """
     imported = _imported(root)
     reached: list[str] = []
@@ -29,7 +30,7 @@ def reach_uninstalled(root: str, folders: list[str]) -> list[str]:
 
 
 def _imported(root: str) -> set[str]:
-    """First parts of all names that the suite's statements import, wherever they stand."""
+    """Return the first parts of all names that the suite's statements import, at any place."""
     names: set[str] = set()
     for path in Path(root).rglob("*.py"):
         if path.is_file():
@@ -47,5 +48,5 @@ def _is_importable(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
     except ValueError:
-        # something that is loaded without a trace of where from
+        # a module without a record of its origin
         return True

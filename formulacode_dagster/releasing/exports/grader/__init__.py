@@ -1,4 +1,4 @@
-"""What grades an agent's work in the container it was done in: standard library alone, CPython 3.7 and later.
+"""Grades an agent's work in its container: standard library only, CPython 3.7 and later.
 
 Packed with the harness of `suites/` into one archive that root's own interpreter runs.
 """

@@ -22,7 +22,9 @@ class Harness:
         self._limit = float(task["limits"]["benchmark_seconds"])
 
     def survey(self, place: Place, names: list[str]) -> tuple[dict[str, dict[str, Any]], str]:
-        """What came of running each of *names* once, by name, what it returned among it; and what broke off."""
+        """Return the result of running each of *names* once, by name, with return values; and the reason if it broke
+        off.
+        """
         request = {
             **self._where(place),
             "lines": {},
@@ -56,7 +58,7 @@ class Harness:
         return [by_place.get(at, lost) for at in range(len(asked))], imported, cpu
 
     def tests(self, place: Place, folder: str, names: list[str], seconds: float) -> dict[str, str]:
-        """How each of the tests *names* ended in the checkout *folder*; one that did not has no entry."""
+        """Return how each of the tests *names* ended in the checkout *folder*; one that did not end has no entry."""
         root = f"{folder}/{self._task['package_root']}".rstrip("/")
         request: dict[str, Any] = {
             "watched": {},
@@ -91,12 +93,12 @@ class Harness:
         return self._kept(place, {"command": "keep"})
 
     def linkers(self, place: Place, code: int, data: int) -> str:
-        """A folder of linkers that move code and data by so many bytes; `` where none can be made."""
+        """Return a folder of linkers that move code and data by that many bytes; `` if none can be made."""
         answers, _, _ = self._ask(place, {"command": "vary", "code": code, "data": data}, START_SECONDS, {}, build=True)
         return next((str(answer["folder"]) for answer in answers if answer["event"] == "linkers"), "")
 
     def relink(self, place: Place, linkers: str, code: int, data: int) -> dict[str, str]:
-        """As `keep`, of what *linkers* kept, linked again and moved; `` where that is not possible."""
+        """As `keep`, of what *linkers* stored, linked again and moved; `` if that is impossible."""
         return self._kept(place, {"command": "relink", "linkers": linkers, "code": code, "data": data})
 
     def _kept(self, place: Place, request: dict[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Whether two calls returned the same, as `suites.questions.ReturnValue` tells it."""
+"""Equality of two calls' results, as `suites.questions.ReturnValue` defines it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 TOLERANCE = {2: 1e-2, 4: 1e-3}
-"""Of floats, by their bytes."""
+"""Tolerance of floats, by their bytes."""
 FINEST = 1e-6
 
 
 def same_values(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether what two calls returned, as the harness tells it, is the same but for rounding."""
+    """Return True if the reported results of two calls are the same but for rounding."""
     numbers, others = before.get("numbers", ()), after.get("numbers", ())
     if before.get("form", "") != after.get("form", "") or len(numbers) != len(others):
         return False

@@ -23,26 +23,27 @@ from .sampling import BenchmarksFailError, Sampler, with_linkers
 from .telling import NOT_GRADABLE, TOLD
 
 LEAST_SHARE = 0.5
-"""Of what calls save, so much spent on importing is too much; of the author's gain, so much in first calls makes them
-tell of the task; of the tests, so many that do not pass without a change make it no place to grade at."""
+"""Limits: the share of a call's savings that may be spent on importing; the share of the author's gain in first calls
+that makes them count; the share of tests failing without a change that makes grading impossible.
+"""
 FIRST_CALL_SHARE = 0.25
-"""Of the agent's gain, so much must be there in first calls, where the author's is."""
+"""Share of the agent's gain that must appear in first calls, if the author's does."""
 MOST_CPU, MOST_BESIDE = 3.0, 0.2
-"""How many times more CPU than the other arms' a process may take to time for as long."""
+"""Limit of a process's CPU time as a multiple of the other arms', for the same timed work."""
 NOISE_FACTOR, LEAST_SECONDS = 4.0, 0.001
 FIRST_CALL_ROUNDS = 3
 REPORTS = ("reward.json", "reward.txt", "report.json")
 
 
 def main() -> None:
-    """Grade what is in this container by the task beside the archive, and write what came of it."""
+    """Grade the content of this container by the task next to the archive, and write the result."""
     here = os.path.dirname(os.path.abspath(sys.argv[0]))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--report", default="/logs/verifier", help="folder for reward.json and report.json")
     parser.add_argument("--tell", choices=sorted(TOLD), help="whose form to print what came of it in")
     parser.add_argument("--agent", default="", help="the agent's name, for those who want it told")
     options = parser.parse_args()
-    # what is here is nothing for the agent's code, whoever it belonged to where it came from
+    # the files here are hidden from the agent's code, whoever owned them originally
     for name in os.listdir(here):
         os.chown(os.path.join(here, name), 0, 0)
         os.chmod(os.path.join(here, name), 0o700)
@@ -59,7 +60,7 @@ def main() -> None:
     except Exception as error:
         if not options.tell:
             raise
-        # where what is printed is read as the result, no message that the agent could have worded may be
+        # if printed output is read as the result, no message that the agent could have worded may be printed
         traceback.print_tb(error.__traceback__)
         sys.exit(f"the grader broke off: {type(error).__name__}")
     report["metrics"]["seconds"] = round(time.monotonic() - started, 1)
@@ -72,12 +73,12 @@ def main() -> None:
         sys.stdout.write(TOLD[options.tell](report, task, options.agent) + "\n")
     else:
         json.dump({**report, "samples": None}, sys.stdout, indent=1, sort_keys=True)
-    # what cannot be graded is no bad work: without a reward, harnesses call it an error
+    # an ungradable task is no bad work: without a reward, harnesses call it an error
     sys.exit(0 if is_graded else 1)
 
 
 def _clear(folder: str) -> None:
-    """Take out what the agent may have put where rewards are read: it must not stand when grading breaks off."""
+    """Remove files that the agent may have put where rewards are read: they must not remain if grading breaks off."""
     if os.path.islink(folder):
         os.unlink(folder)
     os.makedirs(folder, exist_ok=True)
@@ -110,7 +111,7 @@ class Grading:
         self._report: dict[str, Any] = {"task": task["task_id"], "metrics": self._metrics}
 
     def grade(self) -> dict[str, Any]:
-        """What came of it: `reason` in a word with `detail`, and `metrics`, numbers all, the `reward` among them."""
+        """Return the result: `reason` in a word with `detail`, and `metrics`, all numbers, the `reward` among them."""
         self._report["reason"], self._report["detail"] = "", ""
         try:
             self._report["reason"] = self._graded()
@@ -120,7 +121,7 @@ class Grading:
         return self._report
 
     def _graded(self) -> str:
-        # the agent's processes first: what they would still change is then at rest
+        # the agent's processes first: nothing changes after that
         self._report["ended_processes"] = end_processes(None)
         empty_public(None)
         changes, left_out = places.changes_of(self._task)
@@ -159,7 +160,7 @@ class Grading:
                 place = places.make(arm, patch, files)
                 linkers[arm] = self._harness.linkers(place, 0, 0) if self._task["rule"]["unit"] == "build" else ""
                 places.install(place, self._task, with_linkers(linkers[arm]))
-            # what an agent's files are called can be too long for where they are laid
+            # an agent's file names can be too long for the copy
             except (ArmFailedError, OSError) as error:
                 raise Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}") from error
             arms[arm] = place
@@ -185,7 +186,7 @@ class Grading:
         return [name for name in names if ended.get(name) != "passed"]
 
     def _surveyed(self, arms: dict[str, Place]) -> dict[str, dict[str, dict[str, Any]]]:
-        """What came of each benchmark on each arm; raises Refused where one does not run, or returns something else."""
+        """Return each benchmark's result on each arm; raises Refused if one does not run, or returns another value."""
         names, surveyed = self._task["benchmarks"], {}
         for arm, place in arms.items():
             surveyed[arm], ended = self._harness.survey(place, names)
@@ -236,7 +237,7 @@ class Grading:
             raise Refused("clocks_changed", ", ".join(sorted(sampler.tampered)))
 
     def _require_first_calls(self, first: dict[str, Any], judged: Judged, oracle: Judged) -> None:
-        """Where the author's code is faster at once, the agent's must be, and not only when it is called again."""
+        """If the author's code is faster on first calls, the agent's must be, too."""
         gains = {}
         for arm in ("oracle", AGENT):
             ratios = [math.log(min(first["base"][name]) / min(first[arm][name])) for name in first["base"]]
@@ -250,8 +251,8 @@ class Grading:
             )
 
     def _require_savings(self, sampler: Sampler) -> None:
-        """What calls save is not to be spent while importing, unless the author does so."""
-        # the least of each: whatever else the machine does only ever adds
+        """Savings of calls must not be spent on importing, unless the author does so."""
+        # the minimum of each: other load only ever adds
         imported = {arm: min(taken) for arm, taken in sampler.imported.items()}
         called = {arm: math.fsum(map(min, by_name.values())) for arm, by_name in sampler.first_calls.items()}
         self._report["import_seconds"], self._report["first_call_seconds"] = imported, called
@@ -260,7 +261,7 @@ class Grading:
 
 
 def is_moved(imported: dict[str, float], called: dict[str, float], arm: str) -> bool:
-    """Whether importing takes as much longer on *arm* as makes up for most of what its calls save; all in seconds."""
+    """Return True if importing takes longer on *arm* by most of what its calls save; all in seconds."""
     longer, saved = imported[arm] - imported["base"], called["base"] - called[arm]
     noise = NOISE_FACTOR * abs(imported["base"] - imported["control"]) + LEAST_SECONDS
     return longer > max(noise, LEAST_SHARE * saved)

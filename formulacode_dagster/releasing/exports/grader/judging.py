@@ -1,4 +1,4 @@
-"""What samples say by a task's stored rule: `measurement.statistics` without numpy, the same figures but for rounding.
+"""Judges samples by a task's stored rule: `measurement.statistics` without numpy, the same figures but for rounding.
 
 Quantiles of Student's t come with the task (`tails`), since nothing here could compute them.
 """
@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What is said of one arm beside the base; ratios are base / arm."""
+    """Comparison of one arm with the base; ratios are base / arm."""
 
     verdict: str
     speedup: float
@@ -43,19 +43,19 @@ class Judged(NamedTuple):
 
     @property
     def is_decided(self) -> bool:
-        """Whether more samples would be wasted."""
+        """Whether more samples would be useless."""
         return self.verdict != "inconclusive"
 
 
 class Samples(NamedTuple):
-    """What was taken so far: values by arm and benchmark, in the order of the rounds, and what was built for each."""
+    """Samples so far: values by arm and benchmark, in the order of the rounds, and the build of each."""
 
     values: dict[str, dict[str, list[float]]]
     objects: dict[str, list[str]]
 
 
 class Rule:
-    """The stored rule of a task, and what each of its benchmarks measures."""
+    """The stored rule of a task, and the metrics of its benchmarks."""
 
     def __init__(self, told: dict[str, Any]) -> None:
         """*told* is `rule` of the task's file."""
@@ -115,7 +115,7 @@ def sign_flips(blocks: int, seed: int) -> list[tuple[float, ...]]:
 
 
 class Contrast:
-    """The base beside another arm."""
+    """The base compared with another arm."""
 
     def __init__(self, sampled: Rows, rule: Rule) -> None:
         self._sampled, self._rule = sampled, rule
@@ -163,7 +163,7 @@ class Contrast:
 
 
 def judge(samples: Samples, arm: str, rule: Rule, look: int) -> Judged:
-    """Decide on *arm* beside `base`, with `control` beside it, as of the *look* of the rule."""
+    """Decide on *arm* against `base`, with `control`, at the interim analysis *look* of the rule."""
     oracle, control = (Contrast(_differences(samples, side, rule), rule) for side in (arm, "control"))
     names, alpha = list(samples.values["base"]), rule.looks[look][1]
     metrics = list(dict.fromkeys(rule.metrics[name] for name in names))

@@ -1,4 +1,4 @@
-"""The arms: each the sealed base with its change, built and installed anew, in a folder that it cannot write."""
+"""The arms: each the sealed base with its change, built and installed from scratch, in a read-only folder."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Any
 from .running import Done, plain_environment, run
 
 SEALED = "/opt/formulacode/sealed"
-"""What the image had before an agent saw it, root's alone."""
+"""The image's files from before an agent saw it, owned by root."""
 GRADED = "/opt/formulacode/graded"
 HARNESS = os.path.join(GRADED, "harness.pyz")
 AGENT = "agent"
 ARMS = ("base", "control", "oracle", AGENT)
 FIRST_USER = 61000
-"""Arms build and run as users of their own: none can reach what another left, nor what the agent did."""
+"""Arms build and run as separate users: none can reach the files of another, nor those of the agent."""
 BUILD_FAILED_CHARACTERS = 3000
 MOST_BYTES = 1_000_000
 SOURCES = re.compile(
     r"\.(py|pyi|pyx|pxd|pxi|c|h|cc|cpp|cxx|hh|hpp|hxx|inc|s|f|f90|f95|rs|go|jl|in|tmpl|txt|toml|md|rst)$"
 )
-"""What a new file may be; others may only be changed, and only as text."""
+"""File types an agent may add; others may only be changed, and only as text."""
 HOW_TO_TEST = re.compile(
     r"(^|/)tests?/|^testing/|(^|/)(test_[^/]*|[^/]*_tests?|conftest|noxfile)\.py$|(^|/)(pytest\.ini|tox\.ini)$|"
     r"(^|/)asv[^/]*\.json$"
@@ -35,8 +35,9 @@ HOW_TO_TEST = re.compile(
 HOW_TO_BUILD = re.compile(
     r"(^|/)(setup\.cfg|pyproject\.toml|MANIFEST\.in|sitecustomize\.py|usercustomize\.py|[^/]*\.pth)$|(^|/)testing/"
 )
-"""These may bring plug-ins of pytest, start with the interpreter, or be what tests compare with (`pkg/testing/`, which
-may be what is timed too): an agent changes them only where the author did."""
+"""Files that may bring plug-ins of pytest, start with the interpreter, or be compared with by tests (`pkg/testing/`,
+which may be timed too): an agent may change them only if the author did.
+"""
 
 
 class ArmFailedError(Exception):
@@ -78,7 +79,7 @@ class Place:
             os.chown(folder, user, user)
 
     def close(self) -> None:
-        """Make all of the arm root's: what runs there reads it, and leaves nothing in it."""
+        """Make all of the arm root's: its processes read it, and leave nothing in it."""
         for folder, folders, files in os.walk(self.folder):
             os.chown(folder, 0, 0)
             os.chmod(folder, 0o755)
@@ -101,7 +102,7 @@ class Place:
                     file.write(content)
 
     def lay_suite(self, suite: dict[str, bytes], benchmark_dir: str) -> None:
-        """Write the files of *suite* in place of the benchmark folder; what was there waits for `take_suite_out`."""
+        """Write the files of *suite* in place of the benchmark folder; the originals wait for `take_suite_out`."""
         os.mkdir(self._kept, 0o700)
         self._laid = [benchmark_dir, *(path for path in suite if not path.startswith(f"{benchmark_dir}/"))]
         for number, path in enumerate(self._laid):
@@ -109,7 +110,7 @@ class Place:
         self.lay({**suite})
 
     def take_suite_out(self) -> None:
-        """Bring the checkout to what it was before `lay_suite`."""
+        """Restore the checkout to its state before `lay_suite`."""
         for number, path in enumerate(self._laid):
             target = self._own(path)
             _remove(target)
@@ -118,7 +119,7 @@ class Place:
         _remove(self._kept)
 
     def _own(self, path: str) -> str:
-        """Where *path* is in the checkout itself: a build may leave links in its way, which lead to another arm's."""
+        """Resolve *path* inside the checkout itself: a build may leave links in its way to another arm's."""
         target = self.repository
         *folders, name = path.split("/")
         for folder in folders:
@@ -129,7 +130,7 @@ class Place:
 
 
 def make(arm: str, patch: bytes, changes: dict[str, bytes | None]) -> Place:
-    """The *arm*, not built yet: the base with a *patch* or *changes*. Its suite is laid by `install`.
+    """The *arm*, not built yet: the base with a *patch* or *changes*. `install` adds its suite.
 
     Raises ArmFailedError when the patch does not apply.
     """
@@ -150,10 +151,10 @@ def make(arm: str, patch: bytes, changes: dict[str, bytes | None]) -> Place:
 def install(place: Place, task: dict[str, Any], environment: dict[str, str] | None = None) -> None:
     """Build and install the package from the arm's checkout, and lay the task's suite over that.
 
-    Only what is the package's own is taken of the agent's. Nothing of the suite is there while it is built, here as
-    where the task was measured: part of it may be the author's.
+    Only the package's own files are taken from the agent. The suite is absent during the build, as in the original
+    measurement: part of it may be the author's.
 
-    Raises ArmFailedError with what the build said.
+    Raises ArmFailedError with the build's message.
     """
     own = {
         "FC_VENV": place.venv,
@@ -177,9 +178,9 @@ def install(place: Place, task: dict[str, Any], environment: dict[str, str] | No
 
 
 def lay_build(place: Place, folder: str) -> None:
-    """Put the shared objects that were kept in *folder* where the package has them, which only root may.
+    """Copy the shared objects stored in *folder* to their places in the package, which only root may write.
 
-    Raises ArmFailedError for what is no file of the arm's own.
+    Raises ArmFailedError for any file that is not the arm's own.
     """
     with open(os.path.join(folder, "paths")) as file:
         paths = [path for path in file.read().split("\n") if path]
@@ -192,7 +193,7 @@ def lay_build(place: Place, folder: str) -> None:
 
 
 def _keep_package_alone(place: Place) -> None:
-    """Take out of the agent's build what is not where the base's own build puts something: hooks, other packages."""
+    """Remove from the agent's build anything outside the places of the base's own build: hooks, other packages."""
     sealed, base = os.path.join(SEALED, "venv"), Place("base")
     libraries = [os.path.relpath(path, place.venv) for path in _libraries(place)]
     built = f"{place.venv}-built"
@@ -214,7 +215,7 @@ def _keep_package_alone(place: Place) -> None:
 
 
 def _is_same(before: str, after: str) -> bool:
-    """Whether both are links to the same files."""
+    """Return True if both are links to the same files."""
     if not os.path.isdir(after):
         return os.path.exists(before) and os.path.samefile(before, after)
     return os.path.isdir(before) and all(
@@ -241,10 +242,10 @@ def _libraries(place: Place) -> list[str]:
 
 
 def changes_of(task: dict[str, Any]) -> tuple[dict[str, bytes | None], list[str]]:
-    """What the agent did to the checkout, as far as it counts, and the paths of what does not.
+    """Return the agent's changes to the checkout that count, and the paths of those that do not.
 
-    Sources count. What says how to measure or test never does, nor do binary files, links and large files: results may
-    be kept in them.
+    Sources count. Instructions for measuring or testing never do, nor do binary files, links and large files: they may
+    hold results.
     """
     before, after = (_files(folder) for folder in (os.path.join(SEALED, "repo"), os.environ["FC_REPOSITORY"]))
     authors = frozenset(task["patched_paths"])
@@ -295,7 +296,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy folders and link their files, which nobody but root can write."""
+    """Copy folders and link their files, read-only for everybody but root."""
     subprocess.run(["cp", "-al", source, target], check=True)
 
 
@@ -305,7 +306,7 @@ def _require(done: subprocess.CompletedProcess[bytes]) -> None:
 
 
 def for_tests(place: Place) -> str:
-    """A copy of the arm's checkout in which its tests may write, made anew."""
+    """Return a fresh copy of the arm's checkout in which its tests may write."""
     folder = f"{place.folder}-tests"
     shutil.rmtree(folder, ignore_errors=True)
     _copy(place.repository, folder)

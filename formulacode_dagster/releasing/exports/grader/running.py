@@ -1,4 +1,4 @@
-"""Running what is not trusted: as a user without rights, alone, and with nothing of it left afterwards."""
+"""Runs untrusted code: as an unprivileged user, by itself, and with nothing of it left afterwards."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def cpu_of_children() -> float:
 
 
 def plain_environment() -> dict[str, str]:
-    """What the image sets for its own scripts, and nothing an agent may have added."""
+    """The image's environment for its own scripts, without anything an agent may have added."""
     kept = {name: value for name, value in os.environ.items() if name.startswith("FC_") or name in {"LANG", "TZ"}}
     return {**kept, "PATH": SYSTEM_PATH, "USER": "formulacode", "LOGNAME": "formulacode"}
 
 
 def end_processes(users: set[int] | None) -> list[str]:
-    """Kill every process of *users*, or else of all users but root, until none is left; returns what they were.
+    """Kill every process of *users*, or else of all users but root, until none is left; return the killed ones.
 
-    Raises RuntimeError when some go on.
+    Raises RuntimeError if some survive.
     """
     ours = _ancestors()
     ended: list[str] = []
@@ -93,7 +93,7 @@ def end_processes(users: set[int] | None) -> list[str]:
 
 
 def empty_public(users: set[int] | None) -> None:
-    """Remove what *users*, or all but root, left where everybody may write."""
+    """Remove files of *users*, or of all but root, in world-writable places."""
     for folder in PUBLIC:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -110,7 +110,7 @@ def _is_of(process: dict[str, Any], users: set[int] | None) -> bool:
 
 
 def _processes() -> list[dict[str, Any]]:
-    """Those that run: what has ended and waits for its parent does not."""
+    """Return running processes: an ended one that waits for its parent does not count."""
     told = []
     for name in os.listdir("/proc"):
         # gone meanwhile

@@ -1,4 +1,4 @@
-"""Taking samples: rounds of fresh processes, one arm after the other, since one could disturb another beside it."""
+"""Takes samples: rounds of fresh processes, one arm after the other, since parallel ones could disturb each other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sampler:
         surveyed: dict[str, dict[str, dict[str, Any]]],
         linkers: dict[str, str],
     ) -> None:
-        """*surveyed* is what came of each benchmark on each arm; *linkers* are those that each arm was built with."""
+        """*surveyed* is each benchmark's result on each arm; *linkers* are those that each arm was built with."""
         self._task, self._harness, self._arms, self._surveyed = task, harness, arms, surveyed
         self._rule, self._linkers = Rule(task["rule"]), linkers
         # not the platform's seed: chances are not to be met twice, nor to be known before
@@ -46,9 +46,9 @@ class Sampler:
         """CPU seconds of each process, as the kernel counted them."""
         self.first_calls: dict[str, dict[str, list[float]]] = {arm: {name: [] for name in names} for arm in ARMS}
         self.imported: dict[str, list[float]] = {arm: [] for arm in ARMS}
-        """CPU seconds that each process took to import what is timed."""
+        """CPU seconds of each process for importing the timed modules."""
         self.tampered: set[str] = set()
-        """Names of what should time, and was replaced."""
+        """Names of clocks that were replaced."""
 
     def take(self) -> Judged:
         """Rounds until the rule decides on the agent's arm, or the task's time is used up."""
@@ -68,7 +68,7 @@ class Sampler:
         return judged
 
     def judged(self, arm: str) -> Judged:
-        """What the samples say of another *arm*, at the least level of the rule: it was not what was waited for."""
+        """Judge the samples of another *arm*, at the least level of the rule: sampling did not wait for it."""
         claims = [place for place, (_, alpha) in enumerate(self._rule.looks) if alpha]
         return judge(self.samples, arm, self._rule, claims[0])
 
@@ -133,5 +133,5 @@ class Sampler:
 
 
 def with_linkers(folder: str) -> dict[str, str]:
-    """What makes a build use the linkers in *folder*, if there are any."""
+    """Return variables that make a build use the linkers in *folder*, if there are any."""
     return {"COMPILER_PATH": folder} if folder else {}

@@ -1,4 +1,4 @@
-"""What came of grading as harnesses read it from a terminal.
+"""Prints a grade in the forms that harnesses read from a terminal.
 
 Nothing is printed that the agent could have named: the harnesses take the first thing that looks like a result.
 """
@@ -18,9 +18,9 @@ LEVELS = 4
 
 
 def formulacode(report: dict[str, Any], task: dict[str, Any], agent: str) -> str:
-    """Three blocks, as `FormulaCodeParser` of fc-eval 0.1 reads them; for what cannot be graded, one it calls an error.
+    """Three blocks, as `FormulaCodeParser` of fc-eval 0.1 reads them; for an ungradable task, one it calls an error.
 
-    Its `resolved` means that nothing is broken, and the speed is told beside it: who does nothing resolves, with 1.0.
+    Its `resolved` means that nothing is broken, and the speed is reported next to it: doing nothing resolves, with 1.0.
     """
     if report["reason"] == NOT_GRADABLE:
         return _block("RESULT", {"agent_advantage": NOT_GRADABLE})
@@ -55,9 +55,9 @@ def formulacode(report: dict[str, Any], task: dict[str, Any], agent: str) -> str
 
 
 def pytest(report: dict[str, Any], _task: dict[str, Any], _agent: str) -> str:
-    """The end of what pytest prints, as terminal-bench 0.2 reads it: resolved is what is faster.
+    """The end of pytest's output, as terminal-bench 0.2 reads it: resolved means faster.
 
-    Without it, as for what cannot be graded, terminal-bench tells an error.
+    Without it, as for an ungradable task, terminal-bench reports an error.
     """
     if report["reason"] == NOT_GRADABLE:
         return NOT_GRADABLE
@@ -81,7 +81,7 @@ TOLD: Dict[str, Callable[[Dict[str, Any], Dict[str, Any], str], str]] = {  # noq
 
 
 def _tests(metrics: dict[str, float], wanted: int, is_right: bool) -> dict[str, int]:
-    """How tests ended; a reason of another kind is one failure more, since nothing else in the blocks tells of it."""
+    """Count how tests ended; another kind of reason is one more failure, since no other block reports it."""
     were_run = "tests" in metrics
     failed = int(metrics.get("tests_failed", 0)) or int(not is_right)
     passed = int(metrics["tests"] - metrics["tests_failed"]) if were_run else 0
@@ -90,9 +90,9 @@ def _tests(metrics: dict[str, float], wanted: int, is_right: bool) -> dict[str, 
 
 
 def agent_key(agent: str) -> str:
-    """`agent:model`, by which fc-eval merges what several agents did, from what it sets in the container.
+    """`agent:model`, by which fc-eval merges the results of several agents, from its variables in the container.
 
-    That is `agent-2-oracle:gpt` for the second of several, the model for one alone, and nothing for one without any.
+    That is `agent-2-oracle:gpt` for the second of several, the model for a single agent, and nothing without a model.
     """
     told = re.sub(r"^agent-\d+-", "", agent) or "nop"
     return told if ":" in told else f"{told.lower()}:{told}"

@@ -91,7 +91,7 @@ async def _read_changes(
         return Outcome((change, patch), detail=f"{change.merge_kind}, {len(change.files)} files, {len(patch)} bytes")
 
     items = [WorkItem(name.item, fingerprint(Stage.PULL_REQUESTS, name.digest), name) for name in merged]
-    threads = min(stage.options.max_concurrency, MIRROR_THREADS)
+    threads = min(stage.options.concurrency, MIRROR_THREADS)
     with SharedMirrors(cache, by_repository) as mirrors:
         return await run_items(
             stage, ItemKind.PULL_REQUEST, items, in_thread(read), save_changes, concurrency=threads, redo=redo

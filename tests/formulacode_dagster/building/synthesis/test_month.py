@@ -32,7 +32,7 @@ def run(database: Database) -> StageRun:
             ledger.record(connection, [LedgerEntry(stage=Stage.IMAGES, month=MONTH, item=pr.item, state=state)])
         asked = {"rung": Rung.AGENT, "rule": "agent:stub", "kind": "build", "dollars": 3.0, "log": "its log"}
         save_attempt(connection, make_attempt(repository_id=7, number=2, **asked))
-    options = RunOptions(agents_at_once=2, agent_tasks_per_repository=1)
+    options = RunOptions(agent_concurrency=2, agent_tasks_per_repository=1)
     return StageRun(database, Stage.IMAGES, MONTH, "run", options)
 
 

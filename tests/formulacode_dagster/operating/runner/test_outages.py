@@ -35,7 +35,7 @@ def run(database: Database, ends: Mapping[str, Exception | None], *, concurrency
 
     # the runner takes them from the first on
     items = [WorkItem(name, "v1", end) for name, end in ends.items()]
-    stage_run = StageRun(database, Stage.CLASSIFICATIONS, MONTH, "run", RunOptions(max_concurrency=concurrency))
+    stage_run = StageRun(database, Stage.CLASSIFICATIONS, MONTH, "run", RunOptions(concurrency=concurrency))
     return asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, in_thread(work), save))
 
 

@@ -112,7 +112,7 @@ def test_what_a_forced_run_has_done_is_not_done_once_more_when_it_is_tried_again
 
         continues = frozenset(["first", "again"]) if run_id in ("first", "again") else frozenset([run_id])
         stage_run = StageRun(
-            database, Stage.IMAGES, MONTH, run_id, RunOptions(force=True, max_concurrency=1), continues=continues
+            database, Stage.IMAGES, MONTH, run_id, RunOptions(force=True, concurrency=1), continues=continues
         )
         items = [WorkItem(name, inputs, name) for name in names]
         summary = asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, in_thread(work), kept, redo=redo))
@@ -152,7 +152,7 @@ def test_a_dead_system_stops_the_stage_keeps_what_is_done_and_the_next_run_finis
             database,
             names,
             kept,
-            options=RunOptions(max_concurrency=1),
+            options=RunOptions(concurrency=1),
             trouble={"a/b#4": OutsideSystemError("docker", "no daemon")},
         )
     assert states_of(database, Stage.IMAGES) == dict.fromkeys(["a/b#1", "a/b#2", "a/b#3"], ItemState.DONE)
@@ -169,7 +169,7 @@ def test_what_no_item_would_fare_better_with_stops_the_stage_and_is_no_items_fai
 ) -> None:
     kept = Kept()
     with pytest.raises((ConfigurationError, OutsideSystemError), match=r"no token|disk: no space left for a/b#2"):
-        run(database, ["a/b#1", "a/b#2"], kept, options=RunOptions(max_concurrency=1), trouble={"a/b#2": trouble})
+        run(database, ["a/b#1", "a/b#2"], kept, options=RunOptions(concurrency=1), trouble={"a/b#2": trouble})
     assert states_of(database, Stage.IMAGES) == {"a/b#1": ItemState.DONE}
 
 
@@ -192,7 +192,7 @@ def test_what_a_dead_system_let_fail_may_be_tried_again_however_often_it_was_dea
     }
     for _ in range(MAX_ATTEMPTS + 2):
         with pytest.raises(OutsideSystemError):
-            run(database, list(trouble), Kept(), options=RunOptions(max_concurrency=1), trouble=trouble)
+            run(database, list(trouble), Kept(), options=RunOptions(concurrency=1), trouble=trouble)
     assert states_of(database, Stage.IMAGES) == {"a/b#1": ItemState.FAILED}
     run(database, list(trouble), Kept())
     assert set(states_of(database, Stage.IMAGES).values()) == {ItemState.DONE}

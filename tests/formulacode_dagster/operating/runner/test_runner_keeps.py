@@ -109,7 +109,7 @@ def test_what_is_finished_when_the_run_is_cancelled_is_kept(database: Database) 
 
     async def cancelled() -> None:
         items = [WorkItem(f"a/b#{n}", "v", "") for n in range(1, 10)]
-        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=2))
+        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(concurrency=2))
         started = asyncio.create_task(run_items(stage_run, ItemKind.PULL_REQUEST, items, work, batches))
         await batches.reached()
         started.cancel()
@@ -143,7 +143,7 @@ def test_what_an_item_took_that_was_cut_short_is_on_the_books(
         return Outcome("x")
 
     async def cancelled() -> None:
-        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=1))
+        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(concurrency=1))
         items = [WorkItem(f"a/b#{n}", "v", "") for n in (1, 2, 3)]
         started = asyncio.create_task(run_items(stage_run, ItemKind.PULL_REQUEST, items, work, Batches()))
         await begun.wait()
@@ -166,7 +166,7 @@ def test_what_an_item_took_that_found_a_system_dead_is_on_the_books(
         clock.now += 70
         raise OutsideSystemError("docker", "no daemon")
 
-    stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=1))
+    stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(concurrency=1))
     with pytest.raises(OutsideSystemError):
         asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, [WorkItem("a/b#1", "v", "")], work, Batches()))
     assert seconds_spent(database) == {"a/b#1": 70}

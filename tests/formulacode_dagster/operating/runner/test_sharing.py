@@ -42,7 +42,7 @@ def test_every_item_is_done_once_by_whoever_claims_it(runs: Runs, database: Data
         return meet
 
     async def together() -> list[StageSummary]:
-        alone = RunOptions(max_concurrency=1)
+        alone = RunOptions(concurrency=1)
         leader = asyncio.create_task(runs.run(Part.LEADS, "leader", options=alone, at_work=once([None])))
         await asyncio.to_thread(is_shared.wait)
         helpers = [runs.run(Part.HELPS, name, options=alone, at_work=once([None])) for name in ("first", "second")]
@@ -192,6 +192,6 @@ def test_what_no_living_worker_has_is_tried_in_the_end_by_whoever_waits_for_it(r
     if part is Part.JOINS:
         # its leader is gone
         runs.open(*NAMES[:2])
-    alone = RunOptions(max_concurrency=1)
+    alone = RunOptions(concurrency=1)
     asyncio.run(runs.run(part, "waits", NAMES[:2], elsewhere=NAMES[:1], lease=timedelta(seconds=0.3), options=alone))
     assert [item for _, item in runs.done] == [NAMES[1], NAMES[0]]

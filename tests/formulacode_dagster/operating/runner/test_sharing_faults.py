@@ -19,7 +19,7 @@ from formulacode_dagster.operating.runner.work import Part
 from formulacode_dagster.operating.store.database import Database
 from tests.support.shared_stage import NAMES, Runs
 
-ONE_AT_A_TIME = RunOptions(max_concurrency=1)
+ONE_AT_A_TIME = RunOptions(concurrency=1)
 
 
 class Told(ProgressListener):

@@ -17,9 +17,11 @@ def shown(database: Database) -> list[str]:
         return [connection.execute(text(f"SHOW {name}")).scalar_one() for name in NAMES]
 
 
-@pytest.mark.parametrize("behind_pooler", [False, True])
-def test_the_server_is_told_its_limits(database_url: str, behind_pooler: bool) -> None:
-    limits = ServerLimits(statement_seconds=7, lock_seconds=11, idle_seconds=13, behind_pooler=behind_pooler)
+@pytest.mark.parametrize("transaction_pooling", [False, True])
+def test_the_server_is_told_its_limits(database_url: str, transaction_pooling: bool) -> None:
+    limits = ServerLimits(
+        statement_seconds=7, lock_seconds=11, idle_seconds=13, transaction_pooling=transaction_pooling
+    )
     database = Database(database_url, limits)
     assert shown(database) == ["7s", "11s", "13s"]
     assert shown(database) == ["7s", "11s", "13s"], "each transaction anew"
@@ -27,7 +29,7 @@ def test_the_server_is_told_its_limits(database_url: str, behind_pooler: bool) -
 
 
 def test_without_limits_they_are_the_servers_own(database: Database, database_url: str) -> None:
-    other = Database(database_url, ServerLimits(behind_pooler=True))
+    other = Database(database_url, ServerLimits(transaction_pooling=True))
     assert shown(other) == shown(database)
     other.close()
 
