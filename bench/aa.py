@@ -1,18 +1,17 @@
-"""How often a patch without effect is called faster, how often one with an effect is found, and what a task costs.
+"""Rates of false accepts for patches without effect and of detections for patches with one, and the cost of a task.
 
-Every task is a patch, rebuilt and sampled on this machine, and judged by the rule that judges real ones. What is kept
-in `build/bench-aa.jsonl`, by the same plan and rule, is not done again: stop and start it as you like. Needs the
-package index once, for images.
+Every task is a patch, rebuilt and sampled on this machine, and judged by the production rule. Results in
+`build/bench-aa.jsonl`, for the same plan and rule, are reused: stop and restart it at any time. Needs the package index
+once, for images.
 
-    python bench/aa.py --tasks 300 --per-effect 20 --arms all --repositories DIR --found LOGS
+python bench/aa.py --tasks 300 --per-effect 20 --arms all --repositories DIR --found LOGS
 
-DIR holds bare mirrors as owner/name.git; those whose image is built as the platform builds it take part in the tasks
-without effect, by the engine of the settings (FC_ENGINE …). LOGS is what `make yield LOGS=…` wrote: the workloads that
-it found take part as well, and false accepts are told by their source. `--per-source` adds tasks of our own two
-repositories whose functions are timed as those sources do it that lay a file of ours: tests, fixtures, scripts,
-snippets, tests with larger inputs.
-The last line is JSON, with the figures of each way to run the arms of a round: at once, in turns, or at once with a
-core of its own for the oracle.
+DIR holds bare mirrors as owner/name.git; those whose image can be built take part in the tasks without effect, with the
+configured engine (FC_ENGINE …). LOGS is the output of `make yield LOGS=…`: its workloads take part as well, and false
+accepts are reported by their source. `--per-source` adds tasks of our own two repositories whose functions are timed
+like sources that overlay a file: tests, fixtures, scripts, snippets, tests with larger inputs. The last line is JSON,
+with the figures of each way to run the arms of a round: in parallel, in turns, or in parallel with a separate core for
+the oracle.
 """
 
 from __future__ import annotations
@@ -66,11 +65,11 @@ class Arms(StrEnum):
     """How the arms of a round run."""
 
     AT_ONCE = "at_once"
-    """On one core, which they share: what the platform does."""
+    """On one core, which they share: the platform's default."""
     TURNS = "turns"
     """One after another on one core, in random order."""
     TWO_CORES = "two_cores"
-    """At once, the oracle on the next core: Bulej et al., ICPE 2020. The control shares the base's."""
+    """In parallel, the oracle on the next core: Bulej et al., ICPE 2020. The control shares the base's."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +87,14 @@ class Outcome:
     spread: float
     """Standard deviation of a round's logarithm of base / oracle, over all benchmarks and without bounds."""
     round_cpu_seconds: float
-    """Of each round, with what its builds and the warm-up take."""
+    """Seconds of each round, with its builds and the warm-up."""
     cpu_seconds: float
     seconds: float
     machine: str
     source: str = Source.BASE_SUITE
-    """Where what was timed comes from."""
+    """Source of the workload."""
     rule: str = ""
-    """As `rule_of` has it: what was judged by another says nothing of this one."""
+    """As in `rule_of`: results of another rule do not count for this one."""
 
 
 OF_NO_RULE = {"seed", "at_once", "claim_share", "least_benchmarks"}
@@ -103,7 +102,7 @@ OF_NO_RULE = {"seed", "at_once", "claim_share", "least_benchmarks"}
 
 
 def main() -> None:
-    """Measure what is not measured yet, and print the figures of all."""
+    """Measure the missing tasks, and print the figures of all."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tasks", type=int, default=300, help="tasks without effect")
     parser.add_argument("--per-source", type=int, default=0, help="tasks without effect by each source of workloads")
@@ -123,7 +122,7 @@ def main() -> None:
     asked = [
         (task, arms) for task in tasks(options.tasks, options.per_effect, kinds, options.per_source) for arms in ways
     ]
-    # a build of a real repository takes longest: who stops before the end has most of all others
+    # a build of a real repository takes longest: an interrupted run has most other tasks
     left = sorted((key for key in asked if key not in done), key=lambda key: key[0].builds_a_mirror)
     options.kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
@@ -152,13 +151,13 @@ def main() -> None:
 def ended(
     done: Mapping[tuple[AaTask, Arms], Outcome], asked: Sequence[tuple[AaTask, Arms]], way: Arms
 ) -> list[Outcome]:
-    """What was measured of what was *asked*; of repositories that have no image, nothing was."""
+    """Return the measured tasks of those *asked*; repositories without an image have none."""
     return [done[key] for key in asked if key[1] is way and key in done]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a task is measured in, and the patch."""
+    """Environment and patch of a task."""
 
     engine: Engine
     image: BuiltImage
@@ -179,7 +178,7 @@ class Bench:
         self._sample_seconds = sample_seconds
 
     def run(self, task: AaTask, arms: Arms) -> Outcome | None:
-        """Sample and judge one task; None where its repository has no image, or no benchmark that runs."""
+        """Sample and judge one task; None if its repository has no image, or no benchmark that runs."""
         seed = random.Random(f"{task}").randrange(2**31)  # noqa: S311 - an edit, not a secret
         subject = self._subject(task, random.Random(seed))  # noqa: S311 - a draw, not a secret
         if subject is None:
@@ -247,7 +246,7 @@ class Bench:
 
 
 def next_core_for(remote: Remote) -> None:
-    """Have *remote* time on the core after the one that it is asked for."""
+    """Have *remote* time on the core after the requested one."""
     time_there = remote.time
 
     def timed_beside(asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
@@ -277,19 +276,19 @@ def _false_accepts(same: Sequence[Outcome], source: str) -> dict[str, object]:
 
 
 def rule_of(sample_seconds: float) -> str:
-    """Version of the rule, and a digest of the plan, but for what each task has of its own, and what changes none."""
+    """Version of the rule, and a digest of the plan without per-task parts and those that change no result."""
     plan = SamplingPlan(seconds_per_sample=sample_seconds).model_dump_json(exclude=OF_NO_RULE)
     return f"{RULE_VERSION} {hashlib.sha256(plan.encode()).hexdigest()[:12]}"
 
 
 def cpu_seconds() -> float:
-    """What this process and its ended children have used, and no container."""
+    """CPU seconds of this process and its ended children, without containers."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def read(kept: Path, rule: str) -> dict[tuple[AaTask, Arms], Outcome]:
-    """What was measured before by the same *rule*; says how much was by another."""
+    """Return earlier results of the same *rule*; report how many are of another."""
     if not kept.exists():
         return {}
     rows = [json.loads(line) for line in kept.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Tasks without effect of real repositories: images as the platform builds them, and edits that nobody can notice."""
+"""Tasks without effect in real repositories: production images, and edits without a measurable effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOT_BUILT = frozenset({"benchmarks", "benchmark", "bench", "asv_bench", "doc", "
 
 @dataclass(frozen=True)
 class MirrorImage:
-    """An image of a mirror's repository, and what is timed in it."""
+    """An image of a mirror's repository, and its timed benchmarks."""
 
     image: BuiltImage
     suite: SuiteFiles
@@ -50,7 +50,7 @@ class Mirrors:
         self._images: dict[str, MirrorImage | None] = {}
 
     def kinds(self) -> dict[str, tuple[str, ...]]:
-        """Kinds of edits that each repository takes, by what its files are; of one without any, nothing.
+        """Kinds of edits for each repository, by its file types; none without any.
 
         Pull requests whose workloads were found take those of their repository.
         """
@@ -63,7 +63,9 @@ class Mirrors:
         return told | {item: told[name] for item in self._found if (name := item.partition("#")[0]) in told}
 
     def image(self, repository: str) -> MirrorImage | None:
-        """The image of the base of one of its pull requests, with its suite; None where none has one, which is told."""
+        """Return the image of the base of one of its pull requests, with its suite; None, with a message, if none has
+        one.
+        """
         if repository not in self._images:
             items = [repository] if repository in self._found else self._items(repository)
             self._images[repository] = next(filter(None, map(self._built, items)), None)

@@ -45,7 +45,7 @@ def laid_by(source: Source, names: Sequence[str], size: int, spec: BuildSpec) ->
     if source is Source.SCALED_TESTS:
         grown = {function: [growth_name(named[0], SIZES, GROWTH)] for function, named in functions.items()}
         return SuiteFiles(str(source), grown_files(grown, spec), source)
-    # of what takes the fixture, pytest says the names
+    # pytest names the users of a fixture itself
     named = {} if source is Source.PYTEST_BENCHMARK else functions
     handing = source is Source.PYTEST_BENCHMARK
     files = suite_files({each: named.get(each, ()) for each in functions}, spec, handing=handing)

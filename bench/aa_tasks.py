@@ -59,7 +59,7 @@ SPARE = "static long spare{n}(long n) {{ long x = n; for (long i = 0; i < n; i++
 
 @dataclass(frozen=True)
 class AaTask:
-    """One patch: what kind of edit, of which repository, with what true effect."""
+    """One patch: the kind of edit, its repository, and its true effect."""
 
     number: int
     kind: str
@@ -67,16 +67,16 @@ class AaTask:
     repository: str = ""
     """A mirror's `owner/name`, or a pull request of it whose workloads were found; `` for one of our own two."""
     source: str = ""
-    """Of our own two: the source by whose way their functions are timed; `` for their suite."""
+    """For our own two: the source whose timing its functions follow; `` for their suite."""
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it is of the repository with compiled code."""
+        """True for the repository with compiled code."""
         return self.kind.startswith("c ")
 
     @property
     def builds_a_mirror(self) -> bool:
-        """Whether compiled code of a real repository is built for it, again and again."""
+        """True if compiled code of a real repository is rebuilt for it repeatedly."""
         return self.is_compiled and self.repository != ""
 
 
@@ -91,9 +91,9 @@ def tasks(
 
     Of the last, half are compiled.
 
-    Those without effect are of all kinds of our own repositories in turn, and of those that *mirrors* have, by name;
-    each place counts its own, so that one more leaves those of the others as they are. Effects of a known size are of
-    our own alone.
+    Those without effect rotate through all kinds of our own repositories, and of those that *mirrors* have, by name;
+    each place has its own counter, so that adding one leaves the others unchanged. Effects of a known size use only our
+    own.
     """
     places = [("", kind) for kind in NO_EFFECT]
     places += [(name, kind) for name, kinds in sorted((mirrors or {}).items()) for kind in kinds]
@@ -128,7 +128,7 @@ def files(*, compiled: bool) -> dict[str, str]:
 
 
 def timed(*, compiled: bool) -> tuple[Sequence[str], int]:
-    """What sources other than the suite time: functions, and a size with which a call takes some milliseconds."""
+    """Timed code of sources other than the suite: functions, and a size with which a call takes some milliseconds."""
     return (tuple(C_FUNCTIONS), 2_000_000) if compiled else (PURE_FUNCTIONS, 40_000)
 
 
@@ -158,7 +158,7 @@ def changed(task: AaTask, generator: random.Random) -> dict[str, str]:
         spare = tuple(SPARE.format(n=n, s=generator.randrange(1, 30)) for n in range(generator.randrange(1, 4)))
     source = c_source(task.effect, names, spare)
     if task.kind == "c rebuild":
-        # nothing but what tells one build from another: it is compiled and linked anew
+        # only a marker that distinguishes builds: it is compiled and linked from scratch
         source += f'const char tiny_built[] = "{generator.random()}";\n'
     return {"tiny/core.c": source}
 
@@ -169,7 +169,7 @@ def py_source(effect: float) -> str:
 
 
 def c_source(effect: float, names: list[str], spare: tuple[str, ...]) -> str:
-    """The extension with its functions in the order of *names*, and *spare* ones that nobody calls."""
+    """Return the extension with its functions in the order of *names*, and *spare* uncalled ones."""
     functions = []
     for name in names:
         body = C_FUNCTIONS[name] if effect == 1.0 else f"n = (long)(n / {effect}); {C_FUNCTIONS[name]}"
@@ -196,7 +196,7 @@ def c_source(effect: float, names: list[str], spare: tuple[str, ...]) -> str:
 
 
 def git(repository: Path, *arguments: str) -> bytes:
-    """What git prints."""
+    """Return git's output."""
     command = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.org", "-C", str(repository), *arguments]
     return subprocess.run(command, check=True, capture_output=True).stdout
 

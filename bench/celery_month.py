@@ -19,7 +19,7 @@ LOOK_SECONDS = 0.5
 
 
 def run_by_workers(folder: Path, month: str, settings: Mapping[str, str], database_url: str) -> None:
-    """Run *month* over two workers that take everything; raises RuntimeError, with what they said, when it fails.
+    """Run *month* over two workers for all queues; raises RuntimeError, with their output, if it fails.
 
     Dagster's storage is another database of the server at *database_url*.
     """

@@ -1,4 +1,4 @@
-"""deploy/celery on this machine: a Redis of its own, Dagster's daemon, and workers, each started as its unit says."""
+"""deploy/celery on this machine: a private Redis, Dagster's daemon, and workers, each started as its unit says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNHEARD_SECONDS = 2
 
 @dataclass
 class Services:
-    """What runs of `home` are launched by, and the workers that take them."""
+    """The launcher of `home`, and the workers that take its runs."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -45,7 +45,7 @@ class Services:
         self._start(name, command)
 
     def start_daemon(self) -> None:
-        """Start what takes runs from Dagster's queue, watches them, and launches lost ones anew."""
+        """Start the daemon that dequeues runs, monitors them, and relaunches lost ones."""
         workspace = yaml.safe_load((CELERY / "workspace.yaml").read_text())
         workspace["load_from"][0]["grpc_server"]["port"] = self.code_port
         (self.folder / "workspace.yaml").write_text(yaml.safe_dump(workspace))
@@ -57,11 +57,11 @@ class Services:
         _end(self.processes.pop(name))
 
     def ended(self) -> list[str]:
-        """Those of the processes that run no more."""
+        """Return the processes that have ended."""
         return [name for name, process in self.processes.items() if process.poll() is not None]
 
     def health(self) -> subprocess.CompletedProcess[str]:
-        """What deploy/celery says of itself."""
+        """Settings of deploy/celery."""
         command = [sys.executable, str(CELERY / "health.py")]
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
 
@@ -79,7 +79,7 @@ class Services:
         self._dagster(sensor_start_command, name)
 
     def log(self, name: str) -> str:
-        """What a process of ours has said."""
+        """Return the output of a process."""
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def said(self) -> str:
@@ -87,7 +87,7 @@ class Services:
         return "\n".join(f"== {path.stem}\n{self.log(path.stem)[-3000:]}" for path in sorted(self.folder.glob("*.log")))
 
     def _dagster(self, command: click.Command, *arguments: str) -> None:
-        """What Dagster's own command line does, in this process: a new one takes seconds to begin."""
+        """Run a command of Dagster's command line in this process: a new one takes seconds to start."""
         from click.testing import CliRunner
 
         where = ["--workspace", str(self.folder / "workspace.yaml"), "--location", LOCATION]
@@ -111,9 +111,9 @@ class Services:
 
 @contextmanager
 def services(folder: Path, dagster_url: str, settings: Mapping[str, str]) -> Iterator[Services]:
-    """All of deploy/celery but its webserver and its workers, in *folder*, which the platform's *settings* hold for.
+    """All of deploy/celery but its webserver and its workers, in *folder*, for the platform's *settings*.
 
-    Raises FileNotFoundError where there is no `redis-server`.
+    Raises FileNotFoundError if there is no `redis-server`.
     """
     program = shutil.which("redis-server")
     if program is None:
@@ -131,7 +131,7 @@ def services(folder: Path, dagster_url: str, settings: Mapping[str, str]) -> Ite
             "DAGSTER_CELERY_URL": f"redis://{LOCALHOST}:{port}/0",
             "PYTHONPATH": str(CELERY),
             "PATH": f"{BIN}:{os.environ['PATH']}",
-            # root is who runs tests in a container
+            # tests in a container run as root
             "C_FORCE_ROOT": "1",
         }
         config = yaml.safe_load((CELERY / "dagster.yaml").read_text())

@@ -1,4 +1,4 @@
-"""Questions about labelled commits put to a model, and what asking cost, answers kept from earlier runs included."""
+"""Sends labelled commits to a model, and records the cost, including that of cached answers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .classifier_modes import Question
 from .classifier_scores import Verdict
 
 PURPOSE = "the evaluation"
-"""In the place of a month, where a budget speaks of one."""
+"""Key of a budget in place of a month."""
 AT_ONCE = 8
 """Questions under way at the same time."""
 
 
 class CountedCompletions:
-    """A cache that tells what the answers it gives away had cost when they were paid."""
+    """A cache that reports the original cost of the answers it returns."""
 
     def __init__(self, cache: CompletionCache) -> None:
         self._cache = cache
@@ -50,7 +50,7 @@ class CountedCompletions:
         self._cache.put(completion)
 
     def take(self) -> Cost:
-        """The cost of what was given away since the last time, each answer once."""
+        """The cost of answers returned since the last call, each answer once."""
         cost = Cost.total(self._given.values())
         self._given.clear()
         return cost
@@ -58,7 +58,7 @@ class CountedCompletions:
 
 @dataclass(frozen=True)
 class Answers:
-    """A verdict for each question, in their order, and what they cost now or when they were first asked."""
+    """Return a verdict for each question, in their order, and their cost now or when first requested."""
 
     verdicts: tuple[Verdict, ...]
     cost: Cost
@@ -69,7 +69,7 @@ class Answers:
         return sum(verdict.is_performance is None for verdict in self.verdicts)
 
     def cost_per_thousand(self) -> Cost:
-        """What a thousand questions of this kind cost."""
+        """Cost of a thousand questions of this kind."""
         scale = 1000 / len(self.verdicts) if self.verdicts else 0.0
         return Cost(
             model_calls=round(self.cost.model_calls * scale),
@@ -96,7 +96,7 @@ class Asker:
         return await self._ask(questions, self._judges.first, Way.TEXTS_FIRST)
 
     async def ask_second(self, questions: Sequence[Question]) -> Answers:
-        """Put them to the second judge: where none is set, to the first, asked in another way."""
+        """Send them to the second judge: by default the first, with another prompt order."""
         return await self._ask(questions, self._judges.second or self._judges.first, Way.DIFF_FIRST)
 
     async def _ask(self, questions: Sequence[Question], model: LanguageModel, way: Way) -> Answers:
@@ -114,7 +114,7 @@ class Asker:
 
 @asynccontextmanager
 async def asker(cache: CompletionCache) -> AsyncIterator[Asker]:
-    """The judges that the settings name; where no model is set, the sandbox's rules."""
+    """The configured judges; without a model, the sandbox's rules."""
     counted = CountedCompletions(cache)
     resource = LLMResource()
     settings = resource.settings

@@ -1,4 +1,4 @@
-"""The ways in which the classifier is asked about a labelled commit, easy and hostile."""
+"""Prompt variants for a labelled commit, easy and hostile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .labelled import Example, Label
 
 
 class Mode(StrEnum):
-    """What of a commit is shown, or what is done to it."""
+    """The shown part of a commit, or its manipulation."""
 
     FULL = "full"
     BODY_AND_DIFF = "body_and_diff"
@@ -24,7 +24,7 @@ class Mode(StrEnum):
 
 
 class Injection(StrEnum):
-    """Where an instruction is planted."""
+    """Place of a planted instruction."""
 
     CLOSING_TAG = "closing_tag"
     OTHER_SECTION = "other_section"
@@ -35,7 +35,7 @@ class Injection(StrEnum):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about one example."""
+    """Questions about one example."""
 
     example: Example
     mode: Mode
@@ -45,7 +45,7 @@ class Question:
 
 
 def questions(examples: Sequence[Example], mode: Mode) -> list[Question]:
-    """One question for each of *examples*. Those of a mode follow their order alone: no chance is in it."""
+    """One question for each of *examples*. Those of a mode depend only on their order: there is no randomness."""
     if mode is Mode.TITLES_SWAPPED:
         return _swapped(examples)
     if mode is Mode.INJECTED:

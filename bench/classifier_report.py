@@ -78,7 +78,7 @@ def report(model: str, answers: Mapping[Mode, Answers], second: str, together: A
 
 
 def evaluation(model: str, answers: Mapping[Mode, Answers], together: Agreement) -> ClassifierEvaluation:
-    """What is kept, for the check of `classifications`."""
+    """Stored result for the check of `classifications`."""
     full = answers[Mode.FULL]
     found, wrong = recall(full.verdicts), false_positives(full.verdicts)
     turned = misled(full.verdicts, answers[Mode.INJECTED].verdicts) if Mode.INJECTED in answers else {}

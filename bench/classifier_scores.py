@@ -1,4 +1,4 @@
-"""What verdicts on labelled commits come to: recall and false positives by stratum, calibration, agreement. Pure."""
+"""Scores of verdicts on labelled commits: recall and false positives by stratum, calibration, agreement. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .classifier_modes import Injection
 from .labelled import Entry, Label
 
 PREVALENCE = 0.067
-"""Share of optimisations among candidates that the predecessor saw: precision is told for it, not for the list."""
+"""Share of optimisations among candidates that the predecessor saw: precision refers to it, not to the list."""
 BINS = 5
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a model said of one labelled commit; without a yes or no, it failed."""
+    """A model's verdict on one labelled commit; without a yes or no, it failed."""
 
     entry: Entry
     is_performance: bool | None
@@ -26,25 +26,25 @@ class Verdict:
 
     @property
     def probability(self) -> float:
-        """That it is performance, as the model has it."""
+        """The model's probability of performance."""
         return self.confidence if self.is_performance else 1 - self.confidence
 
 
 @dataclass(frozen=True)
 class Share:
-    """How many of how many were called performance, with the exact interval of 95 %."""
+    """Number called performance out of a total, with the exact interval of 95 %."""
 
     hits: int
     of: int
 
     @property
     def value(self) -> float:
-        """0 where there was none."""
+        """0 if there was none."""
         return self.hits / self.of if self.of else 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """From nothing to everything where there was none."""
+        """From 0 to 1 if there was none."""
         return clopper_pearson(self.hits, self.of) if self.of else (0.0, 1.0)
 
     def __str__(self) -> str:
@@ -52,29 +52,29 @@ class Share:
         return f"{self.hits:4} of {self.of:4} {self.value:7.1%} ({low:6.1%} to {high:6.1%})"
 
     def figures(self) -> dict[str, float]:
-        """As the last line has it."""
+        """Form for the last line."""
         low, high = self.interval
         return {"hits": self.hits, "of": self.of, "low": round(low, 4), "high": round(high, 4)}
 
 
 def called_performance(verdicts: Iterable[Verdict], wanted: Callable[[Entry], bool]) -> Share:
-    """Recall where *wanted* takes optimisations, false positives where it takes others; what failed is no yes."""
+    """Recall if *wanted* selects optimisations, false positives if it selects others; failures count as no."""
     said = [verdict.is_performance for verdict in verdicts if wanted(verdict.entry)]
     return Share(said.count(True), len(said))
 
 
 def recall(verdicts: Iterable[Verdict]) -> Share:
-    """Of the optimisations, those called so."""
+    """Optimisations called so."""
     return called_performance(verdicts, lambda entry: entry.label is Label.PERFORMANCE)
 
 
 def false_positives(verdicts: Iterable[Verdict]) -> Share:
-    """Of the others, those called optimisations."""
+    """Others called optimisations."""
     return called_performance(verdicts, lambda entry: entry.label is Label.OTHER)
 
 
 def by_stratum(verdicts: Sequence[Verdict]) -> dict[tuple[Label, str], Share]:
-    """What was called performance of each label, by stratum."""
+    """Numbers called performance for each label, by stratum."""
     kinds = sorted({(verdict.entry.label, verdict.entry.stratum.value) for verdict in verdicts}, reverse=True)
 
     def share(kind: tuple[Label, str]) -> Share:
@@ -84,14 +84,14 @@ def by_stratum(verdicts: Sequence[Verdict]) -> dict[tuple[Label, str], Share]:
 
 
 def precision_at(recall: float, false_positives: float, prevalence: float = PREVALENCE) -> float:
-    """The share of optimisations among what is called one, where *prevalence* of the candidates are."""
+    """The share of optimisations among those called one, at a *prevalence* among the candidates."""
     true, false = recall * prevalence, false_positives * (1 - prevalence)
     return true / (true + false) if true + false else 0.0
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Verdicts of like probability: how many, what the model said on average, and what was true."""
+    """Verdicts of similar probability: their number, the mean prediction, and the observed rate."""
 
     count: int
     said: float
@@ -133,7 +133,7 @@ def brier_score(verdicts: Iterable[Verdict]) -> float:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two judges on the same commits, and both together, where any yes goes on."""
+    """Two judges on the same commits, and both together, where any yes is accepted."""
 
     alike: Share
     kappa: float
@@ -142,7 +142,7 @@ class Agreement:
 
 
 def agreement(first: Sequence[Verdict], second: Sequence[Verdict]) -> Agreement:
-    """How alike two judges are on what both answered; kappa is Cohen's (1960), 1 where neither leaves chance a part."""
+    """Agreement of two judges on their common answers; kappa is Cohen's (1960), 1 if neither leaves room for chance."""
     answered = {verdict.entry.sha: verdict for verdict in second if verdict.is_performance is not None}
     pairs = [
         (verdict, answered[verdict.entry.sha])
@@ -158,7 +158,7 @@ def agreement(first: Sequence[Verdict], second: Sequence[Verdict]) -> Agreement:
 
 
 def misled(plain: Sequence[Verdict], injected: Sequence[Verdict]) -> dict[Injection, Share]:
-    """Of the verdicts that were right without it, those that an instruction turned or made fail, by where it stood."""
+    """Verdicts that were right without an instruction, and were reversed or failed with it, by its place."""
     right = {
         verdict.entry.sha
         for verdict in plain

@@ -1,9 +1,9 @@
-"""What the platform itself costs: loading the code location, passing items through the runner, finding nothing to do.
+"""Overhead of the platform itself: loading the code location, passing items through the runner, finding nothing to do.
 
-Everything is also given as a ratio to what cannot be had cheaper: `import dagster` alone, and a transaction of its own
-for each item. Starts an embedded Postgres in a temporary folder; needs no network.
+Everything is also given as a ratio to a lower bound: `import dagster` by itself, and a separate transaction for each
+item. Starts an embedded Postgres in a temporary folder; needs no network.
 
-    python bench/definitions.py --items 1000 --repeat 5
+python bench/definitions.py --items 1000 --repeat 5
 
 The last line is JSON.
 """
@@ -54,9 +54,9 @@ def main() -> None:
 
 
 def loading(repeat: int) -> dict[str, float]:
-    """Seconds and peak memory of loading the code location, against `import dagster`; medians, taken in turns.
+    """Return seconds and peak memory of loading the code location, against `import dagster`; medians, in turns.
 
-    The first turn fills the caches of the disk and of compiled modules; it counts only where it is the only one.
+    The first turn fills the caches of the disk and of compiled modules; it counts only if it is the only one.
     """
     taken: dict[str, list[tuple[float, float]]] = {LOAD: [], BASELINE: []}
     for turn in range(repeat + 1):
@@ -75,7 +75,7 @@ def loading(repeat: int) -> dict[str, float]:
 
 
 def in_fresh_interpreter(statement: str) -> tuple[float, float]:
-    """Seconds and peak megabytes of *statement* in an interpreter of its own."""
+    """Return seconds and peak megabytes of *statement* in a separate interpreter."""
     command = [sys.executable, "-c", TIMED.format(statement=statement)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     seconds, megabytes = done.stdout.split()
@@ -140,7 +140,7 @@ def row(month: str, number: int) -> IntakeCount:
 
 
 def timed(action: Callable[[], R]) -> tuple[float, R]:
-    """Seconds *action* took, and what it returned."""
+    """Return the seconds of *action*, and its result."""
     started = time.perf_counter()
     result = action()
     return time.perf_counter() - started, result

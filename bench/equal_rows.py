@@ -1,13 +1,13 @@
-"""Whether a month that two workers share leaves the rows that one run leaves: the sample repositories, both ways.
+"""Compares the rows of a month shared by two workers with those of a single run: the sample repositories, both ways.
 
-Once `fc-data run` works alone; once it shares its stages with `fc-data assist`, another process.
-With --kill, the helper is killed (SIGKILL) while it measures, and another takes its place. With --over celery, it is
-launched into the queue of deploy/celery instead, with a Redis, Dagster's daemon and two workers. Then the rows of every
-artifact and of the ledger are compared by checksum, without the columns of LEFT_OUT, which tell times and places; of
-those that differ the first fields are named. Uses the sandbox and the `process` engine, and the package index. The exit
-code is 1 where rows differ, or nobody helped.
+Once `fc-data run` works by itself; once it shares its stages with `fc-data assist`, another process. With --kill, the
+helper is killed (SIGKILL) during its measurements, and another replaces it. With --over celery, it is launched into the
+queue of deploy/celery instead, with a private Redis, Dagster's daemon and two workers. Then the rows of every artifact
+and of the ledger are compared by checksum, without the columns of LEFT_OUT, which hold times and places; for differing
+rows the first fields are named. Uses the sandbox and the `process` engine, and the package index. The exit code is 1 if
+rows differ, or there was no helper.
 
-    python -m bench.equal_rows --month 2026-02 --kill
+python -m bench.equal_rows --month 2026-02 --kill
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ LEFT_OUT: Mapping[str, str] = {
     **dict.fromkeys(("speedup", "low", "high", "p_value", "slower_p_value", "faster_p", "slower_p"), "of timings"),
     **dict.fromkeys(("control_speedup", "control_low", "control_high", "faster", "slower"), "of timings"),
 }
-"""Fields that differ between two runs of one process as well, wherever they stand in a row; and why."""
+"""Fields that also differ between two runs of one process, at any place in a row; with the reason."""
 COMPARED = (
     *(artifacts.REPOSITORIES, artifacts.MERGED_PULL_REQUESTS, artifacts.CHANGES, artifacts.CLASSIFICATIONS),
     *(artifacts.PROBLEM_STATEMENTS, artifacts.ENVIRONMENTS, artifacts.IMAGES, artifacts.MEASUREMENTS),
@@ -82,7 +82,7 @@ LEDGER_KEPT = {"stage", "item", "state", "reason", "attempt"}
 
 @dataclass(frozen=True)
 class Checksum:
-    """What a table holds of a month: how many rows, and the SHA-256 of all that is compared of them."""
+    """Content of a table for a month: the number of rows, and the SHA-256 of the compared part."""
 
     rows: int
     sha256: str
@@ -101,7 +101,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fc-equal-") as name:
         folder = Path(name)
         repositories = some_samples(folder, options.repository)
-        # one path for both: what is compiled tells where
+        # one path for both: compiled files contain it
         home = Home(folder / "home", repositories, options.month)
         home.run_alone()
         rows = [home.rows()]
@@ -133,7 +133,7 @@ def main() -> None:
 
 
 def some_samples(folder: Path, names: Collection[str]) -> Path:
-    """A folder of the sample repositories called *names*, all of them where none is."""
+    """A folder of the sample repositories called *names*, all of them by default."""
     samples = generate(folder / "repositories")
     if not names:
         return samples.folder
@@ -149,7 +149,7 @@ def some_samples(folder: Path, names: Collection[str]) -> Path:
 
 @dataclass(frozen=True)
 class Home:
-    """A platform of its own, in which the month is run once."""
+    """A separate platform, in which the month is run once."""
 
     path: Path
     repositories: Path
@@ -161,7 +161,7 @@ class Home:
             _require_success(leader)
 
     def run_shared(self, *, kill: bool) -> list[int]:
-        """With a helper; returns how many items of the shared stages each run did, most first."""
+        """With a helper; return the number of items of the shared stages by run, most first."""
         self._make_database()
         with self._settings(**SHARING) as settings:
             with self._program(settings, "run", "--month", self.month) as leader:
@@ -199,7 +199,7 @@ class Home:
         return [count for _, count in Counter(it.run_id for it in entries if it.stage in SHARED).most_common()]
 
     def rows(self) -> dict[str, list[object]]:
-        """What is compared of every artifact's rows, and of how the ledger says that items ended, by table."""
+        """The compared part of every artifact's rows, and of the ledger's outcomes, by table."""
         with self._transaction() as connection:
             compared = {
                 artifact.table.name: [
@@ -231,13 +231,13 @@ class Home:
     def _settings(self, **more: str) -> Iterator[dict[str, str]]:
         with running_sandbox(self.repositories, self.path / "sandbox-state", first_port=FIRST_PORT) as sandbox:
             settings = {"FC_HOME": str(self.path), "FC_ENGINE": "process", "FC_RETRY_SECONDS": "0"}
-            # of some of the samples alone, many fail
+            # with only some of the samples, many fail
             settings["FC_FAILURE_BUDGET"] = "0.9"
             yield {**os.environ, **sandbox.environment, **SUITS_SAMPLES, **settings, **more}
 
     @contextmanager
     def _program(self, settings: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """`fc-data` in a session of its own, ended with all it started."""
+        """`fc-data` in a separate session, ended with all its children."""
         log = self.path / f"{arguments[0]}-{time.monotonic_ns()}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
@@ -265,7 +265,7 @@ class Home:
 
 
 def checksum(rows: Sequence[object]) -> Checksum:
-    """Of *rows* in their order."""
+    """Checksum of *rows* in their order."""
     whole = hashlib.sha256()
     for row in rows:
         whole.update(json.dumps(row, sort_keys=True).encode() + b"\n")
@@ -273,13 +273,13 @@ def checksum(rows: Sequence[object]) -> Checksum:
 
 
 def differences(one: object, other: object, place: str = "") -> Iterator[str]:
-    """Where two values that JSON could hold differ, and what stands there."""
+    """Paths at which two JSON values differ, with both values."""
     if isinstance(one, Mapping) and isinstance(other, Mapping) and one.keys() == other.keys():
         for name in one:
             yield from differences(one[name], other[name], f"{place}.{name}".lstrip("."))
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for number, (left, right) in enumerate(zip(one, other, strict=True)):
-            # a row tells itself which it is
+            # a row contains its own key
             name = left.get("tag") or left.get("number", number) if isinstance(left, Mapping) else number
             yield from differences(left, right, f"{place}[{name}]")
     elif one != other:

@@ -1,12 +1,12 @@
-"""How well pull requests are selected: the filter and the classifier on labelled commits, the filter on months too.
+"""Accuracy of the selection: the filter and the classifier on labelled commits, the filter on months too.
 
-    python -m bench.eval_classifier [--repositories DIR] [--mode diff_only …] [--only filter|classifier]
+python -m bench.eval_classifier [--repositories DIR] [--mode diff_only …] [--only filter|classifier]
 
-DIR holds bare mirrors as owner/name.git; without it the platform's own mirrors are used, and cloned where they are not
-there. The model is LLM_MODEL, and answers it gave before are not paid for again; where none is set, the sandbox's rules
-answer: the floor to beat. The second judge is FC_CLASSIFICATION_JUDGE, else the same model asked in the other way; both
-are asked about every commit. What is found is kept in the database, for the check `accuracy_on_labelled_set`. The last
-line is JSON. Ends with 1 when the filter misses its targets.
+DIR holds bare mirrors as owner/name.git; without it the platform's own mirrors are used, and cloned if missing. The
+model is LLM_MODEL, and cached answers are not paid for again; without a model, the sandbox's rules answer: the
+baseline. The second judge is FC_CLASSIFICATION_JUDGE, else the same model with the other prompt order; both judge every
+commit. Results are stored in the database, for the check `accuracy_on_labelled_set`. The last line is JSON. Ends with 1
+if the filter misses its targets.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .labelled import Entry, Example, read_examples, read_list
 
 @dataclass(frozen=True)
 class Mirrors:
-    """Where the repositories of the list are."""
+    """Mirrors of the list's repositories."""
 
     folder: Path
     names: frozenset[str]
@@ -52,7 +52,7 @@ FILTER, CLASSIFIER = "filter", "classifier"
 
 
 def main() -> int:
-    """Measure, and print the figures: 1 where a target is missed, or something that it takes is not to be had."""
+    """Measure, and print the figures: 1 if a target is missed, or a resource is unavailable."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repositories", type=Path, help="folder of bare mirrors owner/name.git")
     parser.add_argument("--mode", action="append", choices=list(Mode), help="beside full; all where none is named")
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def measure(options: argparse.Namespace) -> int:
-    """What `main` does, with its *options*; raises FormulaCodeError."""
+    """The work of `main`, with its *options*; raises FormulaCodeError."""
     entries = read_list()
     mirrors = mirrors_of(options.repositories, entries)
     listed = [entry for entry in entries if entry.repository in mirrors.names]
@@ -90,9 +90,9 @@ def measure(options: argparse.Namespace) -> int:
 async def evaluate(
     examples: Sequence[Example], modes: Sequence[Mode], database: Database, *, is_whole: bool = True
 ) -> dict[str, object]:
-    """Ask the first judge in each of *modes*, and the second; print and give back what it comes to.
+    """Ask the first judge in each of *modes*, and the second; print and return the result.
 
-    It is kept where it *is_whole*: a part of the list is no result that months could be told.
+    It is stored if it *is_whole*: a part of the list is no valid result for months.
     """
     async with asker(StoredCompletions(database)) as judges:
         answers = {mode: await judges.ask(questions(examples, mode)) for mode in modes}
@@ -110,7 +110,7 @@ async def evaluate(
 def mirrors_of(folder: Path | None, entries: Sequence[Entry]) -> Mirrors:
     """The mirrors of *folder*, those that the list wants and that are not there named; without one, the platform's own.
 
-    Raises ConfigurationError when *folder* has none of them.
+    Raises ConfigurationError if *folder* has none of them.
     """
     wanted = frozenset(entry.repository for entry in entries)
     if folder is None:

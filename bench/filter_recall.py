@@ -1,7 +1,7 @@
-"""What the symbolic filter lets through: of labelled commits, and of all that six repositories merged in six months.
+"""Pass rate of the symbolic filter: for labelled commits, and for all merges of six repositories in six months.
 
-No model is asked. Where the maintainers' prefix tells that a change is performance, the filter is asked without it too:
-the prefix would give it away, and most repositories have none.
+No model is used. If the maintainers' prefix marks a change as performance, the filter is also run without it: the
+prefix would reveal it, and most repositories have none.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ REPOSITORIES = (
     "scikit-hep/awkward",
     "zarr-developers/zarr-python",
 )
-"""Those of which all that was merged in the months is screened."""
+"""Repositories of which all merges of the months are screened."""
 
 
 @dataclass(frozen=True)
 class Screened:
-    """What the filter said of one change: nothing, or why it turns it away."""
+    """The filter's result for one change: nothing, or the reason for rejection."""
 
     name: str
     rejection: str
@@ -47,7 +47,7 @@ class Screened:
 
 @dataclass(frozen=True)
 class Merged:
-    """A pull request of the months as it was merged, and without its prefix where that says performance."""
+    """A pull request of the months as merged, and without its prefix if that marks performance."""
 
     repository: str
     as_merged: Screened
@@ -68,7 +68,7 @@ def screen_months(
 ) -> Iterator[Merged]:
     """The filter over all that *repositories*, whose mirrors are in *folder*, merged in *months*.
 
-    What intake rejects or fails to read is left out: the filter never sees it.
+    Pull requests that intake rejects or fails to read are left out: the filter never sees them.
     """
     for repository in repositories:
         with mirror_of(repository) as mirror:
@@ -102,7 +102,7 @@ def share(passed: int, of: int) -> str:
 
 
 def report(examples: Sequence[Example], merged: Sequence[Merged]) -> dict[str, object]:
-    """Print what passes, and name each known positive that does not; the figures."""
+    """Print the pass rates, and name each known positive that is rejected; return the figures."""
     positives, others = (screen_labelled(examples, label) for label in (Label.PERFORMANCE, Label.OTHER))
     marked = [change.unmarked for change in merged if change.unmarked is not None]
     as_merged = [change.as_merged for change in merged]

@@ -1,4 +1,4 @@
-"""Workloads that `make yield LOGS=DIR` found, kept so that `make bench-aa FOUND=DIR` need not look for them again."""
+"""Workloads found by `make yield LOGS=DIR`, stored so that `make bench-aa FOUND=DIR` need not search again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FoundWorkloads(Frozen):
     source: Source
     commit: str
     files: dict[str, bytes] | None
-    """Laid over the checkout; None for the files that it has anyway."""
+    """Overlay on the checkout; None for files the checkout has."""
 
     @classmethod
     def of(cls, item: str, names: Sequence[str], suite: SuiteFiles) -> FoundWorkloads:
@@ -37,20 +37,20 @@ class FoundWorkloads(Frozen):
 
     @property
     def laid(self) -> SuiteFiles:
-        """The files, as they are laid over every arm."""
+        """The files, as they overlay every arm."""
         return SuiteFiles(self.suite, self.files, self.source, self.commit)
 
     def keep(self, folder: Path) -> None:
-        """Write it into *folder*, in the place of what was found before."""
+        """Write it into *folder*, replacing an earlier one."""
         (folder / f"{stem(self.item)}{ENDING}").write_text(self.model_dump_json(), "utf-8")
 
 
 def stem(item: str) -> str:
-    """What files of *item* are called, without their ending."""
+    """File name for *item*, without the extension."""
     return item.replace("/", "__").replace("#", "-")
 
 
 def kept_in(folder: Path) -> dict[str, FoundWorkloads]:
-    """What was found and kept in *folder*, by item; raises ValueError for a file that is none of ours."""
+    """Return the stored workloads in *folder*, by item; raises ValueError for a foreign file."""
     found = [FoundWorkloads.model_validate_json(path.read_bytes()) for path in sorted(folder.glob(f"*{ENDING}"))]
     return {each.item: each for each in found}

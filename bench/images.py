@@ -1,4 +1,4 @@
-"""What an image of one more task costs in our tiers, beside one flat Dockerfile a task.
+"""Cost of an additional task's image in our tiers, compared with one flat Dockerfile per task.
 
 Consecutive pull requests of one repository are planned once. Then each is built twice, in turn: in the tiers, and by
 the Dockerfile that a straightforward author would write (system packages, a clone checked out, pip, the build). Both
@@ -6,10 +6,10 @@ begin cold: on an OS image with a layer that no cache has seen, with empty cache
 built again while all below it is there; a flat image has nothing below it but the system packages, which its later
 builds find anyway. Bytes are those that Docker shares with no other image.
 
-    python bench/images.py [--repositories DIR --repository owner/name]
+python bench/images.py [--repositories DIR --repository owner/name]
 
-DIR holds bare mirrors as owner/name.git; without it, the generated sample repositories are taken. Needs Docker.
-Exit code 1 when a target is missed. The last line is JSON.
+DIR holds bare mirrors as owner/name.git; by default, the generated sample repositories are used. Needs Docker. Exit
+code 1 if a target is missed. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Tier
 
 TARGETS = {"cold_time_ratio": 0.25, "warm_time_ratio": 0.25, "unique_bytes_ratio": 0.10}
-"""Most that a further task may cost, as a share of what it costs flat."""
+"""Limit of an additional task's cost, as a share of its flat cost."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Of one way to build, by task: seconds cold and warm, bytes that no other image shares."""
+    """One way to build, by task: seconds cold and warm, bytes that no other image shares."""
 
     cold: tuple[float, ...]
     warm: tuple[float, ...]
@@ -51,7 +51,7 @@ class Costs:
     """Bytes of all its images together, without the OS image."""
 
     def figures(self) -> dict[str, float]:
-        """Totals and means; what is marginal leaves out the first task, which pays for what the others share."""
+        """Totals and means; marginal figures leave out the first task, which pays for the shared layers."""
         return {
             "cold_total_seconds": round(sum(self.cold), 1),
             "cold_marginal_seconds": round(mean(self.cold[1:]), 2),

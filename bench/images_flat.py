@@ -32,7 +32,7 @@ class FlatBuilds:
         self._network = network
 
     def tag(self, task: Task) -> str:
-        """What the image of *task* is called."""
+        """Name of *task*'s image."""
         return f"{self._namespace}:{task.item.rpartition('#')[2]}"
 
     def build(self, task: Task) -> float:
@@ -52,7 +52,7 @@ class FlatBuilds:
 
 
 def dockerfile(spec: BuildSpec) -> str:
-    """System packages, the clone, what pip installs, the build."""
+    """System packages, the clone, pip's packages, the build."""
     run = "RUN --mount=type=secret,id=ca"
     packages = shlex.join(["build-essential", "git", *spec.apt_packages])
     lines = [

@@ -1,4 +1,4 @@
-"""Which pull requests `bench/images.py` builds, and what for each of them: planned as the platform plans."""
+"""Pull requests for `bench/images.py`, and their build input: planned as the platform plans."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Task:
 def plan_tasks(
     options: argparse.Namespace, folder: Path, resolver: Resolver, engine: Engine, os_image: str
 ) -> list[Task]:
-    """The first pull requests of the month, as many as are asked for, that can be planned; says what cannot.
+    """Return the first plannable pull requests of the month, as many as requested; report the others.
 
-    Raises SystemExit when there are fewer than two.
+    Raises SystemExit if there are fewer than two.
     """
     repositories = options.repositories.absolute() if options.repositories else generate(folder / "samples").folder
     merged = [
@@ -68,7 +68,9 @@ def _names(repositories: Path, wanted: str) -> list[str]:
 
 
 def _of_one_month(merged: list[MergedPullRequest], month: str, count: int) -> list[MergedPullRequest]:
-    """Those of one repository and month, in the order of their merges: the newest with *count*, else the fullest."""
+    """Pull requests of one repository and month, in the order of their merges: the newest month with *count*, else the
+    fullest.
+    """
     sizes = Counter(
         (pull_request.month, pull_request.repository) for pull_request in merged if month in ("", pull_request.month)
     )

@@ -1,10 +1,10 @@
-"""A month's intake of a hundred repositories: ours beside what the predecessor did, against GitHub's limits.
+"""A month's intake of a hundred repositories: ours and the predecessor's method, against GitHub's limits.
 
-Both meet the same generated world behind a sandbox GitHub in a process of its own, with GitHub's ceilings, minutes and
-hours, and 1 % of answers broken. The baseline would take hours: where GitHub tells it to wait, the sandbox's clock is
-put forward instead. Ours waits in earnest. What had to be found is known from the plan of the world, not from any API.
+Both use the same generated world behind a sandbox GitHub in a separate process, with GitHub's limits, per minute and
+per hour, and 1 % of broken responses. The baseline would take hours: when GitHub makes it wait, the sandbox's clock is
+advanced instead. Ours waits in real time. The expected result comes from the plan of the world, not from any API.
 
-    python bench/intake.py
+python bench/intake.py
 
 Exit code 1 when a target is missed. The last line is JSON.
 """
@@ -47,7 +47,7 @@ def main() -> None:
     options = parser.parse_args()
     home = Path(os.environ.get("FC_HOME") or Path(tempfile.gettempdir()) / "formulacode-bench").absolute() / "bench"
     home.mkdir(parents=True, exist_ok=True)
-    # The world is altered while it is taken in: it is one bench's at a time.
+    # The world is altered during intake: only one bench may use it at a time.
     with FileLock(home / "intake.lock"), tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
         world = open_world(home, SMALL if options.small else WorldSize())
         report = measure(world, Path(folder), options)
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def measure(world: World, work: Path, options: argparse.Namespace) -> Report:
-    """Ours, then the rate it keeps, then patches, then the baseline; each in a process of its own."""
+    """Ours, then its sustained rate, then patches, then the baseline; each in a separate process."""
     repositories = work / "repositories.json"
     repositories.write_text(json.dumps(discovered(world)))
     world.as_taken_in()
@@ -122,7 +122,7 @@ def github(world: World, options: argparse.Namespace) -> Iterator[str]:
 
 
 def run(contender: str, url: str, work: Path, *arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What *contender* made of it, and the sandbox's books about it alone."""
+    """Return the result of *contender*, and the sandbox's books about it only."""
     httpx.post(f"{url}/_sandbox/reset", timeout=30).raise_for_status()
     output = work / f"{contender}.json"
     command = [sys.executable, BENCH / "intake_runs.py", contender, url, output, *arguments]

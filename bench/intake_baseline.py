@@ -1,9 +1,9 @@
-"""What the predecessor of this platform did, as well as its design lets it be done.
+"""The predecessor's method of intake, implemented as well as its design allows.
 
-It pages each repository's pull requests by date of creation, newest first; stops at the first page that was wholly
-created before the window; takes what was merged within; and asks REST for one diff each. It retries what fails and
-waits when GitHub tells it to, so that it comes to an end. But an answer that cannot be had counts as an empty one,
-redirects are not followed, and nothing is paced.
+It pages each repository's pull requests by date of creation, newest first; stops at the first page created entirely
+before the window; takes those merged within; and requests one diff each from REST. It retries failures and waits when
+GitHub says so, so that it terminates. But a missing response counts as an empty one, redirects are not followed, and
+nothing is throttled.
 
 It would take hours: so it does not sleep while GitHub refuses it, but has the sandbox's clock put forward by as long.
 """
@@ -28,7 +28,7 @@ JSON, DIFF = "application/vnd.github+json", "application/vnd.github.diff"
 
 @dataclass
 class Taken:
-    """What it has found, and for how long it stood still."""
+    """Its results, and its waiting time."""
 
     pulls: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
     diffs: int = 0
@@ -75,7 +75,7 @@ class Baseline:
         self.taken.diffs_missing += answer is None or not answer.text
 
     async def _ask(self, path: str, query: dict[str, Any], accept: str = JSON) -> httpx.Response | None:
-        """The answer, or None for whatever else came."""
+        """Return the response, or None for any other outcome."""
         failures = 0
         while failures < TRIES:
             async with self._free:
@@ -103,7 +103,7 @@ class Baseline:
         self._rest_until = max(self._rest_until, until)
 
     async def _rested(self) -> None:
-        # All workers use one token: when it is refused, all stand still.
+        # All workers use one token: when it is refused, all wait.
         async with self._resting:
             left = self._rest_until - self._now()
             if left > 0:

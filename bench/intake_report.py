@@ -1,4 +1,4 @@
-"""What the contenders of `bench/intake.py` reached: figures, a table, and the targets that were missed."""
+"""Results of the contenders of `bench/intake.py`: figures, a table, and the missed targets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNSTEADY_SECONDS = 10.0
 
 
 class Contender(StrEnum):
-    """Who takes in the month."""
+    """The contenders."""
 
     OURS = "ours"
     BASELINE = "baseline"
@@ -28,14 +28,14 @@ class Contender(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one contender reached. Pull requests of the vanished repository are not expected."""
+    """Results of one contender. Pull requests of the vanished repository are not expected."""
 
     expected: int
     found: int
     strangers: int
     """Not merged in the month, or in no repository of the world."""
     wrong: int
-    """Found, with something else than the truth in what was told of them."""
+    """Found, with a wrong fact."""
     short: int
     """Repositories that lack pull requests without being named as failed."""
     failures: dict[str, str]
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def completeness(self) -> float:
-        """Percent of what was expected."""
+        """Percent of the expected ones."""
         return 100 * self.found / self.expected
 
     def per_hundred(self, amount: int) -> float:
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def judged(contender: Contender, world: World, made: dict[str, Any], books: dict[str, Any]) -> Outcome:
-    """*made*, by what is known of the *world* and what the sandbox's *books* say of the calls."""
+    """Result for *made*, from the *world* and the sandbox's *books*."""
     told = _of_ours(world, made) if contender is Contender.OURS else made["pulls"]
     known = {repository.name: repository for repository in world.repositories}
     found = strangers = wrong = short = 0
@@ -99,7 +99,7 @@ def judged(contender: Contender, world: World, made: dict[str, Any], books: dict
 
 
 def _of_ours(world: World, made: dict[str, Any]) -> dict[str, dict[int, dict[str, Any]]]:
-    """By the name that discovery saw; what was stored under the new name is that repository's."""
+    """By the name at discovery; rows under the new name are that repository's."""
     first = {repository.name_now: repository.name for repository in world.repositories}
     told: dict[str, dict[int, dict[str, Any]]] = {}
     for rows in made["pulls"].values():
@@ -158,7 +158,7 @@ class Report:
         yield "patches without a call", self.patches["requests"] == 0
 
     def table(self) -> str:
-        """For a person."""
+        """For people."""
         ours, base = self.ours, self.baseline
         rows: list[tuple[object, ...]] = [
             ("completeness", f"{ours.completeness:.3f} %", f"{base.completeness:.3f} %"),
@@ -213,7 +213,7 @@ class Report:
             yield f"{'reached' if reached else 'MISSED '}  {words}"
 
     def figures(self) -> dict[str, Any]:
-        """For a program."""
+        """For programs."""
         rate = {name: value for name, value in self.rate.items() if name != "steps"}
         return {
             "world": asdict(self.size) | self.settings,

@@ -1,6 +1,6 @@
-"""One contender of `bench/intake.py`, alone in its process: what it took in, how long it took, how much memory.
+"""One contender of `bench/intake.py`, in its own process: its result, its time, its memory.
 
-    python bench/intake_runs.py ours|rate|baseline|patches URL OUTPUT …
+python bench/intake_runs.py ours|rate|baseline|patches URL OUTPUT …
 
 It never sees the truth: it is given names and ids as discovery saw them.
 """
@@ -26,7 +26,7 @@ TOKEN = "bench"  # noqa: S105 - the sandbox takes any
 
 
 def main() -> None:
-    """Run the contender, and write what it made as JSON."""
+    """Run the contender, and write its result as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("contender", choices=("ours", "rate", "baseline", "patches"))
     parser.add_argument("url")
@@ -76,7 +76,7 @@ async def ours(url: str, repositories: list[Any]) -> dict[str, Any]:
 
 
 async def rate(url: str, repositories: list[Any], seconds: float) -> dict[str, Any]:
-    """The month again and again, by as many runs at once as a backfill has; whether each found the same, and the pace.
+    """The month repeatedly, by as many concurrent runs as a backfill has; whether each found the same, and the rate.
 
     The runs share one home, and by it their pace, as all runs of a machine do.
     """
@@ -139,7 +139,7 @@ async def take_in(source: Any, repositories: list[Any]) -> tuple[list[Any], dict
 
 
 async def baseline(url: str, repositories: list[str]) -> dict[str, Any]:
-    """What the predecessor did."""
+    """The predecessor's method."""
     since, until = (f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in (MONTH.start, MONTH.end))
     started = time.monotonic()
     taken = await Baseline(url, TOKEN, since, until).take_in(repositories)

@@ -1,4 +1,4 @@
-"""The GitHub of `bench/intake.py`, in a process of its own, until its input ends."""
+"""The GitHub of `bench/intake.py`, in a separate process, until its input ends."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ BROKEN = (
     Fault.BAD_GATEWAY, Fault.UNAVAILABLE, Fault.TIMED_OUT, Fault.TRUNCATED, Fault.DROPPED,
     Fault.RESET, Fault.HALF_PAGE, Fault.NULL_NODE, Fault.FIELD, Fault.SLOW,
 )  # fmt: skip
-"""What goes wrong by chance. Refusals for limits are not among them: those that come are real."""
+"""Random faults. Refusals for limits are not among them: those are real."""
 
 
 def main() -> None:
-    """Serve, tell the address in one line, and end with the input."""
+    """Serve, print the address in one line, and end with the input."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--broken", type=float, required=True, help="share of answers")

@@ -1,7 +1,7 @@
 """The world of `bench/intake.py`: repositories, the pull requests that one month merged in them, and the truth.
 
-Everything follows from the seed. Repositories are written by `git fast-import`, what git cannot tell goes to
-`sandbox.json`, and what intake must find to `truth.json`: written from the plan, never read back from an API.
+Everything follows from the seed. Repositories are written by `git fast-import`, data outside git goes to
+`sandbox.json`, and the expected result to `truth.json`: written from the plan, never read back from an API.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LINES = ["It did the same work for every row.", "Measured with asv on a quiet ma
 
 @dataclass(frozen=True)
 class WorldSize:
-    """How large a world is. `merged` are those of the month, in all repositories that can still be asked."""
+    """Size of a world. `merged` are those of the month, in all repositories that remain reachable."""
 
     repositories: int = 100
     merged: int = 10_000
@@ -63,14 +63,14 @@ class Landing:
 
 @dataclass(frozen=True)
 class Known:
-    """A repository as discovery saw it, and what became of it."""
+    """A repository at discovery, and its later state."""
 
     name: str
     name_now: str
     vanished: bool
     archived: bool
     pulls: dict[int, dict[str, Any]]
-    """By number: what intake must tell of each pull request merged in the month."""
+    """By number: the expected facts of each pull request merged in the month."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ class World:
         return sum(len(repository.pulls) for repository in self.repositories if not repository.vanished)
 
     def as_discovered(self) -> None:
-        """Nothing is renamed or gone yet."""
+        """No repository is renamed or gone yet."""
         self._shape(renamed=False, vanished=False)
 
     def as_taken_in(self) -> None:
-        """What happened between discovery and intake: one was renamed, one is gone."""
+        """Changes between discovery and intake: one repository was renamed, one is gone."""
         self._shape(renamed=True, vanished=True)
 
     def _shape(self, *, renamed: bool, vanished: bool) -> None:
@@ -167,7 +167,7 @@ def _plan(chance: random.Random, merged: int, *, special: int) -> list[Landing]:
     """The month's merges, opened up to two years before; and a longer past, of which most has long been merged."""
     found = []
     for position in range(merged):
-        # A bot merges many at once: a tenth of the month's merges of a large project fall into one hour.
+        # A bot merges in bursts: a tenth of the month's merges of a large project fall into one hour.
         burst = merged > 1_000 and position % 10 == 0
         moment = START + 9 * DAY + chance.randrange(3_600) if burst else chance.randrange(START, END)
         landing = Landing(moment - _lag(chance), moment, two_parents=position % 10 == 3)
@@ -180,7 +180,7 @@ def _plan(chance: random.Random, merged: int, *, special: int) -> list[Landing]:
     for _ in range(max(2, merged // 12)):
         opened = START - 20 * DAY + chance.randrange(48 * DAY)
         found.append(Landing(opened, None if chance.random() < 0.5 else END + chance.randrange(20 * DAY)))
-    # The very edges of the window, and the seconds beside it.
+    # The exact edges of the window, and the seconds next to it.
     edges = {0: START, 1: END - 1} if merged > 1 else {}
     for position, moment in edges.items():
         found[position].merged = moment

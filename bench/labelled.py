@@ -1,7 +1,7 @@
 """The labelled commits: which they are, and each as the pull request the classifier would be asked about.
 
-The list holds facts only: repository, commit, stratum, label, and why in words of our own. Texts and patches are read
-from mirrors when they are wanted. Maintainers' prefixes, which gave most of the labels, are taken out of what is asked.
+The list holds facts only: repository, commit, stratum, label, and a reason in our own words. Texts and patches are read
+from mirrors on demand. Maintainers' prefixes, the source of most labels, are removed from prompts.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ HELD_OUT = frozenset(
 
 
 class Stratum(StrEnum):
-    """Where a commit of the list comes from. All but the first two are looked for negatives in; some hide positives."""
+    """Source of a commit. All but the first two are searched for negatives; some hide positives."""
 
     PERF_MEASURED = "perf_measured"
     """Prefix of performance, and the message gives a figure."""
     PERF_TITLED = "perf_titled"
-    """Prefix of performance, no figure: the classifier may be right where a measurement would show nothing."""
+    """Prefix of performance, no figure: the classifier may be right even if a measurement showed nothing."""
     BENCH = "bench"
     MAINT = "maint"
     REFACTOR = "refactor"
@@ -49,14 +49,14 @@ class Stratum(StrEnum):
 
 
 class Label(StrEnum):
-    """What a commit is."""
+    """Label of a commit."""
 
     PERFORMANCE = "performance"
     OTHER = "other"
 
 
 class Source(StrEnum):
-    """How the label came about."""
+    """Origin of the label."""
 
     PREFIX = "prefix"
     """The maintainers' own prefix."""
@@ -76,13 +76,13 @@ class Entry(Frozen):
 
     @property
     def held_out(self) -> bool:
-        """Whether nothing may be tuned on it."""
+        """True if nothing may be tuned on it."""
         return self.repository in HELD_OUT
 
 
 @dataclass(frozen=True)
 class Example:
-    """A line of the list with what its mirror tells, prefixes taken out."""
+    """A line of the list with its mirror's data, prefixes removed."""
 
     entry: Entry
     pr: PullRequest
@@ -110,7 +110,7 @@ _NUMBER = re.compile(r"\s*\(#(\d+)\)\s*$")
 
 
 def stratum_of(subject: str) -> Stratum | None:
-    """What the prefix of a commit's *subject* says it is; None without one that is known."""
+    """Return the label for the prefix of a commit's *subject*; None without a known one."""
     if _REVERT.match(subject):
         return Stratum.REVERT
     match = _PREFIX.match(subject)
@@ -118,14 +118,14 @@ def stratum_of(subject: str) -> Stratum | None:
 
 
 def without_prefixes(text: str) -> str:
-    """*text* without maintainers' prefixes at the beginnings of its lines, however many there are in a row."""
+    """Return *text* without maintainers' prefixes at the beginnings of its lines, any number of them."""
     while (shorter := _PREFIX.sub(r"\1", text)) != text:
         text = shorter
     return text
 
 
 def read_list(path: Path = LIST) -> list[Entry]:
-    """The lines of the list; raises ConfigurationError where one is there twice."""
+    """Return the lines of the list; raises ConfigurationError for duplicates."""
     with path.open(encoding="utf-8", newline="") as file:
         entries = [Entry.model_validate(row) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
     twice = {entry.sha for entry in entries if sum(other.sha == entry.sha for other in entries) > 1}
@@ -137,7 +137,7 @@ def read_list(path: Path = LIST) -> list[Entry]:
 def read_examples(entries: Iterable[Entry], mirror_of: Callable[[str], Mirror]) -> Iterator[Example]:
     """*entries* with message and patch, each repository from the mirror that *mirror_of* gives.
 
-    Raises as `change_of`, and ConfigurationError where a mirror lacks a commit.
+    Raises as `change_of`, and ConfigurationError if a mirror lacks a commit.
     """
     by_repository: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -159,7 +159,7 @@ def read_examples(entries: Iterable[Entry], mirror_of: Callable[[str], Mirror]) 
 
 
 def facts_of(repository: str, commit: Commit) -> MergedPullRequest:
-    """*commit* as a pull request of its own, in the words of its message."""
+    """*commit* as a pull request of its own, with its message as text."""
     title, body = without_prefixes(commit.subject), without_prefixes(commit.body)
     number = _NUMBER.search(title)
     merged_at = from_epoch(commit.committed)

@@ -1,10 +1,10 @@
-"""Commits worth a label: a sample of what maintainers marked by prefix, those of the list left out.
+"""Proposes commits for labelling: a sample of those that maintainers marked by prefix, without those of the list.
 
-    python -m bench.labelling --repositories DIR
+python -m bench.labelling --repositories DIR
 
-Prints lines in the form of the list, for a person to read the commits of and to add: the label is what the prefix says,
-so it is a proposal for MAINT, ENH and the like, where optimisations hide. Half of each such stratum speaks of
-performance somewhere, so that the list is hard. The sample follows the hashes: the same mirror gives the same one.
+Prints lines in the form of the list, for a person to check and add: the label follows the prefix, so it is only a
+proposal for MAINT, ENH and the like, where optimisations hide. Half of each such stratum mentions performance, so that
+the list is hard. The sample follows the hashes: the same mirror gives the same one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST = {
 }
 """Commits of a stratum from one repository."""
 LONGEST_PATCH = 400
-"""Lines a sampled commit changes at most, so that a reader takes in all of it."""
+"""Limit of a sampled commit in changed lines, so that a reader can check all of it."""
 _FIGURE = re.compile(
     r"\d+(?:\.\d+)?\s*(?:ns|us|µs|μs|ms|s|sec|seconds?|minutes?|%|x|×|times|[KMG]i?B)(?!\w)", re.IGNORECASE
 )
@@ -48,14 +48,14 @@ _OPTIMIZERS = (":(icase)*optimize*.py", ":(icase)*optimise*.py")
 
 @dataclass(frozen=True)
 class _Size:
-    """What a commit changes."""
+    """Return the changes of a commit."""
 
     paths: tuple[str, ...]
     lines: int
 
 
 def main() -> None:
-    """Print what is proposed."""
+    """Print the proposals."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repositories", type=Path, required=True, help="folder of bare mirrors owner/name.git")
     listed = {entry.sha for entry in read_list()}
@@ -118,7 +118,7 @@ def _is_measured(commit: Commit, size: _Size) -> bool:
 
 
 def _size(path: Path, commit: Commit) -> _Size | None:
-    """None where a mirror lacks a content of the commit: some leave out large ones."""
+    """None if a mirror lacks a content of the commit: some leave out large ones."""
     try:
         listed = git(path, "diff-tree", "--root", "-r", "--no-commit-id", "--no-renames", "--numstat", commit.sha)
     except GitError:

@@ -1,11 +1,11 @@
-"""How many leaks the gates of problem statements miss, by kind, and how many clean statements they stop.
+"""Miss rate of the leak gates of problem statements, by kind, and their false alarms.
 
-    python -m bench.leaks
+python -m bench.leaks
 
-Counts what the gates without a model see, and what the second look of `nothing_leaks` sees; where FC_STATEMENT_JUDGES
-names models, what those see of the kinds that need a judge, and of the clean texts. Intervals: 95 %, Clopper-Pearson.
-Ends with 1 when a kind that rules can see is missed, or more than one clean text in ten is stopped by rules.
-The last line is JSON.
+Counts the results of the gates without a model, and of the second check in `nothing_leaks`; if FC_STATEMENT_JUDGES
+names models, also their results for the kinds that need a judge, and for the clean texts. Intervals: 95 %,
+Clopper-Pearson. Ends with 1 if a kind that rules can detect is missed, or more than one clean text in ten is stopped by
+rules. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 async def ask_judges(by_kind: dict[str, list[Case]]) -> dict[str, int]:
-    """How many texts of the kinds that need a judge, and of the clean ones, the judges that are set get wrong."""
+    """Number of texts of the kinds that need a judge, and of the clean ones, that the configured judges get wrong."""
     async with LLMResource().statement_models(Kept()).connect(SessionAccount(CLEAN)) as models:
         if models.judges is None:
             return {}
@@ -72,7 +72,7 @@ async def ask_judges(by_kind: dict[str, list[Case]]) -> dict[str, int]:
 
 
 async def mistakes(judges: Judges, cases: Iterable[Case], *, is_clean: bool) -> int:
-    """How many of *cases* are stopped where *is_clean*, and passed where not."""
+    """Number of *cases* stopped if *is_clean*, and passed otherwise."""
     wrong = 0
     for case in cases:
         leaks, _ = await judges.judge(case.text, case.secrets.patch, CLEAN)

@@ -1,4 +1,4 @@
-"""What published sites and change points cost, and how well steps are found: ratios of one run, on one machine.
+"""Cost of published sites and change points, and accuracy of step detection: ratios of one run, on one machine.
 
 Run by `make bench-lite`, which brings asv, ruptures and pandas along in an environment of their own.
 """
@@ -32,7 +32,7 @@ PELT = "pelt"
 SEED = 14
 SERIES_A_CELL = 3
 CORRELATIONS = (0.0, 0.5)
-"""Of neighbours in the noise: none, and as machines have it that other work is done on."""
+"""Correlation of the noise: none, and as on machines with other load."""
 WINDOW, PLANTED, PLANTED_SERIES = (100, 300), 2, 80
 FEWEST_POINTS = 20
 SMOOTHED_OVER = 31
@@ -45,11 +45,11 @@ T = TypeVar("T")
 
 
 def main() -> int:
-    """Measure, print, and end with 1 where a target is missed."""
+    """Measure, print, and end with 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sites", type=Path, help="a folder of asv sites, for steps in real series")
     folder = parser.parse_args().sites
-    # before pandas is there, which has a memory of its own
+    # before pandas is imported, which has memory of its own
     memory = peak_megabytes()
     tables = tables_ratio()
     print(f"tables: {tables['rows']:,} rows: {tables['seconds']:.3f} s, pandas {tables['pandas_seconds']:.3f} s")
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def tables_ratio() -> dict[str, float]:
-    """A site from files to tables, beside a loop that makes a frame of each graph, as one does with pandas."""
+    """A site from files to tables, compared with a loop that makes a frame of each graph, as with pandas."""
     with tempfile.TemporaryDirectory() as name:
         site = write_site(Path(name))
         ours, read = best(lambda: read_site(site))
@@ -105,13 +105,13 @@ def by_pandas(site: Path) -> Any:
             for key, value in parameters.items():
                 table[key] = value
             frames.append(table)
-    # what is read of a site, beside its graphs
+    # files read for a site besides its graphs
     pd.concat([frame(site / "graphs" / "summary" / f"{name}.json", name) for name in index["benchmarks"]])
     return pd.concat(frames, ignore_index=True)
 
 
 def best(work: Callable[[], T], times: int = 3) -> tuple[float, T]:
-    """The least of the processor's seconds that *work* took, whoever else is at work, and what it gave last."""
+    """Return the minimal CPU seconds of *work*, independent of other load, and its last result."""
     seconds = []
     for _ in range(times):
         begun = time.process_time()
@@ -121,7 +121,7 @@ def best(work: Callable[[], T], times: int = 3) -> tuple[float, T]:
 
 
 def told(find: Find) -> Find:
-    """What a user is told of what *find* finds: steps below the least change are one level, by whatever method."""
+    """Return the steps of *find* as users see them: steps below the least change are merged, for every method."""
     return lambda values: bounds_of_levels(values, np.array(find(values), np.int64), MINIMUM_CHANGE)[1:-1]
 
 
@@ -134,7 +134,7 @@ def by_pelt(values: Floats) -> Sequence[int]:
 
 
 def by_method(method: Method) -> Find:
-    """What finds steps by *method*."""
+    """Return the step finder of *method*."""
     return lambda values: methods.change_points(values, method).tolist()
 
 
@@ -158,7 +158,7 @@ def grid_scores(finders: dict[str, Find], cells: Iterable[tuple[int, int]] = GRI
 
 
 def summed(find: Find, drawn: Iterable[tuple[Floats, NDArray[np.int64]]]) -> Score:
-    """What *find* comes to over all of *drawn*, by what of it is told."""
+    """Score of *find* over all of *drawn*, for the steps that users see."""
     return sum((score(told(find)(values), truth.tolist()) for values, truth in drawn), Score())
 
 
@@ -172,7 +172,7 @@ def real_series(folder: Path) -> list[Floats]:
 
 
 def planted_scores(series: Sequence[Floats], finders: dict[str, Find]) -> dict[str, float]:
-    """F1 for steps planted into the noise of real *series*: what is left over a running median, which has no steps."""
+    """F1 for steps planted into the noise of real *series*: the residuals of a running median, which have no steps."""
     rng = np.random.default_rng(SEED)
     drawn: list[tuple[Floats, NDArray[np.int64]]] = []
     for values in series[:: max(1, len(series) // PLANTED_SERIES)]:

@@ -1,13 +1,13 @@
-"""What planning and pinning one commit's environment costs, cold and warm, and whether it is the same every time.
+"""Cost of planning and pinning one commit's environment, cold and warm, and whether the result is reproducible.
 
 Each commit is planned three times: with nothing kept; with uv's cache of the index kept and its answers forgotten; with
 everything kept. Interpreter, locks, notes and drops must be equal all three times. A commit without a lock counts too:
 its failure must be the same.
 
-    python bench/resolution.py                        the sample repositories
+python bench/resolution.py                        the sample repositories
     python bench/resolution.py --repositories DIR     pull requests of bench/yield_pull_requests.toml, from bare mirrors
 
-Needs the package index. The last line is JSON; the exit code is 1 where a repeat differs.
+Needs the package index. The last line is JSON; the exit code is 1 if a repeat differs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from sandbox.samples.generate import generate
 
 @dataclass(frozen=True)
 class Planned:
-    """One commit: how it ended, what each pass took, and whether all passes gave the same."""
+    """One commit: its outcome, the seconds of each pass, and whether all passes gave the same."""
 
     item: str
     outcome: str
@@ -110,7 +110,7 @@ def figures(planned: Sequence[Planned]) -> dict[str, object]:
 
 
 def _plan(mirror: Mirror, pr: PullRequest, resolver: Resolver) -> tuple[str, str]:
-    """The interpreter, or the kind of failure, and all there is to compare."""
+    """The interpreter, or the kind of failure, and everything to compare."""
     try:
         environment = plan_environment(
             mirror, pr, month=Month.parse(pr.facts.month), interpreters=None, resolver=resolver

@@ -1,4 +1,4 @@
-"""Whether a month of 20,000 pull requests spreads over workers: makespan beside its bound, what the queue costs.
+"""Scaling of a month of 20,000 pull requests over workers: makespan against its bound, and the cost of the queue.
 
 * **Makespan**: 500 tasks on 1, 4 and 16 workers, with seconds that real pull requests took (`scale_recorded.tsv`).
   Time is virtual; claims, order and results are the platform's own, on an embedded Postgres that holds the month's
@@ -10,9 +10,9 @@
   with its storage in Postgres, as deployments have it, which has the target, and in SQLite.
 
 Intake and publishing are left out: they wait for GitHub, a model and a registry. Needs no network. The last line is
-JSON; the exit code is 1 where a target is missed.
+JSON; the exit code is 1 if a target is missed.
 
-    python -m bench.scale
+python -m bench.scale
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ SEED = 1
 WITHIN = 1.15
 """Times the bound that a makespan may be."""
 OVERHEAD = 0.02
-"""Of what a task takes, what sharing it may add."""
+"""Limit of the overhead of sharing, as a share of a task's time."""
 PLANNED_WITHIN = 60.0
 """Seconds in which a backfill of ten years is planned."""
 KNOWN_BEFORE = 3
-"""Items of each repository in the ledger of the month before: the order is by what they took."""
+"""Items of each repository in the ledger of the month before: the order follows their durations."""
 ONE_STORE, OWN_STORES = "one store", "a store each"
 
 
@@ -64,10 +64,10 @@ class Spread:
     bound: float
     utilisation: float
     server_cpu_share: float
-    """Of one core, while the month lasts."""
+    """Share of one core, over the month."""
     statements_per_second: float
     overhead: float
-    """What claiming, keeping, renewing and starting runs add to a task, as a share of what it takes."""
+    """Overhead per task of claiming, storing, renewing and starting runs, as a share of its time."""
 
     @property
     def ratio(self) -> float:
@@ -76,7 +76,7 @@ class Spread:
 
 
 def main() -> None:
-    """Measure, print the figures, and say what misses its target."""
+    """Measure, print the figures, and report missed targets."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--pull-requests", type=int, default=20_000)
     parser.add_argument("--tasks", type=int, default=500)
@@ -134,7 +134,7 @@ def spread_of(
 
 
 def intake_of(tasks: Sequence[Task], pull_requests: int) -> list[LedgerEntry]:
-    """What the ledger says of the month before its first task: all are known, most are none."""
+    """The ledger's content on the month before its first task: all are known, most have none."""
     names = [task.item for task in tasks]
     names += [f"bench/project-{place % 40 + 1}#{100_000 + place}" for place in range(pull_requests - len(names))]
     return [
@@ -145,7 +145,7 @@ def intake_of(tasks: Sequence[Task], pull_requests: int) -> list[LedgerEntry]:
 
 
 def month_before(tasks: Sequence[Task]) -> list[LedgerEntry]:
-    """What items of the same repositories took: the last ones of each, as if they had been of the month before."""
+    """Durations of items of the same repositories: the last ones of each, as if of the month before."""
     of_repository: dict[str, list[Task]] = {}
     for task in tasks:
         of_repository.setdefault(task.item.partition("#")[0], []).append(task)
@@ -165,7 +165,7 @@ def month_before(tasks: Sequence[Task]) -> list[LedgerEntry]:
 
 
 def simulated(database: Database, folder: Path, tasks: Sequence[Task], load: Load, workers: int, stores: str) -> Spread:
-    """The month on *workers*; what the server did for it is measured, what renewing leases adds is counted."""
+    """The month on *workers*; the server's work for it is measured, that of renewing leases is added."""
     with database.transaction() as connection:
         connection.execute(text("DELETE FROM ledger WHERE run_id LIKE 'worker %'"))
     own = [ImageStore() for _ in range(workers)]
@@ -195,7 +195,7 @@ def simulated(database: Database, folder: Path, tasks: Sequence[Task], load: Loa
 
 
 def missed(spreads: Sequence[Spread], planning: float) -> list[str]:
-    """Which targets are missed, and by what."""
+    """Return the missed targets, with their values."""
     misses = []
     for spread in spreads:
         name = f"{spread.workers} workers, {spread.stores}"
@@ -209,12 +209,12 @@ def missed(spreads: Sequence[Spread], planning: float) -> list[str]:
 
 
 def bound_figures(bound: Bound) -> dict[str, float]:
-    """What the bound is made of."""
+    """Parts of the bound."""
     return {"work_seconds": round(bound.work), "critical_path_seconds": round(bound.critical_path)}
 
 
 def told(spread: Spread) -> list[tuple[str, str, float]]:
-    """The figures of *spread*, each with where it is from and its name."""
+    """The figures of *spread*, each with its source and name."""
     key = f"{spread.workers}_workers" if spread.stores == ONE_STORE else f"{spread.workers}_workers_own_stores"
     return [
         (key, "makespan_seconds", round(spread.makespan)),

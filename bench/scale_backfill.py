@@ -1,7 +1,6 @@
 """A backfill of months as the UI launches it, planned by Dagster's own daemon over our code location.
 
-Dagster has no public way to drive its daemon: what is imported from names with an underscore is what `dagster-daemon`
-calls every 30 s.
+Dagster has no public way to drive its daemon: the private imports are what `dagster-daemon` calls every 30 s.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ DEPLOYED = ROOT / "deploy" / "systemd" / "dagster.yaml"
 
 
 def free_port() -> int:
-    """One of this machine's that nobody listens at."""
+    """A free port of this machine."""
     with closing(socket.create_server((LOCALHOST, 0))) as probe:
         port: int = probe.getsockname()[1]
     return port
@@ -45,7 +44,7 @@ def free_port() -> int:
 
 @contextmanager
 def served_code(log: Path) -> Iterator[int]:
-    """Serve our code location in a process of its own, which writes to *log*; yields its port."""
+    """Serve our code location in a separate process, which writes to *log*; yield its port."""
     port = free_port()
     command = [sys.executable, "-m", "dagster", "api", "grpc", "-h", LOCALHOST, "-p", str(port)]
     with log.open("wb") as output:
@@ -60,14 +59,14 @@ def served_code(log: Path) -> Iterator[int]:
             raise RuntimeError(log.read_text(errors="replace"))
         yield port
     finally:
-        # SIGTERM would be ignored where SIGINT is, as in the background of a shell: Dagster makes one of the two
+        # SIGTERM would be ignored where SIGINT is, as in the background of a shell: Dagster maps one to the other
         server.kill()
         server.wait()
 
 
 @contextmanager
 def instance_with_a_queue(home: Path, storage_url: str = "") -> Iterator[dg.DagsterInstance]:
-    """An instance in *home*, from whose queue nobody takes; its storage is at *storage_url*, where there is one."""
+    """An instance in *home* without a dequeuer; its storage is at *storage_url*, if there is one."""
     home.mkdir(exist_ok=True)
     config = yaml.safe_load((ROOT / "dagster.yaml").read_text())
     if storage_url:
@@ -98,19 +97,19 @@ def add_backfill(instance: dg.DagsterInstance, port: int, months: Sequence[str])
 
 
 def iterate(instance: dg.DagsterInstance, port: int) -> list[object]:
-    """What a daemon that was just started does once, with the code location that *port* leads to; returns errors."""
+    """Run one iteration of a fresh daemon, with the code location at *port*; return errors."""
     with _workspace(instance, port) as workspace:
         return [error for error in execute_backfill_iteration(workspace, logging.getLogger(__name__)) if error]
 
 
 def queued_months(instance: dg.DagsterInstance) -> list[str]:
-    """Those that are in the queue, in order, as often as they are."""
+    """Queued runs in order, with repetitions."""
     runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED]))
     return sorted(run.tags["dagster/partition"] for run in runs)
 
 
 def database_for_dagster(database_url: str) -> str:
-    """The URL, as Dagster takes it, of a new database of its own on the server at *database_url*."""
+    """Create a database on the server at *database_url*; return its URL, as Dagster takes it."""
     url = make_url(database_url)
     server = create_engine(url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
     with server.connect() as connection:

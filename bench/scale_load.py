@@ -1,4 +1,4 @@
-"""What sharing a stage costs its database and its workers: real runs at full speed, with items that take no time."""
+"""Cost of sharing a stage for its database and its workers: real runs at full speed, with empty items."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from formulacode_dagster.operating.store.database import Database
 
 LEASE = timedelta(seconds=60)
 STAGE = Stage.PUBLISHED_IMAGES
-"""Not one that is simulated: what its items take would tell what those are expected to."""
+"""A stage outside the simulation: its durations would change the expected ones."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Load:
-    """What items of one stage cost, whatever they are."""
+    """Cost of items of one stage, whatever they do."""
 
     seconds_per_item: float
-    """Of a worker: all workers were at nothing else."""
+    """CPU seconds of a worker: all workers did nothing else."""
     server_cpu_seconds_per_item: float
     statements_per_item: float
 
@@ -56,7 +56,7 @@ def server_cpu_seconds(folder: Path) -> float:
 
 
 class Statements:
-    """Counts what databases are asked."""
+    """Counts database queries."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,7 +78,7 @@ class Statements:
 
 
 def load_of(url: str, folder: Path, month: str, workers: int, number: int) -> Load:
-    """Let *workers* share *number* items that take no time; each has connections of its own, as a process has."""
+    """Let *workers* share *number* empty items; each has its own connections, like a process."""
     statements, is_shared = Statements(), threading.Event()
     names = [f"bench/project-{place % 40}#{place}" for place in range(number)]
 
@@ -98,7 +98,7 @@ def load_of(url: str, folder: Path, month: str, workers: int, number: int) -> Lo
             try:
                 summary = asyncio.run(run_items(stage_run, ItemKind.PULL_REQUEST, items, nothing, save_nothing))
             finally:
-                # a leader that failed keeps nobody waiting
+                # a failed leader keeps no worker waiting
                 is_shared.set()
         if not worker and summary.count(ItemState.DONE) != number:
             raise RuntimeError(f"{summary.count(ItemState.DONE)} of {number} items are done")

@@ -1,4 +1,4 @@
-"""The month of `bench/scale.py`: pull requests of repositories that take what real ones were seen to take."""
+"""The month of `bench/scale.py`: pull requests with durations of real ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 RECORDED = Path(__file__).with_name("scale_recorded.tsv")
 SPREAD = 0.35
-"""Deviation of the logarithm of what pull requests of one repository take, an assumption."""
+"""Standard deviation of the logarithm of durations within one repository, an assumption."""
 TASKS_AN_ENVIRONMENT = 8
 """Tasks of one repository and month that share a lock, and so its layer, an assumption."""
 
@@ -22,15 +22,15 @@ class Recorded:
     item: str
     environment: float
     layer: float
-    """Of building the `env` layer, which the first image of a lock pays."""
+    """Seconds of building the `env` layer, paid by the first image of a lock."""
     image: float
-    """Of all else until its image was verified."""
+    """Seconds of everything else until its image was verified."""
     measurement: float
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task of the simulated month, and what each stage of it takes in seconds."""
+    """A task of the simulated month, and its seconds in each stage."""
 
     item: str
     lock: str
@@ -41,19 +41,19 @@ class Task:
 
     @property
     def seconds(self) -> float:
-        """From the plan of its environment to its measurement, where it is the first of its lock."""
+        """From the plan of its environment to its measurement, if it is the first of its lock."""
         return self.environment + self.layer + self.image + self.measurement
 
 
 def recorded(path: Path = RECORDED) -> list[Recorded]:
-    """What was recorded; lines that begin with # tell how."""
+    """Recorded durations; lines that begin with # give their origin."""
     with path.open(encoding="utf-8") as lines:
         rows = csv.DictReader((line for line in lines if not line.startswith("#")), delimiter="\t")
         return [Recorded(row.pop("item"), **{name: float(value) for name, value in row.items()}) for row in rows]
 
 
 def tasks_of_a_month(number: int, repositories: int, facts: Sequence[Recorded], seed: int) -> list[Task]:
-    """So many tasks, of which a few repositories have most (by Zipf); the same ones for the same *seed*."""
+    """Return that many tasks, of which a few repositories have most (by Zipf); the same ones for the same *seed*."""
     dice = random.Random(seed)  # noqa: S311 - the same month every time, no secret
     names = [f"bench/project-{place}" for place in range(1, repositories + 1)]
     chosen = dice.choices(names, weights=[1 / place for place in range(1, repositories + 1)], k=number)
@@ -72,12 +72,12 @@ def tasks_of_a_month(number: int, repositories: int, facts: Sequence[Recorded], 
 
 @dataclass(frozen=True)
 class Bound:
-    """What no schedule of a month's tasks can beat, in seconds."""
+    """Lower bound of any schedule of a month's tasks, in seconds."""
 
     critical_path: float
-    """Of the longest task alone."""
+    """Seconds of the longest task."""
     work: float
-    """Of all tasks, each layer built once."""
+    """Seconds of all tasks, each layer built once."""
 
     def of(self, workers: int) -> float:
         """The least that so many workers need."""
@@ -85,7 +85,7 @@ class Bound:
 
 
 def bound_of(tasks: Sequence[Task]) -> Bound:
-    """The bound of *tasks*, whatever the barriers between stages."""
+    """The bound of *tasks*, ignoring barriers between stages."""
     layers = {task.lock: task.layer for task in tasks}
     return Bound(
         critical_path=max(task.seconds for task in tasks),

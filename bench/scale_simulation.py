@@ -1,7 +1,7 @@
 """A month on several workers: time is virtual, the queue is the platform's own, on a real Postgres.
 
-Workers claim from `SharedQueue` and write with `keep`, as runs do; what an item takes is not waited for, but added to
-a clock. Stages follow each other as assets do: none begins before all of the one before is finished.
+Workers claim from `SharedQueue` and write with `keep`, as runs do; an item's duration is not waited for, but added to a
+clock. Stages follow each other as assets do: none begins before the one before is finished.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEASE = timedelta(days=1)
 
 @dataclass
 class ImageStore:
-    """What lies on one machine."""
+    """State of one machine."""
 
     layers: dict[str, float] = field(default_factory=dict)
     """When the `env` layer of a lock is there."""
@@ -55,7 +55,7 @@ class Simulation:
     busy: float = 0.0
     """Virtual seconds of work, of all workers."""
     asked: int = 0
-    """How often an item was claimed or kept, or none was left to claim."""
+    """Number of claims and stores, and of claims that found nothing left."""
     asked_seconds: float = 0.0
     """Real seconds of that."""
     done: int = 0
@@ -128,7 +128,7 @@ class Simulation:
         )
 
     def _seconds(self, stage: Stage, task: Task, store: ImageStore) -> float:
-        """What *stage* of *task* takes when it is begun now by a worker with *store*."""
+        """Seconds of *stage* of *task* if a worker with *store* begins it now."""
         if stage is Stage.ENVIRONMENTS:
             return task.environment
         if stage is Stage.MEASUREMENTS:

@@ -1,11 +1,12 @@
-"""What a month of 20,000 pull requests costs the store: seconds of writing, peak memory, and the former way beside it.
+"""Cost of a month of 20,000 pull requests for the store: seconds of writing, peak memory, and the former way for
+comparison.
 
 A generator stands in for GitHub: 100 repositories, one of them with 5,200 merged pull requests, bodies of some kB. All
 goes through the path of `pull_requests`: windows, then a change and a patch for each. Every figure is taken in a fresh
-process, forked from one that has imported what all need; seconds of writing are those inside transactions. Starts an
-embedded Postgres in a temporary folder; needs no network.
+process, forked from one with all imports; seconds of writing are those inside transactions. Starts an embedded Postgres
+in a temporary folder; needs no network.
 
-    python bench/store.py --pull-requests 20000 --repositories 100 --largest 5200 --repeat 2
+python bench/store.py --pull-requests 20000 --repositories 100 --largest 5200 --repeat 2
 
 The last line is JSON.
 """
@@ -35,7 +36,7 @@ SECONDS_ALLOWED = 20.0
 
 @dataclass(frozen=True)
 class Taken:
-    """What one phase took in its process."""
+    """Cost of one phase in its process."""
 
     writing_seconds: float
     seconds: float
@@ -61,7 +62,7 @@ def one_phase(name: str, url: str, size: Size) -> Taken:
 
 
 def all_phases(url: str, size: Size) -> dict[str, Taken]:
-    """Every phase, each in a fresh process; the former way in a database of its own."""
+    """Every phase, each in a fresh process; the former way in a separate database."""
     urls: dict[bool, str] = {}
     server = Database(url)
     for former in (False, True):
@@ -78,7 +79,7 @@ def all_phases(url: str, size: Size) -> dict[str, Taken]:
 
 
 def verdict(runs: Sequence[dict[str, Taken]]) -> dict[str, float]:
-    """The best of *runs* for seconds, the worst for memory, and what they are to be held against."""
+    """The best of *runs* for seconds, the worst for memory, and the references."""
     figures: dict[str, float] = {"rows": runs[0]["windows"].rows}
     for name in PHASES:
         if name == "nothing":

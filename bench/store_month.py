@@ -19,7 +19,7 @@ WORDS = 40_000
 
 @dataclass(frozen=True)
 class Size:
-    """How large the month is."""
+    """Size of the month."""
 
     pull_requests: int
     repositories: int
@@ -46,7 +46,7 @@ class Generator:
 
     @property
     def repositories(self) -> list[Repository]:
-        """Those that are tracked."""
+        """Tracked repositories."""
         return [
             Repository(
                 month=MONTH.key,

@@ -39,7 +39,7 @@ class TimedDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """As ever, with a look at the clock."""
+        """As always, with the elapsed time."""
         started = time.perf_counter()
         try:
             with super().transaction() as connection:
@@ -52,7 +52,7 @@ Keep = Callable[[Connection, Sequence[MergedWindow]], None]
 
 
 def take_in(database: TimedDatabase, source: Generator, keep: Keep) -> int:
-    """The windows, asked for all at once as the asset does; returns how many rows there are."""
+    """The windows, requested all at once as in the asset; return the number of rows."""
 
     async def window(items: Sequence[WorkItem[Repository]], finish: Finish[Repository, MergedWindow]) -> None:
         for item in items:
@@ -122,7 +122,7 @@ def reading(read: Callable[[Connection], int]) -> Callable[[TimedDatabase, Gener
 
 
 def iterate(connection: Connection) -> int:
-    """Go through all that is done, and hold on to nothing."""
+    """Iterate over all finished items, without keeping any."""
     return sum(1 for _ in iterate_done(connection, MONTH.key, Stage.PULL_REQUESTS))
 
 

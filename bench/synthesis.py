@@ -1,15 +1,15 @@
-"""What each rung of the ladder yields and costs: recipes, rules, and an agent that a program of rules stands in for.
+"""Yield and cost of each rung of the ladder: recipes, rules, and an agent, simulated by rules.
 
-Every pull request is built twice: without an agent, as by default, and with the `command` adapter, confined as any
-agent is. Each pass begins without a recipe and keeps those of what holds, as a month does; a third one begins with
-those of the second. What holds without an agent must be built by the very same spec with one.
+Every pull request is built twice: without an agent, as by default, and with the `command` adapter, confined like any
+agent. Each pass begins without a recipe and stores those of passing builds, as a month does; a third one begins with
+those of the second. A build that passes without an agent must have exactly the same spec with one.
 
-    python bench/synthesis.py [--repositories DIR] [--per-repository N] [--results FILE]
+python bench/synthesis.py [--repositories DIR] [--per-repository N] [--results FILE]
 
-DIR holds bare mirrors as owner/name.git; without it, the samples are taken and three pull requests that no rule mends.
-The engine is that of the settings; agents need a Docker daemon whatever builds, and without one there is one pass.
-With `--results FILE` a run that was stopped goes on where it was. What an outside system's trouble cut short is told,
-is tried again by the next run, and makes the status 1. The last line is JSON.
+DIR holds bare mirrors as owner/name.git; by default, the samples are used and three pull requests that no rule repairs.
+The engine is that of the settings; agents need a Docker daemon with any engine, and without one there is one pass. With
+`--results FILE` an interrupted run continues. Trials that an outside system cut short are reported, tried again by the
+next run, and make the status 1. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Pass:
 
     @property
     def specs(self) -> dict[str, str]:
-        """Hash of the spec of each that holds."""
+        """Hash of the spec of each passing one."""
         return {item: climb.spec for item, climb in self.climbs.items() if climb.spec}
 
     @property
@@ -99,7 +99,7 @@ class Pass:
         )
 
     def take(self, climb: Climb) -> None:
-        """Count *climb*, and let what comes after it start from its recipe."""
+        """Count *climb*, and let later ones start from its recipe."""
         self.climbs[climb.item] = climb
         if climb.context is not None:
             self.contexts.append(climb.context)
@@ -136,7 +136,7 @@ class Pass:
         return image, context_of(image, task, declared)
 
     def rungs(self) -> dict[str, dict[str, float]]:
-        """By rung: attempts, those that hold, seconds, and what agents took of tokens and dollars."""
+        """By rung: attempts, passing ones, seconds, and agents' tokens and dollars."""
         made = [attempt for climb in self.climbs.values() for attempt in climb.attempts]
         by_rung = {rung: [attempt for attempt in made if attempt.rung is rung] for rung in Rung}
         return {
@@ -152,7 +152,7 @@ class Pass:
 
 
 def figures(passes: Sequence[Pass]) -> dict[str, Any]:
-    """What the last line says; `changed` names what an agent in reach has changed of what holds without one."""
+    """Content of the last line; `changed` names builds that pass without an agent but change if one is available."""
     plain = passes[0]
     return {
         "items": len(plain.climbs),
@@ -200,7 +200,7 @@ def main() -> None:
         if desk is not None:
             passes.append(Pass("command", desk))
             passes.append(Pass("again", contexts=passes[1].contexts))
-        # what has just been built without an agent is in the cache of builds when it is built again with one
+        # builds without an agent are in the build cache when they are repeated with one
         for together in (passes[:2], passes[2:]):
             for item in items:
                 for each in together:
@@ -213,7 +213,7 @@ def main() -> None:
 
 
 def _stand_in() -> AgentDispatcher | None:
-    """A desk with the stand-in; None without a daemon. Raises ConfigurationError, which names the setting."""
+    """A dispatcher with the stand-in; None without a daemon. Raises ConfigurationError, which names the setting."""
     agents = AgentsResource(agent=AgentSetting.command, agent_command=str(STAND_IN))
     try:
         DockerDaemon().check()

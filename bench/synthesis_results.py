@@ -1,4 +1,4 @@
-"""What each item came to in each pass of `bench-synthesis`, in a file of JSON lines to go on from."""
+"""Results of each item in each pass of `bench-synthesis`, in a file of JSON lines for resumption."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Climb(Frozen):
     item: str
     attempts: tuple[BuildAttempt, ...] = ()
     context: StoredContext | None = None
-    """What it leaves to those after it, where it holds."""
+    """Its recipe for later items, if it passes."""
     spec: str = ""
-    """Hash of the spec that holds."""
+    """Hash of the passing spec."""
     lost: str = ""
-    """Kind of failure or reason, where none does."""
+    """Kind of failure or reason, if none passes."""
     is_cut_short: bool = False
-    """By trouble of an outside system, which says nothing of the item."""
+    """Caused by an outside system, which says nothing about the item."""
 
 
 class Climbs:
-    """Those in *file*, each kept as it ends; without a file, none."""
+    """Results in *file*, each stored as it ends; without a file, none."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
@@ -36,7 +36,7 @@ class Climbs:
         self._made = {(climb.made_in, climb.item): climb for climb in read}
 
     def made(self, made_in: str, item: str) -> Climb | None:
-        """What *item* came to in the pass *made_in*; None when it is to be tried (again)."""
+        """Result of *item* in the pass *made_in*; None if it is to be tried (again)."""
         return self._made.get((made_in, item))
 
     def keep(self, climb: Climb) -> Climb:

@@ -1,4 +1,4 @@
-"""What `bench-synthesis` builds: pull requests of a folder of mirrors, or of samples and three that no rule mends."""
+"""Input of `bench-synthesis`: pull requests of a folder of mirrors, or of samples and three that no rule repairs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def samples(folder: Path) -> tuple[Path, list[str]]:
 
 
 def listed(repositories: Path, per_repository: int) -> Iterator[str]:
-    """For each mirror in *repositories*, pull requests of the lists beside this file, else the newest it tells of.
+    """For each mirror in *repositories*, pull requests of the lists next to this file, else its newest ones.
 
     Of a list they are taken from both its ends in turn: the newest, the oldest, the next.
     """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Stands in for a coding agent: reads the log of the last attempt by a few rules, and writes edit.toml.
 
-It runs inside the container of the `command` adapter, with nothing but the standard library. It knows what no repair
-rule knows, and is no model: what it costs is time alone.
+It runs inside the container of the `command` adapter, with only the standard library. Its rules go beyond the repair
+rules, and it is no model: it costs only time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMMAND = re.compile(r"(?:command not found|No such file or directory): '?(?P<na
 
 
 def main() -> None:
-    """Propose what the first rule that fires says; leave edit.toml as it is where none does."""
+    """Write the proposal of the first matching rule; leave edit.toml unchanged without one."""
     sys.stdin.read()
     logs = sorted((TASK / "attempts").rglob("*"), key=lambda path: path.name)
     text = "\n".join(path.read_text(errors="replace") for path in logs if path.is_file())
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def edit_for(line: str) -> str:
-    """What *line* asks for, as a line of edit.toml; `` when it says nothing."""
+    """Return the proposal for *line*, as a line of edit.toml; `` if it has none."""
     if found := VARIABLE.search(line):
         return f'environment = {{ "{found[1]}" = "1" }}'
     if found := COMMAND.search(line):

@@ -1,4 +1,4 @@
-"""An asv site as large as a real one, by a seed: what a well-known dashboard held when it was scraped."""
+"""An asv site of real size, by a seed: modelled on a well-known dashboard."""
 
 from __future__ import annotations
 

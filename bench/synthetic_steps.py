@@ -1,4 +1,4 @@
-"""Series with known steps, by a seed, and the scorer of what a method finds in them."""
+"""Series with known steps, by a seed, and the scorer of a method's findings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 GRID = ((200, 0), (200, 2), (500, 10), (1_000, 0), (1_000, 2), (1_000, 10), (1_000, 20), (2_000, 50))
-"""Points and steps; without steps, what is found is false. 500/10 and what follows 1,000/10 are dense."""
+"""Points and steps; without steps, every finding is false. 500/10 and later ones from 1,000/10 are dense."""
 MARGIN = 5
-"""How many points a step may be off and still be the one meant."""
+"""Tolerance in points for a step to count as found."""
 NOISE, OUTLIERS = 0.03, 0.02
 STEP_SIZES = (0.10, 0.40)
 OUTLIER_SIZES = (1.2, 3.0)
@@ -19,7 +19,7 @@ OUTLIER_SIZES = (1.2, 3.0)
 
 @dataclass(frozen=True)
 class Score:
-    """How many steps were found, made up and missed."""
+    """Numbers of true, false and missed steps."""
 
     hits: int = 0
     false: int = 0
@@ -30,7 +30,7 @@ class Score:
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall; 1 where there was nothing to find and nothing was."""
+        """The harmonic mean of precision and recall; 1 if there was nothing to find and nothing was found."""
         wrong = self.false + self.missed
         return 2 * self.hits / (2 * self.hits + wrong) if self.hits or wrong else 1.0
 
@@ -38,7 +38,7 @@ class Score:
 def plant(
     rng: np.random.Generator, base: NDArray[np.float64], steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """*base* with so many *steps* of STEP_SIZES, up or down by chance, and where they are.
+    """Return *base* with that many *steps* of STEP_SIZES, randomly up or down, and their positions.
 
     They are at least a third of the mean distance apart.
     """
@@ -55,7 +55,7 @@ def plant(
 def synthetic_series(
     rng: np.random.Generator, length: int, steps: int, correlation: float = 0.0
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """A series with lognormal noise, AR(1) with this *correlation*, and with outliers; and where its steps are."""
+    """A series with lognormal noise, AR(1) with this *correlation*, and with outliers; and its steps."""
     noise = rng.normal(0.0, NOISE, length)
     for index in range(1, length if correlation else 0):
         noise[index] = correlation * noise[index - 1] + np.sqrt(1 - correlation**2) * noise[index]
@@ -66,7 +66,7 @@ def synthetic_series(
 
 
 def score(positions: Sequence[int], truth: Sequence[int], margin: int = MARGIN) -> Score:
-    """How *positions* agree with *truth*: each true step is found by at most one position, the nearest first."""
+    """Match *positions* with *truth*: each true step is found by at most one position, the nearest first."""
     pairs = sorted((abs(place - true), place, true) for place in positions for true in truth)
     places: set[int] = set()
     matched: set[int] = set()

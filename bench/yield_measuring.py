@@ -1,4 +1,4 @@
-"""What measuring one pull request in its image comes to: its verdict, and what its own tests say of it."""
+"""Result of measuring one pull request in its image: its verdict, and that of its own tests."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class Measuring:
     pr: PullRequest
     patch: bytes
     replays: int = 0
-    """How often what is faster and right is measured again, as from its row."""
+    """Repetitions of measurements that are faster and correct, as from their rows."""
     cores: Cores = field(default_factory=Cores)
-    """Those of all that is measured at the same time."""
+    """Cores of concurrent measurements."""
     one_core: Engine | None = None
-    """The same daemon, whose containers have the time of one core each; without it, replays have what all have."""
+    """The same daemon, with containers limited to one core's time; without it, replays have all cores."""
     elsewhere: Iterable[SuiteFiles] = ()
-    """What other repositories have for this one, read when it is asked for."""
+    """Content of other repositories for this one, read on demand."""
 
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
-        """*trial* with its verdict; where that is `faster`, with what its tests come to. Raises as `measure_task`."""
+        """*trial* with its verdict; if that is `faster`, with the results of its tests. Raises as `measure_task`."""
         started = time.perf_counter()
         timed = self._timed(trial.item, first)
         row, suite = timed.measurement, timed.procedure.suite_files
@@ -100,7 +100,7 @@ class Measuring:
         )
 
     def _timed(self, item: str, first: SuiteFiles) -> TimedTask:
-        """What is measured in as many attempts as a month makes, each of which goes on with what is left of surveys."""
+        """Measure in as many attempts as a month makes, each continuing with the remaining surveys."""
         found: dict[str, frozenset[str]] = {}
         left = self.elsewhere
         for attempt in range(1, MAX_ATTEMPTS):
@@ -131,7 +131,7 @@ class Measuring:
         )
 
     def _replayed(self, procedure: Procedure, metric: Metric, number: int) -> str:
-        """What measuring it again comes to, in a process and with a chance of its own, under its condition."""
+        """Result of measuring it again, in a separate process and with separate randomness, under its condition."""
         seed = zlib.crc32(f"{self.image.spec.task_id} {number}".encode())
         condition = CONDITIONS[number % len(CONDITIONS)]
         engine = self.one_core if self.one_core and condition is Condition.ONE_CORE else self.engine
@@ -169,7 +169,7 @@ class Measuring:
 
 @contextmanager
 def busy_process() -> Iterator[None]:
-    """A process that never waits and takes what others leave of the cores, as long as the block."""
+    """A process that never waits and uses idle time of the cores, as long as the block."""
     spinning = subprocess.Popen(["nice", "-n", "19", sys.executable, "-c", "while True: pass"])
     try:
         yield

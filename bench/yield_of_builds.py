@@ -1,19 +1,18 @@
-"""How many real performance pull requests are built, verified and timed with no model at all.
+"""Share of real performance pull requests that are built, verified and timed without a model.
 
 Each pull request of a list goes through the platform's own parts: its change from the mirror, the plan of its
 environment, the build with its repairs, the verification by the host, and a run of its benchmarks on the base. Every
-loss is shown with its stage and reason. Of what is timed it is told which source of workloads aims at the change, what
-each source does alone, and the minutes of both; `--until-aimed` leaves out what comes after the first that does.
-With `--measure` each is measured and judged instead, by the first source that aims, as a month would do it: verdict,
-speed-up, whether the tests of what is faster hold, and minutes; with `--replays 3` what is faster and right is measured
-three times more, by its own rule, from what a row tells of it and its image: as before, with the time
-of one core for each container, and beside a process of low priority that never waits.
+loss is shown with its stage and reason. For timed ones it reports which source of workloads reaches the change, what
+each source contributes by itself, and the minutes of both; `--until-aimed` skips sources after the first that does.
+With `--measure` each is measured and judged instead, by the first source that reaches the change, as in a month:
+verdict, speed-up, whether the tests of faster ones pass, and minutes; with `--replays 3` faster and correct ones are
+measured three times more, by their own rule, from their row and their image: as before, with the time of one core for
+each container, and next to a process of low priority that never waits.
 
-    python bench/yield_of_builds.py --repositories DIR --pull-requests bench/yield_pull_requests.toml
+python bench/yield_of_builds.py --repositories DIR --pull-requests bench/yield_pull_requests.toml
 
 DIR holds bare mirrors as owner/name.git. The engine and its limits are those of the settings (FC_ENGINE …). With
-`--results FILE` a run that was stopped goes on where it was: what was timed with the same plan is not tried again.
-The last line is JSON.
+`--results FILE` an interrupted run continues: results with the same plan are reused. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ def listed(entries: list[Mapping[str, Any]], repositories: Path) -> Iterator[str
 
 
 def is_wanted(item: str, only: list[str]) -> bool:
-    """Whether *item* is asked for by itself, by its repository, or because nothing else is."""
+    """Return True if *item* is selected by itself, by its repository, or by default."""
     return not only or item in only or item.partition("#")[0] in only
 
 

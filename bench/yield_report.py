@@ -1,4 +1,4 @@
-"""What a trial of one pull request came to, kept in a file of JSON lines, and the table of all of them."""
+"""Result of the trial of one pull request, stored in a file of JSON lines, and the table of all of them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from formulacode_dagster.models.release import ReplayVerdict
 
 DONE = "timed"
 NOT_KEPT = ("log", "laid", "found")
-"""Of a trial, in its file: too long for a line."""
+"""Fields of a trial in the file: too long for a line."""
 COMPILED = -1
-"""In place of a number of benchmarks: the change is compiled, and no build with coverage tells what runs it."""
+"""In place of a number of benchmarks: the change is compiled, and no build with coverage shows its callers."""
 
 
 class Condition(StrEnum):
-    """What is other in a replay than when the task was measured, chance apart."""
+    """Differences between a replay and the original measurement, besides chance."""
 
     SAME = "the same"
     ONE_CORE = "one core"
@@ -31,21 +31,21 @@ class Condition(StrEnum):
 
 
 CONDITIONS = tuple(Condition)
-"""Of the first replay of a task, the second and the third; a fourth has that of the first."""
+"""Conditions of the first replay of a task, the second and the third; a fourth has that of the first."""
 
 
 @dataclass(frozen=True)
 class SourceTrial:
-    """What one source of workloads came to for one pull request."""
+    """Contribution of one source of workloads for one pull request."""
 
     seconds: float = 0.0
-    """Of looking for them and of running them once."""
+    """Seconds of searching for them and of running them once."""
     timed: int = 0
     aimed: int = 0
-    """As in a trial: the most of one of its sets of files."""
+    """As in a trial: the maximum over its sets of files."""
 
     def plus(self, seconds: float, result: Trial | None) -> SourceTrial:
-        """The same with what another set of files, if there was one, came to in *seconds*."""
+        """The same combined with that of another set of files, if there was one, in *seconds*."""
         best = max((self.timed, self.aimed), (result.timed, result.aimed) if result else (0, 0), key=_by_aim)
         return SourceTrial(round(self.seconds + seconds, 1), *best)
 
@@ -70,48 +70,48 @@ class Trial:
     """Tag of the first plan's image and its suite: the trial need not be made again while both are the same."""
     attempts: int = 0
     way: tuple[str, ...] = ()
-    """Where each attempt at the image ended, and before it the rule whose fix it was the first to have."""
+    """Where each attempt at the image ended, preceded by the rule whose fix it was the first to have."""
     plan_seconds: float = 0.0
     image_seconds: float = 0.0
-    """Of all attempts, verification included."""
+    """Seconds of all attempts, verification included."""
     build_seconds: float = 0.0
     verification_seconds: float = 0.0
     image_bytes: int = 0
     suite: str = ""
     source: str = ""
-    """Where its workloads come from, of those that are tried here: no comments are read, and no model is asked."""
+    """Source of its workloads, among those tried here: no comments are read, and no model is used."""
     discovered: int = 0
     timed: int = 0
     """Benchmarks that gave a time until enough was known; there may be more."""
     aimed: int = 0
-    """Those of them that ran a changed function, or COMPILED."""
+    """Number of them that ran a changed function, or COMPILED."""
     workloads: tuple[str, ...] = ()
     """Names of the first of those."""
     laid: str = field(default="", repr=False)
-    """The modules that these are in, where they were laid over the checkout."""
+    """Their modules, as overlaid on the checkout."""
     found: FoundWorkloads | None = field(default=None, repr=False)
     """The same workloads with all files of their suite."""
     verdict: str = ""
-    """Where it was measured."""
+    """Cores of the measurement."""
     measured: str = ""
     """The speed-up, its interval, and over how much."""
     rounds: int = 0
     unit: str = ""
-    """What chance deals out anew: `process`, or `build` where the change is compiled."""
+    """Randomization unit: `process`, or `build` if the change is compiled."""
     tests: str = ""
-    """Of what is faster: whether its tests hold, or why that is not known."""
+    """For faster ones: whether its tests pass, or why that is unknown."""
     tested: str = ""
     replays: tuple[str, ...] = ()
-    """Of what is faster and right: each time it was measured again, `confirmed` or what else came of it.
+    """For faster and correct ones: each repetition, `confirmed` or another outcome.
 
     The conditions are CONDITIONS, in turn.
     """
     measuring_seconds: float = 0.0
-    """Of finding workloads and of all rounds."""
+    """Seconds of finding workloads and of all rounds."""
     testing_seconds: float | None = None
-    """Of the tests of what is faster; without it, the seconds of measuring hold those too."""
+    """Seconds of the tests of faster ones; without it, the seconds of measuring include those too."""
     seconds: float = 0.0
-    """Of all, replays included, however it ended."""
+    """Seconds of everything, replays included, however it ended."""
     sources: Mapping[str, SourceTrial] = field(default_factory=dict)
     """Each source that was tried."""
 
@@ -146,13 +146,13 @@ class Results:
                 self._trials[trial.item] = trial
 
     def timed(self, item: str, plan: str) -> Trial | None:
-        """The trial of *item* with the same *plan*, or replays beside it, that ended well: losses are tried again."""
+        """Return the successful trial of *item* with the same *plan*, or replays of it: failures are tried again."""
         trial = self._trials.get(item)
         is_enough = trial is not None and f"{trial.plan}, ".startswith(f"{plan}, ")
         return trial if trial is not None and trial.is_timed and is_enough else None
 
     def add(self, trial: Trial) -> None:
-        """Keep *trial*, in the file at once."""
+        """Store *trial*, in the file at once."""
         self._trials[trial.item] = trial
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,12 +161,12 @@ class Results:
                 file.write(json.dumps(kept) + "\n")
 
     def of(self, items: Sequence[str]) -> list[Trial]:
-        """The trials of *items* that there are, in that order."""
+        """The existing trials of *items*, in that order."""
         return [self._trials[item] for item in items if item in self._trials]
 
 
 def _cells(trial: Trial) -> Mapping[str, object]:
-    """What the table says of *trial*, by column."""
+    """Columns of the table for *trial*."""
     return {
         "pull request": trial.item,
         "merged": trial.merged,

@@ -1,4 +1,4 @@
-"""Which sources of workloads aim at the change of one pull request, in its image, and what each of them costs."""
+"""Sources of workloads that reach the change of one pull request, in its image, and the cost of each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.mirror import Mirror
 
 SURVEY_SECONDS = 25.0
-"""For running the benchmarks of one suite, those that speak of the change first."""
+"""Seconds for running the benchmarks of one suite, those that mention the change first."""
 BENCHMARK_SECONDS = 60.0
 ENOUGH = 3
 RUN = "yield"
@@ -44,7 +44,7 @@ RUN = "yield"
 
 @dataclass(frozen=True)
 class Aiming:
-    """One built pull request, and what is to be aimed at."""
+    """One built pull request, and the target lines."""
 
     engine: Engine
     limits: ResourceLimits
@@ -53,9 +53,9 @@ class Aiming:
     pr: PullRequest
     patch: bytes
     every_source: bool
-    """Whether later sources are tried although one has aimed already: what each does alone is known then only."""
+    """Whether later sources are tried although one has reached the change: this shows the contribution of each."""
     elsewhere: Iterable[SuiteFiles] = ()
-    """What other repositories have for this one, read when it is asked for."""
+    """Content of other repositories for this one, read on demand."""
     _files: list[FileChange] = field(init=False)
     _code: tuple[dict[str, bytes], dict[str, bytes]] = field(init=False)
 
@@ -68,7 +68,7 @@ class Aiming:
         object.__setattr__(self, "_code", (base, oracle))
 
     def aimed(self, trial: Trial, first: SuiteFiles) -> Trial:
-        """*trial* with the first source that aims, and what each that was tried came to.
+        """*trial* with the first source that reaches the change, and the result of each source.
 
         Raises ItemFailure (`benchmarks_fail`) when no workload of any gives a time.
         """
@@ -114,7 +114,7 @@ class Aiming:
         if suite.files is not None:
             remote.write(suite.files)
         base, oracle = self._code
-        # only the base is run: what stands beside an insertion has to do for what is inserted
+        # only the base is run: the lines next to an insertion stand in for the inserted ones
         around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in self._files]
         reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=self.image.spec.benchmark_dir).base
         survey = remote.survey(
@@ -142,7 +142,7 @@ class Aiming:
         )
 
     def _through_compiled(self, compiled: CompiledLines, survey: Survey, suite: SuiteFiles) -> tuple[list[str], bool]:
-        """The benchmarks that execute changed lines of compiled code, and whether a build tells so of all of them."""
+        """Return the benchmarks that execute changed lines of compiled code, and whether a build covers all of them."""
         changed = self._changed(survey.extensions)
         if not changed.untraceable:
             return [], True
@@ -154,7 +154,7 @@ class Aiming:
     def _sources(
         self, stack: ExitStack, base: Session, first: SuiteFiles, read: ChangedCode
     ) -> Iterator[tuple[Source, Iterator[SuiteFiles]]]:
-        """What is tried, in this order; for what looks at both sides the patch is built, if it comes to that."""
+        """Sources in their order; the patch is built only for those that need both sides."""
         pr, commit = self.pr, self.pr.change.base_sha
         yield first.source, iter(() if first is NO_SUITE else (first,))
         yield Source.LATER_SUITE, other_suites(self.mirror, pr, self.image.spec, read.names, elsewhere=self.elsewhere)
@@ -195,5 +195,5 @@ def _clocked(suites: Iterator[SuiteFiles]) -> Iterator[tuple[SuiteFiles | None, 
 
 
 def say(line: str) -> None:
-    """Tell who waits."""
+    """Called for each wait."""
     print(line, file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
 """A trial of one pull request: through the platform's own parts, as far as it goes.
 
-Each stands for itself: none starts with the recipe of a neighbour.
+Each is independent: none starts with the recipe of a neighbour.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def mirrored(repositories: Path) -> list[str]:
 
 
 def facts_of(repositories: Path, item: str) -> MergedPullRequest:
-    """What the history of *item*'s repository tells of it; raises ItemFailure (`vanished`) when there is no merge."""
+    """History of *item*'s repository; raises ItemFailure (`vanished`) if there is no merge."""
     name, _, number = item.partition("#")
     tracker = read_tracker(repositories / f"{name}.git", name, zlib.crc32(name.encode()), RepositoryFacts())
     found = tracker.pull_requests.get(int(number))
@@ -87,10 +87,10 @@ class Laboratory:
         replays: int = 0,
         one_core: Engine | None = None,
     ) -> None:
-        """With *every_source* it is told what each does alone, and not only which is the first that aims.
+        """With *every_source* the contribution of each is reported, and not only the first that reaches the change.
 
-        With a *plan* each is measured by it, with the first source that aims, and its tests are run; what is faster
-        and right is measured again as often as *replays* says, where a replay wants *one_core* by that engine.
+        With a *plan* each is measured by it, with the first source that reaches the change, and its tests are run;
+        faster and correct ones are measured again *replays* times, where a replay with *one_core* uses that engine.
         """
         self._repositories = repositories
         self._names = mirrored(repositories)
@@ -118,7 +118,7 @@ class Laboratory:
         return trial if trial.seconds else replace(trial, seconds=round(time.perf_counter() - begun, 1))
 
     def _stages(self, item: str) -> Iterator[Trial]:
-        """The trial as it stands at the start of each stage, and at the end."""
+        """The trial at the start of each stage, and at the end."""
         trial = Trial(item, stage="change")
         yield trial
         mirror, pr, patch = self.change(item)
@@ -186,7 +186,7 @@ class Laboratory:
         return mirror, PullRequest(facts=facts, change=change), patch
 
     def task(self, mirror: Mirror, pr: PullRequest, environment: Environment) -> tuple[Task, BuildSpec]:
-        """What stays the same through all attempts at its image, and the spec of the first."""
+        """Constants of all attempts at its image, and the spec of the first."""
         anchor = mirror.anchor(pr.change.base_sha, Month.parse(pr.facts.month).start)
         os_image = self._containers.settings.os_image
         spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=os_image)
@@ -203,7 +203,7 @@ class Laboratory:
         return task, spec
 
     def planned(self, mirror: Mirror, pr: PullRequest, fixes: Sequence[Fix]) -> Environment:
-        """What the platform would build, with *fixes*."""
+        """The platform's build, with *fixes*."""
         return plan_environment(
             mirror,
             pr,
@@ -214,13 +214,13 @@ class Laboratory:
         )
 
     def unlocked(self, mirror: Mirror, pr: PullRequest) -> Environment:
-        """What `planned` would pin, with nothing pinned."""
+        """The input of `planned`, before pinning."""
         month = Month.parse(pr.facts.month)
         return unlocked_environment(mirror, pr, month=month, interpreters=self._engine.interpreters())
 
 
 def _asked(sampling: SamplingPlan | None, replays: int, every_source: bool) -> str:
-    """What of a trial is kept beside its plan: one that was not asked for as much is made again."""
+    """Stored options of a trial besides its plan: a trial with fewer options is repeated."""
     if sampling is None:
         return " by each source" if every_source else ""
     return f" measured, {replays} replays" if replays else " measured"

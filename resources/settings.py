@@ -92,9 +92,7 @@ class Settings(BaseSettings):
     llm_api_key: SecretStr = Field(SecretStr(""), alias="LLM_API_KEY")
     """key of that endpoint"""
     classification_judge: str = Field("", alias="FC_CLASSIFICATION_JUDGE")
-    """model of that endpoint that reviews accepted pull requests and unsure rejections; LLM_MODEL: with another prompt
-    order
-    """
+    """model of that endpoint that reviews accepted pull requests and unsure rejections; may be LLM_MODEL itself"""
     statement_writer: str = Field("", alias="FC_STATEMENT_WRITER")
     """model of that endpoint that rewrites issue reports as problem statements; empty: use a template"""
     statement_judges: str = Field("", alias="FC_STATEMENT_JUDGES")

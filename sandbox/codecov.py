@@ -1,4 +1,4 @@
-"""A Codecov on localhost: totals of commits as its API v2 tells them, behind a token, with bad moments."""
+"""A Codecov on localhost: totals of commits as in its API v2, behind a token, with occasional faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Files = Mapping[str, tuple[int, int, int]]
 
 
 def app(reports: Mapping[tuple[str, str], Files], *, token: str = "", moments: Sequence[int] = ()) -> Starlette:
-    """A server of *reports*, by `owner/name` and commit, for those who bring *token*.
+    """Return a server of *reports*, by `owner/name` and commit, for clients with *token*.
 
     Before anything else it answers with the statuses of *moments*, one a request; a 429 asks to wait for a moment.
     """

@@ -1,4 +1,4 @@
-"""Content by checksum in a folder: hashed while it is written aside, and renamed when it is what it claims."""
+"""Content by checksum in a folder: hashed in a temporary file, and renamed if the checksum matches."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from formulacode_dagster.operating.files.atomic import replacing, write_atomical
 
 
 class WrongContentError(Exception):
-    """What arrived does not have the checksum it was announced with."""
+    """The received content does not have the announced checksum."""
 
 
 class ContentStore:
-    """Files named by the SHA-256 of what they hold; what is there is whole."""
+    """Files named by the SHA-256 of their content; existing ones are complete."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, sha256: str) -> Path:
-        """Where the content lies, or would."""
+        """Path of the content, whether or not it exists."""
         return self._folder / sha256
 
     def has(self, sha256: str) -> bool:
-        """Whether the content is there."""
+        """Return True if the content exists."""
         return self.path(sha256).is_file()
 
     def put(self, content: bytes) -> str:
@@ -37,7 +37,7 @@ class ContentStore:
         return sha256
 
     async def receive(self, chunks: AsyncIterable[bytes], sha256: str) -> None:
-        """Keep what arrives if it hashes to *sha256*. Raises WrongContentError otherwise."""
+        """Store the received content if it hashes to *sha256*. Raises WrongContentError otherwise."""
         digest = hashlib.sha256()
         with replacing(self.path(sha256)) as partial:
             with await asyncio.to_thread(partial.open, "wb") as file:

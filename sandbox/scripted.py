@@ -1,7 +1,7 @@
-"""A model for coding agents, in the three ways they speak to one: it does what a script says, step by step.
+"""A model for coding agents, in the three protocols they use: it follows a script, step by step.
 
-Which step a conversation is at follows from how many results of tools it holds, so that a request which is made again
-gets the same answer. It keeps the requests, for tests to see what reached it.
+The step of a conversation follows from its number of tool results, so that a repeated request gets the same answer. It
+records the requests for tests.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from starlette.routing import Route
 
 TOKENS_IN = 1000
 TOKENS_OUT = 50
-"""Of every answer."""
+"""Token counts of every answer."""
 _HANG_SECONDS = 600.0
 
 _YIELD_MS = 30_000
-"""Codex answers after so long with the number of a session, which is asked again what came of it."""
+"""Seconds after which Codex answers with the number of a session, which is then polled for its result."""
 _POLL = "write_stdin"
 _RUNNING = re.compile(r"running with session ID (\d+)")
 
@@ -35,7 +35,7 @@ _SHELLS: Mapping[str, Callable[[str], Mapping[str, object]]] = {
     "shell_command": lambda command: {"command": command},
     "run_shell_command": lambda command: {"command": command, "description": "a step of the script"},
 }
-"""What each agent calls the tool that runs a command, and its arguments."""
+"""Each agent's name of the tool that runs a command, and its arguments."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class Refusal:
 
 @dataclass
 class Script:
-    """Commands that the agent is told to run, one after the other, then what is said at the end."""
+    """Commands for the agent to run in sequence, then the final message."""
 
     commands: Sequence[str] = ()
     last: str = "done"
     refusals: list[Refusal] = field(default_factory=list)
-    """What comes first, one per request."""
+    """The first answers, one per request."""
     always: Refusal | None = None
-    """What comes whatever is asked."""
+    """The answer to every request."""
     keys: list[str] = field(default_factory=list)
     """Keys that came with requests."""
     requests: list[Mapping[str, Any]] = field(default_factory=list)
@@ -169,7 +169,7 @@ class _Model:
         return Response(f"data: {json.dumps(answer)}\r\n\r\n", media_type="text/event-stream")
 
     async def _asked(self, request: Request, key: str) -> Any:
-        """The request's JSON, or what is answered in place of the script."""
+        """Return the request's JSON, or the response that replaces the script's."""
         script, asked = self.script, await request.json()
         script.keys.append(key)
         script.requests.append(asked)

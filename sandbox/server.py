@@ -1,4 +1,4 @@
-"""Serve an ASGI application, on localhost unless told otherwise, in a thread of this process."""
+"""Serve an ASGI application, on localhost by default, in a thread of this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRACE_SECONDS = 1
 
 
 class _Server(uvicorn.Server):
-    """Tells when it answers and ends as soon as it is told, where uvicorn sleeps for tenths of a second in between."""
+    """Signals when it is ready and ends at once on request, where uvicorn polls every few tenths of a second."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -53,7 +53,7 @@ class _Server(uvicorn.Server):
             connection.shutdown()
         try:
             async with asyncio.timeout(GRACE_SECONDS):
-                # uvicorn tells nobody when the last one is through
+                # uvicorn does not signal the end of the last request
                 while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110
                     await asyncio.sleep(0.002)
         except TimeoutError:

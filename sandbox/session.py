@@ -26,22 +26,22 @@ TAKES_THE_PLACE_OF = (
     *("LLM_BASE_URL", "LLM_MODEL", "LLM_API_KEY", *ASKED_OF_MODELS),
     *("HF_ENDPOINT", "HF_DATASET", "HF_TOKEN", "HF_TOKEN_PATH", "FC_REGISTRY_URL"),
 )
-"""Settings that name outside systems, and what those are told: some of ours and some of a user's would mix the two."""
+"""Settings that name outside systems and their credentials: a mixture of ours and a user's would be wrong."""
 
 
 SUITS_SAMPLES = {"FC_SAMPLE_SECONDS": "0.02", "FC_MEASUREMENT_CONCURRENCY": "2"}
-"""The speed-ups of the samples are large: short samples tell them from noise, also when two run at once."""
+"""The speed-ups of the samples are large: short samples suffice, even with two at once."""
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Running servers: where they answer, and the environment variables that use them."""
+    """Running servers: their addresses, and the environment variables for them."""
 
     urls: Mapping[str, str]
     environment: Mapping[str, str]
 
     def calls(self) -> dict[str, int]:
-        """How many requests each service has answered since it was started."""
+        """Return the number of requests that each service has answered since it was started."""
         import httpx
 
         counts: dict[str, int] = {}
@@ -58,9 +58,9 @@ def running_sandbox(
 ) -> Iterator[Sandbox]:
     """Serve *repositories* (bare, `owner/name.git`), keeping the Hub's and the registry's content under *state*.
 
-    Ports are remembered under *state*, so that what was published yesterday is found at the same address today; not
-    those of a second sandbox over the same *state*, which has what the first leaves free.
-    Raises ConfigurationError when *repositories* is no such folder.
+    Ports are remembered under *state*, so that yesterday's artifacts are found at the same address today; not those of
+    a second sandbox over the same *state*, which takes other ports. Raises ConfigurationError if *repositories* is no
+    such folder.
     """
     from sandbox.model.app import app as model
 
@@ -130,13 +130,13 @@ def _ports(state: Path, first_port: int) -> dict[str, int]:
         known = json.loads(remembered.read_text(encoding="utf-8"))
         return {service: int(known[service]) % 65536 for service in SERVICES if service in known}
     except (ValueError, TypeError):
-        # only a convenience: what cannot be read is forgotten
+        # only a convenience: an unreadable record is ignored
         return {}
 
 
 @contextmanager
 def _first_of(state: Path) -> Iterator[bool]:
-    """Whether no other sandbox serves *state* now; the end of a process, however it ends, lets go of that."""
+    """Return True if no other sandbox serves *state* now; the lock is released when a process ends in any way."""
     lock = FileLock(state / "ports.lock")
     try:
         lock.acquire(timeout=0)

@@ -1,4 +1,4 @@
-"""A GitHub on localhost, over a folder of bare repositories: GraphQL and REST, and its limits where they hurt."""
+"""A GitHub on localhost, over a folder of bare repositories: GraphQL and REST, with GitHub's limits."""
 
 from .app import app
 from .context import Account

@@ -1,4 +1,4 @@
-"""What was called, what it cost, and what was refused: for tests and reports."""
+"""Records calls, their cost, and refusals: for tests and reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Accounting:
 
     total: int = 0
     endpoints: Counter[str] = field(default_factory=Counter)
-    """By `METHOD /path/{template}` or `graphql`; and by `graphql OperationName` for named operations."""
+    """Counts by `METHOD /path/{template}` or `graphql`; and by `graphql OperationName` for named operations."""
     statuses: Counter[int] = field(default_factory=Counter)
     points: Counter[str] = field(default_factory=Counter)
     """Points of the primary budgets, by resource."""

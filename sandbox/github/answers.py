@@ -1,4 +1,4 @@
-"""What a handler answers, and the words in which GitHub refuses."""
+"""Responses of a handler, and GitHub's messages of refusal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Answer:
 
 
 class EarlyAnswer(Exception):
-    """The path leads to nothing here; `answer` says where, or that there is nothing."""
+    """The path does not exist here; `answer` redirects, or is a 404."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -51,7 +51,7 @@ def refusal(
 
 
 def not_found() -> Answer:
-    """404, also for what the caller may not see."""
+    """404, also for resources the caller may not see."""
     return refusal(404, "Not Found")
 
 
@@ -93,12 +93,12 @@ def bad_credentials() -> Answer:
 
 
 def authentication_required() -> Answer:
-    """401 of what nobody gets without a token."""
+    """401 for resources that need a token."""
     return refusal(401, "Requires authentication")
 
 
 def forbidden(*, graphql: bool) -> Answer:
-    """For a token without the right: 403 of REST, HTTP 200 of GraphQL."""
+    """For a token without permission: 403 in REST, HTTP 200 in GraphQL."""
     if graphql:
         return ok({"data": None, "errors": [{"type": "FORBIDDEN", "message": _NO_RIGHT}]})
     return refusal(403, _NO_RIGHT)

@@ -32,12 +32,13 @@ def app(
     faults: Faults = Faults(),  # noqa: B008 - frozen
     tokens: Mapping[str, Account] | None = None,
 ) -> Starlette:
-    """A GitHub over *served*: a folder of bare repositories `owner/name.git` and its `sandbox.json`, if there is one.
+    """Return a GitHub over *served*: a folder of bare repositories `owner/name.git` and its `sandbox.json`, if there is
+    one.
 
-    *tokens* are the valid ones, with their users; None accepts any, each a user of its own. The books are in
-    `state.accounting`, and at `/_sandbox/calls`; `POST /_sandbox/reset` begins them anew. `POST /_sandbox/clock` with
-    `{"seconds": …}` puts the clock of the limits forward, and answers with its time.
-    Raises ConfigurationError when the folder is none, or its side file malformed.
+    *tokens* are the valid ones, with their users; None accepts any, each as a separate user. The books are in
+    `state.accounting`, and at `/_sandbox/calls`; `POST /_sandbox/reset` clears them. `POST /_sandbox/clock` with
+    `{"seconds": …}` advances the clock of the limits, and returns its time. Raises ConfigurationError if *folder* is
+    missing, or its side file malformed.
     """
     folder = served if isinstance(served, ServedFolder) else ServedFolder(served)
     gateway = Gateway(folder, limits, FaultSource(faults), tokens)

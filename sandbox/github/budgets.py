@@ -1,4 +1,4 @@
-"""Who has used how much: primary budgets by user and resource, secondary limits by user."""
+"""Usage of limits: primary budgets by user and resource, secondary limits by user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .context import Rate
 from .limits import Limits, Resource
 
 UNLIMITED = 1_000_000_000
-"""What a budget without a limit shows."""
+"""Value shown for a budget without a limit."""
 MINUTE = 60.0
 
 
@@ -42,7 +42,7 @@ class Budgets:
         self._users = {login: _User(under_way=user.under_way) for login, user in self._users.items()}
 
     def rate(self, login: str | None, resource: Resource) -> Rate:
-        """The primary budget of *resource* as it stands."""
+        """Return the current primary budget of *resource*."""
         window = self._window(login, resource)
         limit = self._limits.primary(resource, anonymous=login is None)
         return Rate(UNLIMITED if limit is None else limit, window.used, int(-(-window.ends // 1)))
@@ -57,7 +57,7 @@ class Budgets:
         return self.rate(login, resource)
 
     def exhausted(self, login: str | None, resource: Resource) -> bool:
-        """Whether nothing is left of the primary budget."""
+        """Return True if nothing is left of the primary budget."""
         return self.rate(login, resource).remaining <= 0
 
     def enter(self, login: str | None) -> None:

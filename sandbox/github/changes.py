@@ -1,4 +1,4 @@
-"""What pull requests change, measured in files and lines, many at a time."""
+"""Size of pull requests in files and lines, many at a time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Span:
 
 
 def span_of(repository: Path, pull_request: PullRequest) -> Span:
-    """Before and after of *pull_request*; an unmerged one is compared with where it forks from the default branch."""
+    """Return both ends of *pull_request*; an unmerged one is compared with its fork point from the default branch."""
     if pull_request.merge_sha is not None:
         return Span(pull_request.base_sha, pull_request.merge_sha)
     try:
@@ -113,6 +113,6 @@ def _count(text: str) -> int:
 
 
 def diff_of(repository: Path, span: Span, *paths: str) -> bytes:
-    """The span as a unified diff, of *paths* only where some are given."""
+    """Return the span as a unified diff, of *paths* only if any are given."""
     before = span.before or _EMPTY_TREE
     return git(repository, "diff", "--full-index", "--binary", "-M", before, span.after, "--", *paths)

@@ -1,4 +1,4 @@
-"""What an answer is made from: who asks, and what may be seen."""
+"""Context of a response: the caller, and what it may see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .served_folder import ServedFolder, ServedRepository
 
 
 class Account(Frozen):
-    """Whom a token belongs to. Budgets are counted per login, so that two tokens of one user share theirs."""
+    """Owner of a token. Budgets are counted per login, so that two tokens of one user share theirs."""
 
     login: str
     scopes: tuple[str, ...] | None = Field(
@@ -32,7 +32,7 @@ class Account(Frozen):
 
 @dataclass(frozen=True)
 class Rate:
-    """A primary budget as it stands. `reset` is in seconds since 1970."""
+    """The current primary budget. `reset` is in seconds since 1970."""
 
     limit: int
     used: int
@@ -40,13 +40,13 @@ class Rate:
 
     @property
     def remaining(self) -> int:
-        """What is left."""
+        """Remaining points."""
         return max(0, self.limit - self.used)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A part of a GraphQL answer that fails on purpose, at *path*; `type` is empty where GitHub gives none."""
+    """A part of a GraphQL response that fails on purpose, at *path*; `type` is empty if GitHub gives none."""
 
     path: tuple[str | int, ...]
     type: str
@@ -55,14 +55,14 @@ class Failure:
 
 @dataclass(frozen=True)
 class RequestContext:
-    """One call, allowed to be answered. *account* is None without a token, *url* is where this API answers."""
+    """One admitted call. *account* is None without a token, *url* is the address of this API."""
 
     folder: ServedFolder
     limits: Limits
     account: Account | None
     url: str
     rates: Callable[[], Mapping[str, Rate]]
-    """The caller's primary budgets as they stand."""
+    """The caller's current primary budgets."""
     failure: Failure | None = None
 
     @property

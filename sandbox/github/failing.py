@@ -1,4 +1,4 @@
-"""How each fault looks on the wire."""
+"""How each fault appears on the wire."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Broken(Response):
         self.headers["content-length"] = str(promised)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
-        """Send the head and a part; the server closes what was not completed."""
+        """Send the head and a part; the server closes incomplete responses."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
 
@@ -33,7 +33,7 @@ class Broken(Response):
 async def instead(
     scripted: ScriptedFault, faults: Faults, request: Request, *, graphql: bool, retry_after: int | None, user: str
 ) -> Answer | None:
-    """What is answered in place of the right answer; None when the right one is still needed."""
+    """Return the response that replaces the right one; None if the right one is still needed."""
     if scripted.answer_status is not None:
         headers = dict(scripted.answer_headers)
         media_type = headers.pop("content-type", answers.JSON)
@@ -68,7 +68,7 @@ async def instead(
 
 
 def spoil(answer: Answer, fault: Fault | None, *, graphql: bool) -> Answer:
-    """The right *answer*, its content spoilt where *fault* says so."""
+    """Return the right *answer*, its content corrupted if *fault* says so."""
     if fault is Fault.TRUNCATED:
         return Answer(answer.status, answer.body[: len(answer.body) // 2], answer.media_type, answer.headers)
     spoils = (Fault.HALF_PAGE, Fault.NULL_NODE) if graphql else (*_HALVING, Fault.INCOMPLETE)
@@ -103,7 +103,7 @@ def _spoilt_graphql(data: Any, fault: Fault | None) -> Any:
 
 
 def _first_page(value: Any, path: list[str | int]) -> tuple[dict[str, Any], list[str | int]] | None:
-    """The outermost object with a list `nodes` that holds something."""
+    """Return the outermost object with a non-empty list `nodes`."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("nodes"), list) and value["nodes"]:

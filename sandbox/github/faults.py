@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: at a call that a test names, or now and then."""
+"""Faults on purpose: at a call that a test names, or at random."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Fault(StrEnum):
     UNAVAILABLE = "unavailable"
     """503 with JSON."""
     PRIMARY_LIMIT = "primary_limit"
-    """As if the budget were used up: 403 for REST, 200 with an error for GraphQL."""
+    """As with an exhausted budget: 403 for REST, 200 with an error for GraphQL."""
     SECONDARY_LIMIT = "secondary_limit"
     """403 with `Retry-After`."""
     UNAUTHORIZED = "unauthorized"
@@ -48,10 +48,11 @@ class Fault(StrEnum):
     TIMED_OUT = "timed_out"
     """GraphQL: 200 with `Something went wrong while executing your query`, no data. REST: 504."""
     FIELD = "field"
-    """GraphQL: one part of the answer, `path`, is an error; the last field of the top level where none is told.
-    Where the schema allows no null, the object around it goes, too, up to all of `data`. REST: `half_page`."""
+    """GraphQL: one part of the response, `path`, is an error; by default the last top-level field. Where the schema
+    allows no null, the object around it becomes null, too, up to all of `data`. REST: `half_page`.
+    """
     INCOMPLETE = "incomplete"
-    """REST search: half of what there is, and `incomplete_results` says so. GraphQL: nothing is wrong."""
+    """REST search: half of the results, with `incomplete_results`. GraphQL: no fault."""
 
 
 class ScriptedFault(Frozen):
@@ -79,13 +80,13 @@ class ScriptedFault(Frozen):
         return Failure(self.path, self.error_type, self.message) if self.fault is Fault.FIELD else None
 
     def hits(self, counts: Mapping[str, int]) -> bool:
-        """Whether the call that has just been counted in *counts* (by endpoint name) is meant."""
+        """Return True for the call that has just been counted in *counts* (by endpoint name)."""
         count = counts.get(self.endpoint)
         return count is not None and self.call <= count < self.call + self.times
 
 
 class Faults(Frozen):
-    """Which calls go wrong: first what `scripted` says, then by chance with a fixed seed."""
+    """Chooses calls to fail: first those `scripted`, then at random with a fixed seed."""
 
     scripted: tuple[ScriptedFault, ...] = ()
     chances: Mapping[Fault, float] = Field(default_factory=dict, description="probability of each kind, per call")
@@ -108,7 +109,7 @@ class FaultSource:
         self.restart()
 
     def restart(self) -> None:
-        """Begin the chances anew from the seed."""
+        """Restart the random sequence from the seed."""
         self._chance = random.Random(self.faults.seed)  # noqa: S311 - reproducible faults, no secret
 
     def next(self, counts: Mapping[str, int]) -> ScriptedFault | None:

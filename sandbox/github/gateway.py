@@ -1,4 +1,4 @@
-"""What stands before every endpoint: authentication, limits, faults, headers, books."""
+"""Middleware of every endpoint: authentication, limits, faults, headers, books."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Incoming:
     query: Mapping[str, str]
     accept: str
     url: str
-    """Where it was sent, with the query."""
+    """Path of the request, with the query."""
     body: Any = None
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A request, and who sent it; `valid` is false for a token that is none, `free` what costs nothing."""
+    """A request, and its sender; `valid` is false for an unknown token, `free` for a call without cost."""
 
     request: Request
     resource: Resource
@@ -98,7 +98,7 @@ class Gateway:
         return time.time() + self._ahead
 
     def put_forward(self, seconds: float) -> None:
-        """Let so many *seconds* pass at once: whoever would wait need not."""
+        """Advance the clock by *seconds*, so that clients need not wait."""
         self._ahead += max(0.0, seconds)
 
     async def answer(
@@ -111,7 +111,7 @@ class Gateway:
         *,
         free: bool = False,
     ) -> Response:
-        """Let *call* answer, if nothing stands against it. *names* are those of the accounting.
+        """Let *call* respond, if nothing prevents it. *names* are those of the accounting.
 
         A REST call that is answered pays one point unless it is *free*; a GraphQL call pays its price itself.
         """
@@ -161,7 +161,7 @@ class Gateway:
         return self._broken(self._finish(visit, answer, charge=not (visit.graphql or visit.free)), answer, fault)
 
     def _account(self, request: Request) -> tuple[Account | None, bool]:
-        """Who asks, and whether the token is a known one."""
+        """Return the caller, and whether the token is a known one."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not scheme:
             return None, True

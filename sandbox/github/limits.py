@@ -1,4 +1,4 @@
-"""How much GitHub lets a caller do, and in which words it refuses."""
+"""GitHub's limits for a caller, and its messages of refusal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Resource(StrEnum):
 
 
 class Limits(Frozen):
-    """The ceilings of the public API. None is no limit. Windows are settings, so that a test need not wait an hour."""
+    """The limits of the public API. None means no limit. Windows are settings, so that a test need not wait an hour."""
 
     core: int | None = Field(default=5_000, description="REST requests per user in `primary_seconds`")
     graphql: int | None = Field(default=5_000, description="GraphQL points per user in `primary_seconds`")

@@ -34,13 +34,13 @@ class NodeId:
 
 
 def node_id(kind: Kind, *numbers: int) -> str:
-    """The id of a node named by *numbers* (each below 2³²): repository id first, where it has one."""
+    """Return the id of a node named by *numbers* (each below 2³²): repository id first, if it has one."""
     packed = bytes([0x91 + len(numbers), 0]) + b"".join(b"\xce" + struct.pack(">I", number) for number in numbers)
     return f"{kind}_{base64.urlsafe_b64encode(packed).decode().rstrip('=')}"
 
 
 def read_node_id(text: str) -> NodeId | None:
-    """What *text* names, None when it is no node id of ours."""
+    """Return the node that *text* names, None if it is no node id of ours."""
     prefix, _, encoded = text.partition("_")
     try:
         kind = Kind(prefix)
@@ -54,7 +54,7 @@ def read_node_id(text: str) -> NodeId | None:
 
 
 def stable_id(*parts: object) -> int:
-    """A database id that depends on *parts* alone: positive, below 2³⁰."""
+    """Return a database id that depends only on *parts*: positive, below 2³⁰."""
     digest = hashlib.sha256("\0".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") % (2**30 - 1) + 1
 

@@ -22,7 +22,7 @@ class BadQueryError(ValueError):
 
 @dataclass(frozen=True)
 class Hit:
-    """A pull request that was found, and where."""
+    """A found pull request, and its repository."""
 
     served: ServedRepository
     pull_request: PullRequest
@@ -49,7 +49,8 @@ class Query:
 def parse_query(text: str) -> Query:
     """Take *text* apart; raises BadQueryError for a date that is none.
 
-    Raises NotImplementedError for what GitHub can search by and this sandbox cannot: an answer would be made up.
+    Raises NotImplementedError for qualifiers that GitHub supports and this sandbox does not: a response would be made
+    up.
     """
     query = Query()
     terms = text.lower().split()

@@ -1,4 +1,4 @@
-"""The folder of repositories that is served: who is who, under which names, and what each holds."""
+"""The folder of served repositories: their ids, names and content."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ServedRepository:
         return node_id(Kind.REPOSITORY, self.id)
 
     def tracker(self) -> Tracker:
-        """Its pull requests and issues, read anew when a ref has moved."""
+        """Return its pull requests and issues, read again if a ref has moved."""
         with self._lock:
             now = time.monotonic()
             if self._tracker is None or now - self._looked > self.fresh_seconds:
@@ -61,7 +61,7 @@ class ServedRepository:
         return sum(file.stat().st_size for file in files if file.exists()) // 1024
 
     def size(self, pull_request: PullRequest, peers: Sequence[PullRequest] = ()) -> Size:
-        """How large *pull_request* is; those of *peers* that are not known yet are measured with it."""
+        """Return the size of *pull_request*; those of *peers* that are not known yet are measured with it."""
         with self._lock:
             if pull_request.number not in self._sizes:
                 batch = {peer.number: peer for peer in (*peers, pull_request) if peer.number not in self._sizes}

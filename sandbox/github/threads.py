@@ -1,4 +1,4 @@
-"""Issues and pull requests as the API tells them: the history's facts, completed by the side file."""
+"""Issues and pull requests as the API returns them: the history's facts, completed by the side file."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """A pull request. `base_sha` is what it was put on, `fork_sha` where its branch forks.
+    """A pull request. `base_sha` is the commit it was merged onto, `fork_sha` the fork point of its branch.
 
-    `closes` are issues of its own repository and of others, `linked` those of them that nobody wrote a keyword for.
+    `closes` are issues of its own repository and of others, `linked` those of them without a keyword.
     """
 
     repository_id: int
@@ -66,7 +66,7 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An issue. `body` is its newest version; `versions` are all of them, oldest first, when there are several."""
+    """An issue. `body` is its newest version; `versions` are all of them, oldest first, if there are several."""
 
     repository_id: int
     number: int
@@ -86,12 +86,12 @@ Thread = Issue | PullRequest
 
 
 def merge_moment(pull_request: PullRequest) -> datetime:
-    """When *pull_request* was merged; when it was opened, where it never was."""
+    """Return the merge time of *pull_request*; its creation time, if it was never merged."""
     return pull_request.merged_at or pull_request.created_at
 
 
 def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) -> Issue:
-    """The issue that *facts* tell of; *closer* is the merged pull request that closes it."""
+    """Return the issue of *facts*; *closer* is the merged pull request that closes it."""
     versions = versions_of(facts.author, facts.created_at, facts.body, facts.edits)
     titles = titles_of(facts.title, facts.author, facts.titles)
     closed_at = facts.closed_at or (closer.merged_at if closer else None)
@@ -121,7 +121,9 @@ def titles_of(title: str, author: str | None, edits: Sequence[TitleEdit]) -> tup
 
 
 def mentions_of(thread: Thread) -> dict[Reference, datetime]:
-    """What *thread* mentions or closes in any version of its texts, each with the time of the first mention."""
+    """Return the threads that *thread* mentions or closes in any version of its texts, each with the time of the first
+    mention.
+    """
     said = [(thread.created_at, thread.body)] if not thread.versions else []
     said += [(version.edited_at, version.body) for version in thread.versions]
     for comment in thread.comments:

@@ -1,4 +1,4 @@
-"""What happened to an issue or pull request: comments, closings, merges, links, cross-references. Oldest first."""
+"""Events of an issue or pull request: comments, closings, merges, links, cross-references. Oldest first."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _references(asked: RequestContext, served: ServedRepository, thread: Thread)
 def mentions_of(
     asked: RequestContext, served: ServedRepository, thread: Thread
 ) -> Iterator[tuple[ServedRepository, Mention]]:
-    """Who mentions *thread*, and in which repository; under former names of its own, too."""
+    """Return the mentions of *thread*, with their repository; under its former names, too."""
     names = ["", *(name.lower() for name in (served.name, *served.facts.former_names))]
     for where in asked.folder.repositories():
         if asked.visible(where) is None:

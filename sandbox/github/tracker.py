@@ -1,4 +1,4 @@
-"""One repository's issues and pull requests: the history read, the side file laid over it."""
+"""One repository's issues and pull requests: the history, completed by the side file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Tracker:
 
     @cached_property
     def mentions(self) -> Mapping[Reference, Sequence[Mention]]:
-        """Who mentions whom: by what is mentioned."""
+        """Mentions by their target."""
         found: dict[Reference, list[Mention]] = {}
         for thread in self.threads():
             for reference, moment in mentions_of(thread).items():
@@ -70,12 +70,12 @@ class Tracker:
 
     @cached_property
     def closing(self) -> Sequence[PullRequest]:
-        """Those that close an issue."""
+        """Pull requests that close an issue."""
         return [pull_request for pull_request in self.pull_requests.values() if pull_request.closes]
 
     @cached_property
     def newest_first(self) -> Sequence[PullRequest]:
-        """The pull requests by creation, newest first; by number where that is equal."""
+        """The pull requests by creation, newest first; by number if that is equal."""
         return sorted(self.pull_requests.values(), key=lambda thread: (thread.created_at, thread.number), reverse=True)
 
     @cached_property
@@ -166,7 +166,7 @@ class _Reader:
         )
 
     def _unmerged(self, merged: Mapping[int, Landed]) -> dict[int, PullRequest]:
-        """Pull requests with a head and no merge: open where GitHub tries out their merge, else closed."""
+        """Pull requests with a head and no merge: open if GitHub has a test merge for them, else closed."""
         tips = {number: sha for number, sha in self.heads.pulls.items() if number not in merged}
         tips |= {
             facts.number: facts.head_sha
@@ -216,7 +216,7 @@ class _Reader:
         created_at: datetime,
         **landing: Any,
     ) -> PullRequest:
-        """What history says, its *title* and *text* where *facts* have none of their own."""
+        """Return the history's facts, with its *title* and *text* as defaults for *facts*."""
         body = newest_body(facts, text)
         closes = self._closes(facts, body)
         return PullRequest(
@@ -237,7 +237,7 @@ class _Reader:
         )
 
     def _closes(self, facts: PullRequestFacts, body: str) -> tuple[Reference, ...]:
-        """What the side file says, else what the body's keywords say, as far as this repository has such issues."""
+        """Return the side file's links, else the body's, as far as this repository has such issues."""
         return told_to_close(facts) or tuple(
             reference
             for reference in closing_references(body)

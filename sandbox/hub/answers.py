@@ -17,7 +17,7 @@ def refusal(status: int, code: str, message: str) -> JSONResponse:
 
 
 def repository_facts(repo_id: str, sha: str, commit: Commit) -> dict[str, Any]:
-    """What `dataset_info` reads."""
+    """Content for `dataset_info`."""
     return {
         "_id": sha[:24],
         "id": repo_id,
@@ -79,5 +79,5 @@ def commit_facts(sha: str, commit: Commit) -> dict[str, Any]:
 
 
 def timestamp(commit: Commit) -> str:
-    """As the Hub writes it, to the millisecond."""
+    """In the Hub's format, to the millisecond."""
     return f"{commit.date:%Y-%m-%dT%H:%M:%S}.{commit.date.microsecond // 1000:03d}Z"

@@ -1,4 +1,4 @@
-"""The HTTP side of the sandbox Hub: what the real `huggingface_hub` client calls to create, commit, tag and download.
+"""The HTTP side of the sandbox Hub: the calls of the real `huggingface_hub` client to create, commit, tag and download.
 
 Only datasets and static Spaces, one branch, no Xet. Files matching `*.parquet` are kept as LFS, as the Hub does.
 """
@@ -37,11 +37,11 @@ from .repository import (
 USER = "sandbox"
 WHOAMI = "/api/whoami-v2"
 LFS_LIMIT = 10 * 1024 * 1024
-"""Files above this many bytes are kept as LFS whatever their name."""
+"""Size in bytes above which files are stored as LFS, whatever their name."""
 
 SPACES = "spaces"
 KINDS = {"dataset": "datasets", "space": SPACES}
-"""What a repository may be, and the part of its address that says so."""
+"""Types of a repository, and the corresponding part of its address."""
 
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")
 _SHA256 = re.compile(r"^[0-9a-f]{64}$")
@@ -74,7 +74,7 @@ def app(folder: Path, *, tokens: frozenset[str] = frozenset(), readers: frozense
             Route(repo, hub.guarded(hub.info)),
             Route(f"{address}.git/info/lfs/objects/batch", hub.guarded(hub.lfs_batch), methods=["POST"]),
             Route(f"{address}/resolve/{{revision}}/{{path:path}}", hub.guarded(hub.file)),
-            # the address alone is the permission, as with the Hub's signed storage addresses
+            # the address itself is the permission, as with the Hub's signed storage addresses
             Route("/_lfs/{sha256}", hub.lfs_put, methods=["PUT"]),
         ],
         middleware=[Middleware(calls.middleware)],

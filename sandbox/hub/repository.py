@@ -17,7 +17,7 @@ BRANCH = "main"
 
 
 class StoredFile(Frozen):
-    """A file of a commit. Its content lies in the content store under `sha256`."""
+    """A file of a commit. Its content is in the content store under `sha256`."""
 
     sha256: str
     blob_id: str = Field(description="git's SHA-1 of the content, or of the pointer for a file kept as LFS")
@@ -42,7 +42,7 @@ class Commit(Frozen):
 
 
 class Refs(Frozen):
-    """Where the branch and the tags point."""
+    """Targets of the branch and the tags."""
 
     branches: dict[str, str] = Field(default_factory=dict)
     tags: dict[str, str] = Field(default_factory=dict)

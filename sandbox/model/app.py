@@ -23,7 +23,7 @@ from .rules import judge
 from .servers import SERVERS, Server
 
 MODEL = "sandbox-rules"
-"""The one model there is; another name is answered with 404, as a real endpoint does."""
+"""The only model; another name gives 404, as with a real endpoint."""
 
 _POLL_SECONDS = 0.05
 _CHARACTERS_PER_TOKEN = 4
@@ -200,7 +200,7 @@ def _text_of(content: Any) -> str:
 
 
 def _fields(question: dict[str, Any], messages: list[dict[str, str]]) -> Set[str]:
-    """Of the answer that is asked for, by the schema in the request or in a prompt; else those of a classification."""
+    """Rules for the answer's schema in the request or in a prompt; else those of a classification."""
     form = question.get("response_format") or {}
     schema = form["json_schema"].get("schema", {}) if form.get("type") == "json_schema" else None
     for tool in question.get("tools") or ():

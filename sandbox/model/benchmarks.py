@@ -1,7 +1,7 @@
-"""The rule by which the sandbox writes benchmarks: it calls the first public function that it is told of.
+"""The sandbox's rule for writing benchmarks: call the first public function in the prompt.
 
-An argument called `n`, `size`, `count` or `length` is the size itself, any other a list of so many numbers. Methods and
-private functions it does not know how to call: then its module holds no benchmark, and says so.
+An argument called `n`, `size`, `count` or `length` is the size itself, any other a list of that many numbers. It cannot
+call methods and private functions: then its module holds no benchmark, and says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose."""
+"""Faults on purpose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Fault(StrEnum):
     """One way in which a model endpoint fails its client."""
 
     GARBAGE = "garbage"
-    """Words where JSON was asked for."""
+    """Prose instead of the requested JSON."""
     TRUNCATED = "truncated"
     """The right JSON, cut in the middle, as if it were whole."""
     LENGTH = "length"
@@ -24,7 +24,7 @@ class Fault(StrEnum):
     EMPTY = "empty"
     """No content at all, with `finish_reason: stop`."""
     INVENTED_EVIDENCE = "invented_evidence"
-    """Valid JSON that quotes what is not in the diff."""
+    """Valid JSON with a quote that is not in the diff."""
     OPPOSITE = "opposite"
     """The other verdict, as another model may give it."""
     REFUSAL = "refusal"
@@ -42,7 +42,7 @@ class Fault(StrEnum):
 
 
 class ModelFaults(Frozen):
-    """Which calls go wrong. Calls to `/v1/chat/completions` are counted from 1."""
+    """Calls that fail. Calls to `/v1/chat/completions` are counted from 1."""
 
     by_call: Mapping[int, Fault] = Field(default_factory=dict)
     every: Fault | None = Field(default=None, description="the fault of all calls that `by_call` does not name")

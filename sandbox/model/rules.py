@@ -10,9 +10,9 @@ Performance, when one of these holds for title and body, after negated phrases (
 Everything else is not performance: documentation, tests, CI, versions, features, fixes and refactorings alike.
 The patch never decides the verdict.
 
-Category: the first row of CATEGORY_WORDS whose words are in the title; else in the body; else in the added lines of
-the patch; else, where compiled sources (.c, .pyx, .rs …) change, `use_lower_level_system`; else `uncategorized`.
-What is not performance is `uncategorized`.
+Category: the first row of CATEGORY_WORDS whose words are in the title; else in the body; else in the added lines of the
+patch; else, if compiled sources (.c, .pyx, .rs …) change, `use_lower_level_system`; else `uncategorized`. Changes other
+than performance are `uncategorized`.
 
 Difficulty: `easy` up to 20 changed lines in at most 2 files; `hard` from 121 changed lines or 7 files; else `medium`.
 
@@ -103,7 +103,7 @@ CATEGORY_WORDS: tuple[tuple[Category, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-"""Which words make which category, in the order in which they are tried."""
+"""Words of each category, in the order of precedence."""
 
 EASY_LINES, EASY_FILES = 20, 2
 HARD_LINES, HARD_FILES = 120, 6

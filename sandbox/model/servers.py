@@ -1,7 +1,7 @@
-"""How servers that call themselves OpenAI-compatible differ: what they take of a request, and where they put an answer.
+"""Differences of servers that call themselves OpenAI-compatible: accepted requests, and the place of the answer.
 
-The table is of servers as their documentation and issue trackers describe them; each has the behaviour that a client
-stumbles over, and nothing else of it.
+The table follows the documentation and issue trackers of servers; each row has the behaviour that breaks clients, and
+nothing else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from formulacode_dagster.selection.classification.requests import TokenField
 
 
 class Place(StrEnum):
-    """Where the answer is in a message."""
+    """Place of the answer in a message."""
 
     CONTENT = "content"
     PARTS = "parts"
@@ -26,19 +26,19 @@ class Place(StrEnum):
 
 
 class Server(Frozen):
-    """What is particular about one kind of server. As it stands here, it does all that OpenAI's own does."""
+    """Peculiarities of one kind of server. The defaults are those of OpenAI's own."""
 
     modes: frozenset[OutputMode] = frozenset(OutputMode)
-    """Those it takes; else it answers *refuses_with*."""
+    """Accepted ones; else it answers *refuses_with*."""
     enforces: frozenset[OutputMode] = frozenset(OutputMode)
-    """Those in which it answers with an object; in others that it takes, with prose."""
+    """Those that return an object; others that it accepts return prose."""
     token_fields: frozenset[TokenField] = frozenset(TokenField)
     sets_temperature: bool = True
     refuses_with: int = 400
     place: Place = Place.CONTENT
     before: str = ""
     after: str = ""
-    """What stands around the answer: thoughts, fences, words."""
+    """Text around the answer: thoughts, fences, words."""
     wants_the_word_json: bool = False
     moderates: str = ""
     """A word for which it refuses a text."""
@@ -46,7 +46,7 @@ class Server(Frozen):
     """Status, words and code of that refusal."""
 
     def complaint(self, question: dict[str, Any]) -> tuple[int, str, str] | None:
-        """Status, words and code by which it refuses *question*; None where it takes it."""
+        """Return status, message and code of its refusal of *question*; None if it accepts it."""
         said = json.dumps(question["messages"])
         if self.moderates and self.moderates in said:
             return self.moderation
@@ -86,7 +86,7 @@ class Server(Frozen):
 
 
 def mode_of(question: dict[str, Any]) -> OutputMode:
-    """In which *question* asks for its answer."""
+    """Return the form that *question* requests for its answer."""
     if question.get("tools"):
         return OutputMode.TOOLS
     form = (question.get("response_format") or {}).get("type", "text")
@@ -127,4 +127,4 @@ SERVERS: dict[str, Server] = {
     ),
     "prose-alone": Server(enforces=frozenset()),
 }
-"""By name; the first is the one that the sandbox is unless told otherwise."""
+"""By name; the first is the sandbox's default."""

@@ -1,4 +1,4 @@
-"""The HTTP side of the sandbox registry: what a Docker daemon asks to push, and to pull by tag and digest.
+"""The HTTP side of the sandbox registry: a Docker daemon's requests to push, and to pull by tag and digest.
 
 A subset of the OCI distribution specification. Content is streamed to and from the folder; a cross-repository mount is
 declined when the blob is not here, as the specification allows.

@@ -1,4 +1,4 @@
-"""What the sandbox registry keeps in its folder: blobs by digest, manifests by repository, tags, unfinished uploads."""
+"""Content of the sandbox registry's folder: blobs by digest, manifests by repository, tags, unfinished uploads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoredManifest(Frozen):
 
 
 class RefusedError(Exception):
-    """What the registry answers with: HTTP status, the specification's error code, a sentence."""
+    """A refusal: HTTP status, the specification's error code, a sentence."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         self.status = status
@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 
 class RegistryStore:
-    """The folder. Blobs are shared by all repositories, as nobody else uses this registry."""
+    """The folder. All repositories share blobs, as the registry has a single user."""
 
     def __init__(self, folder: Path) -> None:
         self._repositories = folder / "repositories"
@@ -45,7 +45,7 @@ class RegistryStore:
         self.blobs = ContentStore(folder / "blobs")
 
     def blob(self, digest: str) -> Path:
-        """Where the blob lies; raises RefusedError when it is not there."""
+        """Return the path of the blob; raises RefusedError if it is missing."""
         sha256 = hex_of(digest)
         if not self.blobs.has(sha256):
             raise RefusedError(404, "BLOB_UNKNOWN", f"no blob {digest}")
@@ -58,14 +58,14 @@ class RegistryStore:
         return name
 
     def upload(self, name: str, *, must_exist: bool = True) -> Path:
-        """The file an upload is collected in; raises RefusedError when there is no such upload."""
+        """Return the file of an upload; raises RefusedError if there is no such upload."""
         path = self._uploads / name
         if not _UPLOAD.match(name) or (must_exist and not path.exists()):
             raise RefusedError(404, "BLOB_UPLOAD_UNKNOWN", f"no upload {name}")
         return path
 
     def manifest(self, repository: str, reference: str) -> StoredManifest:
-        """The manifest behind a tag or a digest; raises RefusedError when there is none."""
+        """Return the manifest behind a tag or a digest; raises RefusedError if there is none."""
         kind = "manifests" if DIGEST.match(reference) else "tags"
         path = self._folder(repository) / kind / reference.replace(":", "-")
         if not path.is_file():
@@ -105,7 +105,7 @@ class RegistryStore:
         return entries
 
     def subject_of(self, content: bytes) -> str:
-        """The digest that a manifest is attached to; empty where it is to none."""
+        """Return the digest that a manifest is attached to; empty if it is not attached."""
         return str((json.loads(content).get("subject") or {}).get("digest", ""))
 
     def _referrers(self, repository: str, digest: str) -> Path:

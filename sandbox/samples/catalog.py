@@ -1,6 +1,6 @@
-"""Reads the definitions of the samples from the data files beside this module.
+"""Reads the definitions of the samples from the data files next to this module.
 
-`data/people.toml` names the people. Each folder beside it is a repository: `repository.toml` (metadata, issues),
+`data/people.toml` names the people. Each folder next to it is a repository: `repository.toml` (metadata, issues),
 `tree.toml` (the files of the first commit), `pushes.toml` (direct pushes), and one `NNN-….toml` per pull request.
 """
 
@@ -22,7 +22,7 @@ DATA = Path(__file__).with_name("data")
 
 @cache
 def people() -> dict[str, Person]:
-    """Everybody who commits, by login."""
+    """Committers by login."""
     return {login: Person(**facts) for login, facts in _read(DATA / "people.toml").items()}
 
 

@@ -1,4 +1,4 @@
-"""What a sample repository is made of, as its data files say it."""
+"""Definition of a sample repository, from its data files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Moment = Annotated[datetime, AfterValidator(_aware)]
 
 
 class Person(Frozen):
-    """Somebody who commits; the key in `people` is the login."""
+    """A committer; the key in `people` is the login."""
 
     name: str
     email: str
@@ -63,7 +63,7 @@ class CommitDefinition(Frozen):
 
 
 class Expected(Frozen):
-    """How a pull request ends in the funnel of its month, if the platform does what it should."""
+    """The expected end of a pull request in the funnel of its month."""
 
     last_stage: Stage
     state: ItemState
@@ -87,7 +87,7 @@ class Push(Frozen):
 
 
 class SamplePullRequest(Frozen):
-    """A merged pull request: what GitHub tells about it, its commits, why it is here, and how it has to end."""
+    """A merged pull request: its GitHub data, its commits, its purpose, and its expected end."""
 
     repository: str = Field(description="`owner/name`")
     number: int

@@ -1,4 +1,4 @@
-"""Files of a commit, and what an edit makes of them. Pure."""
+"""Files of a commit, and the effect of an edit on them. Pure."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def _whole(edit: Edit) -> bytes:
 
 @cache
 def _table(lines: int) -> bytes:
-    """A Python module that holds a table of figures: large, compressible by nobody's standards, always the same."""
+    """A Python module with a table of figures: large, barely compressible, always the same."""
     state = 1
     rows = []
     for _ in range(lines):
         row = []
         for _ in range(_COLUMNS):
-            # The constants of the "minimal standard" generator, so that no library's idea of random matters.
+            # The constants of the "minimal standard" generator, independent of any library's random numbers.
             state = state * 48271 % 2147483647
             row.append(f"{state / 2147483647:.8f}")
         rows.append(f"    ({', '.join(row)}),\n")

@@ -1,4 +1,4 @@
-"""Writes a history into a new bare git repository. Its SHAs depend on the history alone.
+"""Writes a history into a new bare git repository. Its SHAs depend only on the history.
 
 Neither git's configuration nor its version, nor locale, time zone or umask of this machine have a part in them.
 """
@@ -21,7 +21,7 @@ _SERVE_LIKE_GITHUB = "[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant =
 
 
 def write_repository(folder: Path, history: History, *, default_branch: str) -> dict[int, str]:
-    """Make *folder* a bare repository that holds *history*; returns the SHA behind each mark.
+    """Make *folder* a bare repository of *history*; return the SHA behind each mark.
 
     Raises ConfigurationError when this machine has no git, OutsideSystemError when git fails.
     """
@@ -42,7 +42,7 @@ def write_repository(folder: Path, history: History, *, default_branch: str) -> 
 def _stream(history: History, default_branch: str) -> Iterator[bytes]:
     by_mark = {commit.mark: commit for commit in history.commits}
     for commit in history.commits:
-        # One ref for all: a commit says itself what comes before it, and the refs are set at the end.
+        # A single ref: each commit names its parents, and the refs are set at the end.
         yield f"commit refs/heads/{default_branch}\nmark :{commit.mark}\n".encode()
         yield _signature("author", commit.author, commit.authored)
         yield _signature("committer", commit.committer, commit.committed)

@@ -20,14 +20,14 @@ from .history import History, history_of
 from .sample_set import GeneratedPullRequest, SampleSet
 
 STAMP = "samples.json"
-"""The file that says what the folder holds, and from which definitions it was made."""
+"""The file with the folder's content, and the definitions it was made from."""
 
 
 def generate(folder: Path) -> SampleSet:
     """Write the sample repositories as `owner/name.git`, and `sandbox.json`, into *folder*.
 
-    A folder that already holds them is left as it is, one that holds those of other definitions is replaced. Raises
-    ConfigurationError when *folder* holds anything else, OutsideSystemError when git fails.
+    A folder with the current samples stays as it is, one with those of other definitions is replaced. Raises
+    ConfigurationError if *folder* holds anything else, OutsideSystemError if git fails.
     """
     found = _standing(folder)
     if found is not None:
@@ -52,7 +52,7 @@ def _replace(folder: Path) -> SampleSet:
         raise ConfigurationError(
             f"{folder} holds something else than samples", remedy="Name an empty folder, or one that is not there yet"
         )
-    # Beside the folder, so that renaming does not copy; left over where somebody was killed.
+    # Next to the folder, so that renaming does not copy; left over after a kill.
     scratch = folder.parent / f".{folder.name}.part"
     shutil.rmtree(scratch, ignore_errors=True)
     made = _write(scratch / "made").model_copy(update={"folder": folder})

@@ -13,7 +13,7 @@ from .definitions import CommitDefinition, Person, Push, SamplePullRequest, Samp
 from .edits import Tree, apply
 
 WEB = Person(name="GitHub", email="noreply@github.com")
-"""Who commits what is merged on the web page."""
+"""Committer of merges on the web page."""
 BETWEEN_COMMITS = timedelta(minutes=17)
 
 
@@ -33,7 +33,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Landed:
-    """Where a pull request is in the history, by marks. `base` is the commit it was put on."""
+    """Place of a pull request in the history, by marks. `base` is the commit it was merged onto."""
 
     pull_request: SamplePullRequest
     base: int
@@ -43,7 +43,7 @@ class Landed:
 
 @dataclass(frozen=True)
 class History:
-    """Everything there is to write: commits (parents first), the tip of the default branch, the pull requests."""
+    """The whole history: commits (parents first), the tip of the default branch, the pull requests."""
 
     commits: tuple[Commit, ...]
     tip: int
@@ -53,7 +53,7 @@ class History:
 def history_of(
     repository: SampleRepository, people: Mapping[str, Person], *, origin: SampleRepository | None = None
 ) -> History:
-    """The history of *repository*, which starts as *origin*'s where it is a fork of that.
+    """Return the history of *repository*, which starts as *origin*'s if it is a fork of that.
 
     Raises ValueError when an edit does not fit the files it is made to.
     """

@@ -1,4 +1,4 @@
-"""What `generate` leaves in a folder."""
+"""Content that `generate` leaves in a folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from formulacode_dagster.models.pull_request import MergeKind
 
 
 class GeneratedPullRequest(Frozen):
-    """Where a sample pull request is in its repository. `base_sha` is the commit it was put on."""
+    """Place of a sample pull request in its repository. `base_sha` is the commit it was merged onto."""
 
     item: str
     month: str
@@ -34,5 +34,5 @@ class SampleSet(Frozen):
         return self.folder / f"{name}.git"
 
     def pull_request(self, item: str) -> GeneratedPullRequest:
-        """Where `owner/repo#number` is; raises StopIteration when there is none."""
+        """Return the place of `owner/repo#number`; raises StopIteration if there is none."""
         return next(pull_request for pull_request in self.pull_requests if pull_request.item == item)

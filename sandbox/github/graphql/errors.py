@@ -1,4 +1,4 @@
-"""Errors in GitHub's form: a `type` beside `message` and `path`."""
+"""Errors in GitHub's form: a `type` next to `message` and `path`."""
 
 from __future__ import annotations
 

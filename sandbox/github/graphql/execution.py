@@ -1,4 +1,4 @@
-"""From a request's body to an answer: parse, validate, price, execute."""
+"""From a request's body to a response: parse, validate, price, execute."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def operation_name(body: Any) -> str:
 
 
 def prepare(asked: RequestContext, body: Any) -> Prepared | dict[str, Any]:
-    """The query of a request's *body*, or the answer that says what is wrong with it."""
+    """Return the query of a request's *body*, or the response that reports its error."""
     query = body.get("query") if isinstance(body, dict) else None
     if not isinstance(query, str):
         return {"errors": [{"message": "A query attribute must be specified and must be a string."}]}
@@ -94,7 +94,7 @@ def execute(asked: RequestContext, prepared: Prepared, rate: Rate) -> dict[str, 
 
 
 def _located(failure: Failure | None, prepared: Prepared) -> Failure | None:
-    """*failure* with a path: where it has none, it hits the last field of the top level that has parts."""
+    """Return *failure* with a path: by default, that of the last top-level field with subfields."""
     from graphql import FieldNode
 
     if failure is None or failure.path:

@@ -1,4 +1,4 @@
-"""How queries are executed: as the specification says, and fast enough for a month of a hundred repositories."""
+"""Executes queries: as the specification says, and fast enough for a month of a hundred repositories."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Execution(ExecutionContext):
         path: Path,
         result: Any,
     ) -> Any:
-        """What is asked of an object; an error where a fault says so."""
+        """Return the requested field of an object; an error if a fault says so."""
         failure = self.context_value.failure
         if failure is not None and tuple(path.as_list()) == failure.path:
             raise located_error(AnswerError(failure.type, failure.message), field_nodes, path.as_list())

@@ -1,6 +1,6 @@
-"""Repositories, issues, pull requests and what belongs to them, as GraphQL's objects: dictionaries by name of field.
+"""Repositories, issues, pull requests and their parts, as GraphQL's objects: dictionaries by field name.
 
-What takes arguments, or is not cheap to tell, is a function of the execution's info and these arguments.
+A field with arguments, or with an expensive value, is a function of the execution's info and these arguments.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scope:
-    """The context of one execution: the call, the state of the budget, what the query costs."""
+    """The context of one execution: the call, the state of the budget, the cost of the query."""
 
     asked: RequestContext
     rate: Rate
@@ -80,7 +80,7 @@ def _pull_request(served: ServedRepository, number: int) -> Node:
 
 
 def _issue_or_pull_request(asked: RequestContext, served: ServedRepository, number: int) -> Node:
-    """Whichever has the *number*; what was transferred answers from where it is today."""
+    """Return the one with the *number*; a transferred one responds from its current repository."""
     found = served.tracker().thread(number)
     if found:
         return thread_node(served, found)
@@ -128,7 +128,7 @@ def _thread_node(served: ServedRepository, thread: Thread, kind: Kind, typename:
     }
 
     def timeline_items(info: GraphQLResolveInfo, itemTypes: Sequence[str] | None = None, **page: Any) -> Node:
-        """What happened to it, as far as the schema has a type for it."""
+        """Return its events, as far as the schema has a type for them."""
         events = [
             event
             for event in events_of(info.context.asked, served, thread)

@@ -1,7 +1,7 @@
-"""What a query costs, by GitHub's published formula, and whether it keeps GitHub's rules for connections.
+"""Computes a query's cost by GitHub's published formula, and checks GitHub's rules for connections.
 
-Every connection needs one request per node of the connection around it, each assumed to be full; the requests are added
-up, divided by 100 and rounded. Connections of which only the count is asked need none.
+Every connection needs one request per node of the parent connection, each assumed to be full; the requests are added
+up, divided by 100 and rounded. Connections whose count only is selected need none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def points_of(
     largest_page: int,
     most_nodes: int,
 ) -> int:
-    """What *operation* costs of the primary budget.
+    """Return the cost of *operation* to the primary budget.
 
     Raises QueryRefused for pages that are unbounded or too large, and too many nodes.
     """
@@ -81,7 +81,7 @@ class _Pricing:
         return requests, nodes
 
     def _fields(self, places: Sequence[Place]) -> dict[tuple[GraphQLNamedType, str], list[FieldNode]]:
-        """Selections by type and response key, so that what is asked twice is counted once."""
+        """Return selections by type and response key, so that duplicates are counted once."""
         found: dict[tuple[GraphQLNamedType, str], list[FieldNode]] = {}
         for parent, selections in places:
             for owner, field in self._flat(parent, selections):

@@ -26,7 +26,7 @@ def _rate_limit(info: GraphQLResolveInfo) -> Node:
 
 
 def _repository(info: GraphQLResolveInfo, owner: str, name: str, followRenames: bool = True) -> Node:
-    """The repository of that name, former names included unless told otherwise."""
+    """Return the repository of that name, including former names by default."""
     scope: Scope = info.context
     full = f"{owner}/{name}"
     folder = scope.asked.folder
@@ -54,7 +54,7 @@ def _nodes(info: GraphQLResolveInfo, ids: Sequence[str]) -> list[Node | Exceptio
 
 
 def _search(info: GraphQLResolveInfo, query: str, type: str, **page: Any) -> Node:  # noqa: ARG001 - GitHub's
-    """Pull requests; the count tells the whole, the nodes end at the cap."""
+    """Pull requests; the count is the total, the nodes end at the cap."""
     asked = info.context.asked
     try:
         hits = search_pull_requests(asked.folder, parse_query(query), private=asked.sees_private)

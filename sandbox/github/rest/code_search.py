@@ -72,7 +72,7 @@ def code(asked: RequestContext, incoming: Incoming) -> Answer:
 def _parse(text: str) -> _Query:
     """Take *text* apart.
 
-    Raises BadQueryError for one without a name, NotImplementedError for what this sandbox cannot search by.
+    Raises BadQueryError for one without a name, NotImplementedError for qualifiers this sandbox does not support.
     """
     query = _Query()
     for term in text.lower().split():
@@ -93,7 +93,7 @@ def _parse(text: str) -> _Query:
 
 
 def _searched(asked: RequestContext, query: _Query, served: ServedRepository) -> bool:
-    """Whether its files are in the index for the caller; those of a repository that is gone still are."""
+    """Return True if its files are in the index for the caller; those of a vanished repository still are."""
     if served.facts.is_private and not asked.sees_private:
         return False
     return served.facts.is_fork if query.forks == "only" else query.forks == "true" or not served.facts.is_fork
@@ -112,7 +112,7 @@ def _files(served: ServedRepository, query: _Query) -> Iterator[_File]:
 
 
 def _has_words(name: str, wanted: str) -> bool:
-    """Names are compared word by word, so that `asv.conf.json` is also found in `old-asv.conf.json.txt`."""
+    """Names are compared word by word, so that `asv.conf.json` also matches `old-asv.conf.json.txt`."""
     words, sought = (re.findall(r"[a-z0-9_]+", text.lower()) for text in (name, wanted))
     return any(words[i : i + len(sought)] == sought for i in range(len(words) - len(sought) + 1))
 

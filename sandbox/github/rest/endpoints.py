@@ -51,4 +51,4 @@ ENDPOINTS: list[tuple[str, Resource, Handler]] = [
         for path, handler in _OF_A_REPOSITORY
     ),
 ]
-"""What a 301 leads to, `/repositories/{id}…`, answers as the path by name does."""
+"""The target of a 301, `/repositories/{id}…`, responds like the path by name."""

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Page:
-    """Which part of a list is asked for."""
+    """The requested part of a list."""
 
     number: int
     size: int
@@ -27,7 +27,7 @@ class Page:
         return items[(self.number - 1) * self.size : self.number * self.size]
 
     def links(self, incoming: Incoming, total: int) -> dict[str, str]:
-        """The Link header for a list of *total* items; none when one page holds all."""
+        """Return the Link header for a list of *total* items; none if one page holds all."""
         last = max(1, -(-total // self.size))
         relations: dict[str, int] = {}
         if self.number > 1:
@@ -41,7 +41,7 @@ class Page:
 
 
 def page_of(asked: RequestContext, incoming: Incoming) -> Page:
-    """The page that a request asks for; what is unreadable or too large is corrected silently, as on GitHub."""
+    """Return the requested page; an invalid or too large value is corrected silently, as on GitHub."""
     size = _number(incoming.query.get("per_page"), DEFAULT)
     return Page(_number(incoming.query.get("page"), 1), min(size, asked.limits.page))
 

@@ -89,7 +89,7 @@ def _full_json(served: ServedRepository, pull_request: PullRequest) -> dict[str,
 
 
 def _patches(served: ServedRepository, span: Span, changes: Sequence[FileChange]) -> dict[str, dict[str, str]]:
-    """The hunks of each text file, as the field `patch` holds them."""
+    """Return the hunks of each text file, as in the field `patch`."""
     found = {}
     for change in changes:
         if change.additions + change.deletions == 0:

@@ -16,7 +16,7 @@ def user_json(login: str | None) -> dict[str, Any]:
 
 
 def repository_json(served: ServedRepository) -> dict[str, Any]:
-    """`minimal-repository`: what lists and search results hold."""
+    """`minimal-repository`: the form in lists and search results."""
     return {
         "id": served.id,
         "node_id": served.node_id,

@@ -1,4 +1,4 @@
-"""What happened to an issue or pull request, as REST tells it."""
+"""Events of an issue or pull request, in REST's form."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _event_json(asked: RequestContext, owner: Thread, event: Event) -> dict[str,
         return shown | {"source": {"issue": _issue_json(event.served, event.other)}}
     if event.title is not None:
         return shown | {"rename": {"from": event.title.previous, "to": event.title.current}}
-    # What was linked is not told by REST, only that something was.
+    # REST reports only that something was linked, not its target.
     merged = owner if event.kind is EventKind.MERGED else event.other if event.kind is EventKind.CLOSED else None
     sha = merged.merge_sha if isinstance(merged, PullRequest) else event.commit.sha if event.commit else None
     where = f"{asked.url}/repos/{event.served.name}/commits/{sha}" if sha else None
