@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.operating.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.mirrors import MirrorsResource
@@ -16,7 +16,7 @@ from .dashboards import dashboards
 
 
 @DashboardCheck
-def every_result_counts(dashboard: JudgedDashboard) -> Judgement:
+def every_result_counts(dashboard: JudgedDashboard) -> CheckFinding:
     """Every file of raw results was read, is of a commit of the history, and of benchmarks in their current version."""
     from formulacode_dagster.sources.dashboards import checks as verdicts
 

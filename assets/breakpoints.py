@@ -7,7 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from formulacode_dagster.measuring.breakpoints.choices import MINIMUM_CHANGE, Method
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.dashboards import DashboardsResource
@@ -29,13 +29,13 @@ class BreakpointConfig(dg.Config):
 
 
 @DashboardCheck
-def own_regressions_are_found(dashboard: JudgedDashboard) -> Judgement:
+def own_regressions_are_found(dashboard: JudgedDashboard) -> CheckFinding:
     """Regressions that the site reports are reproduced by asv's own code, if the intervals of its values are known."""
     from formulacode_dagster.measuring.breakpoints.regressions import reproduces, with_intervals
 
     published, results = dashboard.site(Source.PUBLISHED), dashboard.site(Source.RESULTS)
     if published is None or results is None:
-        return Judgement(passed=True, summary="no site, or no raw results: nothing has both regressions and intervals")
+        return CheckFinding(passed=True, summary="no site, or no raw results: nothing has both regressions and intervals")
     points = with_intervals(published.points, published.series, published.revisions, results.measured)
     return reproduces(published.regressions, points, published.series)
 
@@ -55,7 +55,7 @@ def breakpoints(
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
     """Find the steps of the published series and of those of raw results, by each of the methods."""
-    from formulacode_dagster.measuring.breakpoints.keeping import Measured, find_and_keep
+    from formulacode_dagster.measuring.breakpoints.keeping import MeasuredSeries, find_and_keep
     from formulacode_dagster.measuring.breakpoints.picture import draw_steps
     from formulacode_dagster.sources.dashboards.stored import kept_sites
 
@@ -67,7 +67,7 @@ def breakpoints(
         for (source, site), method in product(
             kept_sites(database, dashboard.name).items(), map(Method, config.methods)
         ):
-            measured = Measured(dashboard.name, source, dashboard.repository, site.points, site.series, site.revisions)
+            measured = MeasuredSeries(dashboard.name, source, dashboard.repository, site.points, site.series, site.revisions)
             of = find_and_keep(
                 database, measured, folder, mirror=mirror, method=method, minimum_change=config.minimum_change
             )

@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import CheckVerdict, Doubt, Judgement
+from formulacode_dagster.models.check import CheckVerdict, Doubt, CheckFinding
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.operating.runner.failures import judge_failures
@@ -57,7 +57,7 @@ class JudgedMonth:
 class MonthCheck:
     """One check: its function, and whether it blocks what comes after."""
 
-    judge: Callable[..., Judgement]
+    judge: Callable[..., CheckFinding]
     blocking: bool
     pool: str | None = None
 
@@ -103,13 +103,13 @@ class MonthCheck:
         return evaluate
 
 
-def month_check(*, blocking: bool, pool: str | None = None) -> Callable[[Callable[..., Judgement]], MonthCheck]:
+def month_check(*, blocking: bool, pool: str | None = None) -> Callable[[Callable[..., CheckFinding]], MonthCheck]:
     """Declare a check: the function takes a `JudgedMonth`, and resources by name; it may raise FormulaCodeError."""
     return lambda judge: MonthCheck(judge, blocking, pool)
 
 
 @month_check(blocking=True)
-def failures_within_budget(month: JudgedMonth) -> Judgement:
+def failures_within_budget(month: JudgedMonth) -> CheckFinding:
     """No larger share of the attempted items failed than FC_FAILURE_BUDGET allows; if earlier months had some done,
     this has.
 
@@ -119,7 +119,7 @@ def failures_within_budget(month: JudgedMonth) -> Judgement:
         return judge_failures(connection, month.key, month.stage, read_settings().failure_budget_of(month.stage))
 
 
-def result_of(verdict: Judgement, *, blocking: bool) -> dg.AssetCheckResult:
+def result_of(verdict: CheckFinding, *, blocking: bool) -> dg.AssetCheckResult:
     """Return *verdict* as Dagster shows it: an error if it blocks, else a warning."""
     metadata: dict[str, Any] = dict(verdict.figures)
     if verdict.offenders:

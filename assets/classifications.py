@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -30,7 +30,7 @@ HISTORY_MONTHS = 12
 
 
 @month_check(blocking=True)
-def every_candidate_has_verdict(month: JudgedMonth) -> Judgement:
+def every_candidate_has_verdict(month: JudgedMonth) -> CheckFinding:
     """Every pull request has a verdict, a rejection or a recorded failure."""
     with month.database.transaction() as connection:
         names = items_by_key(connection, month.key)
@@ -46,7 +46,7 @@ def every_candidate_has_verdict(month: JudgedMonth) -> Judgement:
 
 
 @month_check(blocking=False)
-def share_of_positives(month: JudgedMonth) -> Judgement:
+def share_of_positives(month: JudgedMonth) -> CheckFinding:
     """The share of performance pull requests is within the control limits of earlier months."""
     months = [Month.parse(month.key)]
     while len(months) <= HISTORY_MONTHS and months[-1].key > FIRST_MONTH:
@@ -58,7 +58,7 @@ def share_of_positives(month: JudgedMonth) -> Judgement:
 
 
 @month_check(blocking=False)
-def accuracy_on_labelled_set(month: JudgedMonth) -> Judgement:
+def accuracy_on_labelled_set(month: JudgedMonth) -> CheckFinding:
     """Accuracy of the month's model and prompt on labelled commits, as of the last `make eval-classifier`."""
     with month.database.transaction() as connection:
         judges = judges_of(connection, month.key)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source
@@ -25,7 +25,7 @@ from .stage_asset import OWNER
 from .stopping import stoppable
 
 if TYPE_CHECKING:
-    from formulacode_dagster.sources.dashboards.tables import Site
+    from formulacode_dagster.sources.dashboards.tables import SiteTables
 
 DASHBOARDS = dg.DynamicPartitionsDefinition(name="dashboards")
 """One partition a dashboard that has a name; the sensor `listed_dashboards` adds those that are listed."""
@@ -40,7 +40,7 @@ class JudgedDashboard:
     database: Database
     name: str
 
-    def site(self, source: Source) -> "Site | None":
+    def site(self, source: Source) -> "SiteTables | None":
         """Return the stored site by *source*; None if there is nothing."""
         from formulacode_dagster.sources.dashboards.stored import kept_site
 
@@ -51,7 +51,7 @@ class JudgedDashboard:
 class DashboardCheck:
     """One check of a dashboard's asset. It warns: we cannot fix what others publish."""
 
-    judge: Callable[[JudgedDashboard], Judgement]
+    judge: Callable[[JudgedDashboard], CheckFinding]
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ def dashboard_run(context: dg.AssetExecutionContext, boards: DashboardsResource)
         raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
-def site_metadata(site: "Site", folder: Path) -> dict[str, Any]:
+def site_metadata(site: "SiteTables", folder: Path) -> dict[str, Any]:
     """Return an asset's metadata on *site*, whose Parquet is in *folder*."""
     from formulacode_dagster.sources.dashboards.picture import draw_points
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.operating.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
@@ -13,7 +13,7 @@ from .dashboard_asset import DashboardCheck, JudgedDashboard, dashboard_asset, d
 
 
 @DashboardCheck
-def complete(dashboard: JudgedDashboard) -> Judgement:
+def complete(dashboard: JudgedDashboard) -> CheckFinding:
     """Every graph and summary of the index was read, or the site does not have it; every benchmark has a graph."""
     from formulacode_dagster.sources.dashboards import checks as verdicts
 
@@ -21,7 +21,7 @@ def complete(dashboard: JudgedDashboard) -> Judgement:
 
 
 @DashboardCheck
-def in_order(dashboard: JudgedDashboard) -> Judgement:
+def in_order(dashboard: JudgedDashboard) -> CheckFinding:
     """Revisions are known, distinct and ascending in every graph, and dates follow them."""
     from formulacode_dagster.sources.dashboards import checks as verdicts
 

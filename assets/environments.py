@@ -6,7 +6,7 @@ import dagster as dg
 
 from formulacode_dagster.building.environments import checks as verdicts
 from formulacode_dagster.building.environments.stage import run
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS
@@ -25,13 +25,13 @@ from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)
-def every_lock_is_hashed(month: JudgedMonth) -> Judgement:
+def every_lock_is_hashed(month: JudgedMonth) -> CheckFinding:
     """Every requirement of every lock is pinned and hashed."""
     return verdicts.every_lock_is_hashed(month.done_rows(ENVIRONMENTS, Stage.ENVIRONMENTS))
 
 
 @month_check(blocking=True)
-def interpreter_is_declared(month: JudgedMonth) -> Judgement:
+def interpreter_is_declared(month: JudgedMonth) -> CheckFinding:
     """Every interpreter is one the repository declares."""
     return verdicts.interpreter_is_declared(month.done_rows(ENVIRONMENTS, Stage.ENVIRONMENTS))
 

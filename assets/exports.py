@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.columns import columns_of, postgres_type
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
@@ -24,7 +24,7 @@ from .stage_asset import stage_asset
 
 
 @month_check(blocking=False)
-def folders_hold_the_release(month: JudgedMonth, hub: HubResource, task_folders: TaskFoldersResource) -> Judgement:
+def folders_hold_the_release(month: JudgedMonth, hub: HubResource, task_folders: TaskFoldersResource) -> CheckFinding:
     """Every folder matches its row of the newest release; none is missing, changed or left over."""
     rows = hub.released(Month.parse(month.key)).frame.iter_rows(named=True)
     folders = exporting.exported_folders(rows, task_folders.folder(month.key))

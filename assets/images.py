@@ -7,7 +7,7 @@ import dagster as dg
 
 from formulacode_dagster.building.images import checks as verdicts
 from formulacode_dagster.building.images.stage import run
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import IMAGES
@@ -29,7 +29,7 @@ from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)
-def verifications_hold(month: JudgedMonth) -> Judgement:
+def verifications_hold(month: JudgedMonth) -> CheckFinding:
     """Every image was verified in every way that this version of the code verifies images, and held.
 
     An image that fails one never becomes a row; a row of an earlier version, or one that was changed, can still fall

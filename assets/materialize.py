@@ -20,7 +20,7 @@ from formulacode_dagster.operating.runner.failures import accept_failures, judge
 from formulacode_dagster.operating.runner.gatekeeping import require_open
 from formulacode_dagster.operating.runner.log_lines import AlsoLogged
 from formulacode_dagster.operating.runner.progress import listener, listening
-from formulacode_dagster.operating.runner.work import Part, Sharing, StageRun, StageSummary
+from formulacode_dagster.operating.runner.work import RunRole, Sharing, StageRun, StageSummary
 from formulacode_dagster.operating.store.usage import usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
@@ -145,7 +145,7 @@ def helper_run(context: dg.OpExecutionContext, postgres: PostgresResource, stage
             yield None
             return
         run_id = context.run.run_id
-        sharing = Sharing(Part.HELPS, _worker(stage, month, run_id))
+        sharing = Sharing(RunRole.HELPS, _worker(stage, month, run_id))
         run = StageRun(database, stage, month, run_id, led.options, sharing)
         with _watched(context, run):
             yield run
@@ -171,7 +171,7 @@ def _held(run: StageRun, asset: StageAsset) -> Iterator[StageRun]:
         with run.database.month_lock(run.stage, run.month, run.run_id):
             yield run
         return
-    part = Part.LEADS
+    part = RunRole.LEADS
     with ExitStack() as stack:
         try:
             stack.enter_context(run.database.month_lock(run.stage, run.month, run.run_id))
@@ -179,7 +179,7 @@ def _held(run: StageRun, asset: StageAsset) -> Iterator[StageRun]:
             with run.database.transaction() as connection:
                 if shared_stage(connection, run.stage, run.month) is None:
                     raise
-            part = Part.JOINS
+            part = RunRole.JOINS
         yield replace(run, sharing=Sharing(part, _worker(run.stage, run.month, run.run_id)))
 
 

@@ -8,7 +8,7 @@ import dagster as dg
 from formulacode_dagster.measuring.correctness import checks as correctness
 from formulacode_dagster.measuring.measurement import checks as verdicts
 from formulacode_dagster.measuring.measurement.stage import run
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.measurement import Verdict
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -30,20 +30,20 @@ from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)
-def speedup_is_real(month: JudgedMonth) -> Judgement:
+def speedup_is_real(month: JudgedMonth) -> CheckFinding:
     """Every measured speed-up follows from its stored samples, for accepted tasks."""
     return verdicts.speedup_is_real(month.key, month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS))
 
 
 @month_check(blocking=True)
-def right_by_their_tests(month: JudgedMonth) -> Judgement:
+def right_by_their_tests(month: JudgedMonth) -> CheckFinding:
     """For accepted tasks, covering tests still pass and benchmark return values are unchanged."""
     measured = month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS)
     return correctness.right_by_their_tests(measured, month.done_rows(CORRECTNESS, Stage.MEASUREMENTS))
 
 
 @month_check(blocking=True)
-def controls_within_promise(month: JudgedMonth) -> Judgement:
+def controls_within_promise(month: JudgedMonth) -> CheckFinding:
     """The base against itself, judged as if it were a patch, is called faster no more often than promised."""
     return verdicts.controls_within_promise(month.rows(MEASUREMENTS))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import PROBLEM_STATEMENTS
@@ -24,7 +24,7 @@ from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)
-def nothing_leaks(month: JudgedMonth) -> Judgement:
+def nothing_leaks(month: JudgedMonth) -> CheckFinding:
     """No problem statement reveals anything of its solution."""
     with month.database.transaction() as connection:
         by_key = {pr.key: pr for pr in done_in(connection, month.key, Stage.PROBLEM_STATEMENTS)}

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -25,13 +25,13 @@ from .stage_asset import MONTHLY, stage_asset
 
 
 @month_check(blocking=True)
-def reads_back_equal(month: JudgedMonth) -> Judgement:
+def reads_back_equal(month: JudgedMonth) -> CheckFinding:
     """The month's rows read back from its tags are the ones written."""
     return verdicts.reads_back_equal(month.key, month.rows(artifacts.RELEASES))
 
 
 @month_check(blocking=True)
-def schema_and_ids_stable(month: JudgedMonth) -> Judgement:
+def schema_and_ids_stable(month: JudgedMonth) -> CheckFinding:
     """No column of an earlier release is changed or gone; no task id appears twice."""
     releases = _all_releases(month)
     ours, others = ([row for row in releases if (row.month == month.key) is is_ours] for is_ours in (True, False))
@@ -39,7 +39,7 @@ def schema_and_ids_stable(month: JudgedMonth) -> Judgement:
 
 
 @month_check(blocking=True)
-def released_tags_untouched(month: JudgedMonth, hub: HubResource) -> Judgement:
+def released_tags_untouched(month: JudgedMonth, hub: HubResource) -> CheckFinding:
     """Every released tag still points to the revision it was released with."""
     destination = hub.destination()
     here = [row for row in _all_releases(month) if row.destination == destination.name]

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -26,7 +26,7 @@ from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)
-def every_digest_pulled(month: JudgedMonth) -> Judgement:
+def every_digest_pulled(month: JudgedMonth) -> CheckFinding:
     """Every published image was measured, and pulled back by digest."""
     published = month.done_rows(PUBLISHED_IMAGES, Stage.PUBLISHED_IMAGES)
     return verdicts.every_digest_pulled(month.key, published, month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS))

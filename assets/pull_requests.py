@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import ItemKind, ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import CandidateSource
@@ -40,7 +40,7 @@ class PullRequestsConfig(ItemConfig):
 
 
 @month_check(blocking=True)
-def counts_match(month: JudgedMonth) -> Judgement:
+def counts_match(month: JudgedMonth) -> CheckFinding:
     """As many merged pull requests are stored as GitHub reports, repository by repository."""
     counts = month.rows(INTAKE_COUNTS)
     with month.database.transaction() as connection:
@@ -54,14 +54,14 @@ def counts_match(month: JudgedMonth) -> Judgement:
 
 
 @month_check(blocking=True)
-def window_and_shas_valid(month: JudgedMonth) -> Judgement:
+def window_and_shas_valid(month: JudgedMonth) -> CheckFinding:
     """Every merge lies in the month, every SHA is valid, nothing is stored twice."""
     with month.database.transaction() as connection:
         return verdicts.window_and_shas_valid(month.key, iterate_done(connection, month.key, Stage.PULL_REQUESTS))
 
 
 @month_check(blocking=False, pool="github")
-def mirror_knows_no_more(month: JudgedMonth, mirrors: MirrorsResource) -> Judgement:
+def mirror_knows_no_more(month: JudgedMonth, mirrors: MirrorsResource) -> CheckFinding:
     """The default branches of the mirrors show no merge that GitHub's search did not find.
 
     A search index can lack a repository, and then counts nothing.

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.measuring.measurement.cores import leased_cores
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import Stage, repository_of
 from formulacode_dagster.models.month import Month
@@ -30,7 +30,7 @@ from .stage_asset import stage_asset
 
 
 @month_check(blocking=False)
-def tasks_are_confirmed(month: JudgedMonth) -> Judgement:
+def tasks_are_confirmed(month: JudgedMonth) -> CheckFinding:
     """Of the tasks that could be replayed, 95 % are confirmed by each of their replays."""
     with month.database.transaction() as connection:
         return verdict.tasks_are_confirmed(replays_of(connection, month.key))

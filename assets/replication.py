@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from formulacode_dagster.measuring.breakpoints.choices import WITHIN
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.dashboards import DashboardsResource
@@ -25,7 +25,7 @@ class ReplicationConfig(dg.Config):
 
 
 @DashboardCheck
-def steps_agree_in_direction(dashboard: JudgedDashboard) -> Judgement:
+def steps_agree_in_direction(dashboard: JudgedDashboard) -> CheckFinding:
     """Of the steps in both sets, nine in ten have the same direction."""
     from formulacode_dagster.measuring.breakpoints.comparing import same_direction, stored_replications
 

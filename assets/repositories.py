@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import REPOSITORIES, SEARCH_GAPS
@@ -23,13 +23,13 @@ from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)
-def not_empty(month: JudgedMonth) -> Judgement:
+def not_empty(month: JudgedMonth) -> CheckFinding:
     """At least one repository is tracked."""
     return verdicts.not_empty(month.rows(REPOSITORIES), set(month.items(Stage.REPOSITORIES, ItemState.DONE)))
 
 
 @month_check(blocking=False)
-def every_repository_resolves(month: JudgedMonth) -> Judgement:
+def every_repository_resolves(month: JudgedMonth) -> CheckFinding:
     """Every tracked repository still exists on GitHub, and is stored once."""
     rejected = set(month.items(Stage.REPOSITORIES, ItemState.REJECTED))
     return verdicts.every_repository_resolves(
@@ -38,7 +38,7 @@ def every_repository_resolves(month: JudgedMonth) -> Judgement:
 
 
 @month_check(blocking=False)
-def searches_complete(month: JudgedMonth) -> Judgement:
+def searches_complete(month: JudgedMonth) -> CheckFinding:
     """Every code search returned GitHub's count, with a tolerance of one file in a hundred."""
     return verdicts.searches_complete(month.rows(SEARCH_GAPS))
 

@@ -2,7 +2,7 @@
 
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.images.reproducibility import rebuild_stored, sample, verdict
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Stage
@@ -17,7 +17,7 @@ from .checks import JudgedMonth, month_check
 
 
 @month_check(blocking=False, pool="build")
-def reproduces(month: JudgedMonth, mirrors: MirrorsResource, containers: ContainersResource) -> Judgement:
+def reproduces(month: JudgedMonth, mirrors: MirrorsResource, containers: ContainersResource) -> CheckFinding:
     """A sample of the month's images, built again only from spec and locks, comes out the same."""
     made: list[Reproduction] = []
     failures: dict[str, str] = {}

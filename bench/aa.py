@@ -40,16 +40,16 @@ from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.process.removal import finish_removals
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.building.suites.questions import Asked, ProcessAnswer, ProcessSetting, SurveyedBenchmark
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.questions import TimedBenchmark, ProcessAnswer, ProcessSetting, SurveyedBenchmark
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.arms import Arms as ArmSessions
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.measure import sample
 from formulacode_dagster.measuring.measurement.patch import changed_files
 from formulacode_dagster.measuring.measurement.plan import RULE_VERSION, SamplingPlan
-from formulacode_dagster.measuring.measurement.relevance import Candidate
+from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.measuring.measurement.statistics.contrasts import contrast_of
 from formulacode_dagster.models.errors import ItemFailure
@@ -190,7 +190,7 @@ class Bench:
             sessions.prepare(changed_files(subject.patch), subject.patch, subject.suite)
             if arms is Arms.TWO_CORES:
                 next_core_for(sessions.remotes[Arm.ORACLE])
-            budget = Budget(plan.max_seconds)
+            budget = TimeBudget(plan.max_seconds)
             candidates = chosen(sessions, subject.names)
             if not candidates:
                 print(f"{task.repository or task.kind} is left out: no benchmark runs on all arms", file=sys.stderr)
@@ -245,17 +245,17 @@ class Bench:
         return self._images[compiled]
 
 
-def next_core_for(remote: Remote) -> None:
+def next_core_for(remote: HarnessClient) -> None:
     """Have *remote* time on the core after the requested one."""
     time_there = remote.time
 
-    def timed_beside(asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
+    def timed_beside(asked: Sequence[TimedBenchmark], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
         return time_there(asked, seconds=seconds, setting=replace(setting, core=setting.core + 1))
 
     remote.time = timed_beside  # type: ignore[method-assign]
 
 
-def chosen(sessions: ArmSessions, wanted: Sequence[str] = ()) -> list[Candidate]:
+def chosen(sessions: ArmSessions, wanted: Sequence[str] = ()) -> list[BenchmarkCandidate]:
     """A few benchmarks that run on every arm, of those *wanted* if any are."""
     names: list[str] | None = list(wanted) or None
     surveys: dict[Arm, dict[str, SurveyedBenchmark]] = {}
@@ -265,7 +265,7 @@ def chosen(sessions: ArmSessions, wanted: Sequence[str] = ()) -> list[Candidate]
         )
         surveys[arm] = {benchmark.name: benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"}
         names = list(surveys[arm])
-    return [Candidate({arm: surveys[arm][name] for arm in Arm}, executes_change=True) for name in names or ()]
+    return [BenchmarkCandidate({arm: surveys[arm][name] for arm in Arm}, executes_change=True) for name in names or ()]
 
 
 def _false_accepts(same: Sequence[Outcome], source: str) -> dict[str, object]:

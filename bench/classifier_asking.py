@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from formulacode_dagster.models.completion import Completion, CompletionCache
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.selection.classification.budget import Budget, Prices
-from formulacode_dagster.selection.classification.classifier import Judges, opine
-from formulacode_dagster.selection.classification.endpoint import Endpoint
+from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
+from formulacode_dagster.selection.classification.classifier import CandidateJudges, opine
+from formulacode_dagster.selection.classification.endpoint import OpenAIEndpoint
 from formulacode_dagster.selection.classification.language_model import LanguageModel
 from formulacode_dagster.selection.classification.model_access import SessionAccount
-from formulacode_dagster.selection.classification.prompts import Way
+from formulacode_dagster.selection.classification.prompts import PromptOrder
 from resources.llm import LLMResource
 from sandbox.model.app import MODEL as RULES
 from sandbox.model.app import app
@@ -82,7 +82,7 @@ class Answers:
 class Asker:
     """The judges, and the cache that counts for them."""
 
-    def __init__(self, judges: Judges, cache: CountedCompletions) -> None:
+    def __init__(self, judges: CandidateJudges, cache: CountedCompletions) -> None:
         self._judges = judges
         self._cache = cache
         self.model = judges.first.name
@@ -93,13 +93,13 @@ class Asker:
 
         OutsideSystemError goes through.
         """
-        return await self._ask(questions, self._judges.first, Way.TEXTS_FIRST)
+        return await self._ask(questions, self._judges.first, PromptOrder.TEXTS_FIRST)
 
     async def ask_second(self, questions: Sequence[Question]) -> Answers:
         """Send them to the second judge: by default the first, with another prompt order."""
-        return await self._ask(questions, self._judges.second or self._judges.first, Way.DIFF_FIRST)
+        return await self._ask(questions, self._judges.second or self._judges.first, PromptOrder.DIFF_FIRST)
 
-    async def _ask(self, questions: Sequence[Question], model: LanguageModel, way: Way) -> Answers:
+    async def _ask(self, questions: Sequence[Question], model: LanguageModel, way: PromptOrder) -> Answers:
         at_once = asyncio.Semaphore(AT_ONCE)
         self._cache.take()
 
@@ -123,15 +123,15 @@ async def asker(cache: CompletionCache) -> AsyncIterator[Asker]:
             yield Asker(judges, counted)
         return
     with serving(app(), name="model") as url:
-        endpoint = Endpoint(base_url=f"{url}/v1", api_key="any", model=RULES, max_tokens=settings.llm_max_tokens)
-        rules = LanguageModel(endpoint, cache=counted, budget=Budget(PURPOSE), prices=Prices())
+        endpoint = OpenAIEndpoint(base_url=f"{url}/v1", api_key="any", model=RULES, max_tokens=settings.llm_max_tokens)
+        rules = LanguageModel(endpoint, cache=counted, budget=TokenBudget(PURPOSE), prices=Prices())
         try:
-            yield Asker(Judges(rules), counted)
+            yield Asker(CandidateJudges(rules), counted)
         finally:
             await rules.close()
 
 
-async def _verdict(question: Question, model: LanguageModel, way: Way) -> tuple[Verdict, Cost]:
+async def _verdict(question: Question, model: LanguageModel, way: PromptOrder) -> tuple[Verdict, Cost]:
     entry = question.example.entry
     try:
         opined = await opine(question.facts, question.patch, model, way)

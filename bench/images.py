@@ -31,7 +31,7 @@ from images_tasks import Task, plan_tasks
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
-from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Tier
@@ -82,7 +82,7 @@ def main() -> None:
         for python in {task.spec.python for task in tasks}:
             make_fresh_os(daemon, containers.settings.os_image, namespace, python)
         ca_bundle, network = containers.certificates(), containers.settings.build_network
-        settings = BuildSettings(
+        settings = DockerBuildSettings(
             containers.limits, network, ca_bundle, installation=namespace, cache_namespace=namespace
         )
         engine = DockerEngine(f"{namespace}:py{{python}}", settings, daemon=daemon)

@@ -113,10 +113,10 @@ def source_of(url: str, home: Path) -> Any:
     """Our source, paced as it is paced by default."""
     from formulacode_dagster.models.items import Stage
     from formulacode_dagster.sources.github.source import GitHubSource
-    from formulacode_dagster.sources.github.transport.client import GitHubClient
+    from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
     random.seed(1)
-    return GitHubSource(GitHubClient(url, [TOKEN], home=home), Stage.PULL_REQUESTS, MONTH.key, "bench")
+    return GitHubSource(GitHubTransport(url, [TOKEN], home=home), Stage.PULL_REQUESTS, MONTH.key, "bench")
 
 
 async def take_in(source: Any, repositories: list[Any]) -> tuple[list[Any], dict[str, str]]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.selection.classification.model_access import SessionAccount
-from formulacode_dagster.selection.statements.judging import Judges
+from formulacode_dagster.selection.statements.judging import StatementJudges
 from resources.llm import LLMResource
 from tests.formulacode_dagster.selection.statements.leaks.cases import NEEDS_A_JUDGE, Case, all_cases
 from tests.formulacode_dagster.selection.statements.leaks.judging import gates_see, second_look_sees
@@ -71,7 +71,7 @@ async def ask_judges(by_kind: dict[str, list[Case]]) -> dict[str, int]:
         return {kind: await mistakes(models.judges, by_kind[kind], is_clean=kind == CLEAN) for kind in kinds}
 
 
-async def mistakes(judges: Judges, cases: Iterable[Case], *, is_clean: bool) -> int:
+async def mistakes(judges: StatementJudges, cases: Iterable[Case], *, is_clean: bool) -> int:
     """Number of *cases* stopped if *is_clean*, and passed otherwise."""
     wrong = 0
     for case in cases:

@@ -19,7 +19,7 @@ from bench.scale_simulation import save_nothing
 from formulacode_dagster.models.items import ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.operating.runner.claims import Worker
 from formulacode_dagster.operating.runner.runner import run_items
-from formulacode_dagster.operating.runner.work import Outcome, Part, Sharing, StageRun, WorkItem
+from formulacode_dagster.operating.runner.work import Outcome, RunRole, Sharing, StageRun, WorkItem
 from formulacode_dagster.operating.store.database import Database
 
 LEASE = timedelta(seconds=60)
@@ -87,7 +87,7 @@ def load_of(url: str, folder: Path, month: str, workers: int, number: int) -> Lo
         return Outcome()
 
     def run(worker: int) -> int:
-        part, name = (Part.HELPS if worker else Part.LEADS), f"worker {worker}"
+        part, name = (RunRole.HELPS if worker else RunRole.LEADS), f"worker {worker}"
         sharing = Sharing(part, Worker(STAGE, month, name, LEASE), look_again_seconds=0.05)
         options = RunOptions(concurrency=1)
         if worker:

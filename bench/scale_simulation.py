@@ -19,9 +19,9 @@ from sqlalchemy import Connection
 from bench.scale_month import Task
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.runner.claims import Worker
-from formulacode_dagster.operating.runner.queues import Queue, queue_of
+from formulacode_dagster.operating.runner.queues import ItemQueue, queue_of
 from formulacode_dagster.operating.runner.results import keep, result_of
-from formulacode_dagster.operating.runner.work import Outcome, Part, Sharing, StageRun, WorkItem
+from formulacode_dagster.operating.runner.work import Outcome, RunRole, Sharing, StageRun, WorkItem
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.orchestration.helpers import LOOK_SECONDS
 
@@ -73,7 +73,7 @@ class Simulation:
         waiting: list[_Worker] = []
         async with AsyncExitStack() as stack:
             for number, (store, seconds) in enumerate(zip(self.stores, late, strict=True)):
-                part = Part.HELPS if number else Part.LEADS
+                part = RunRole.HELPS if number else RunRole.LEADS
                 name = f"worker {number}"
                 sharing = Sharing(part, Worker(stage, self.month, name, LEASE), look_again_seconds=0.0)
                 run = StageRun(self.database, stage, self.month, name, sharing=sharing)
@@ -146,7 +146,7 @@ def save_nothing(connection: Connection, values: Sequence[None]) -> None:
 @dataclass(frozen=True)
 class _Worker:
     run: StageRun
-    queue: Queue[Task]
+    queue: ItemQueue[Task]
     store: ImageStore
 
 

@@ -106,7 +106,7 @@ class Measuring:
         for attempt in range(1, MAX_ATTEMPTS):
             elsewhere, left = tee(left)
             try:
-                return self._attempt(item, first, elsewhere, Surveyed(dict(found), found.__setitem__, goes_on=True))
+                return self._attempt(item, first, elsewhere, Surveyed(dict(found), found.__setitem__, resumable=True))
             except ItemFailure as failure:
                 if failure.kind is not FailureKind.SURVEY_UNFINISHED:
                     raise

@@ -16,8 +16,8 @@ from formulacode_dagster.building.engines.protocol import Engine, Session
 from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch, require_built
 from formulacode_dagster.building.suites.questions import Survey
-from formulacode_dagster.building.suites.remote import Remote
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.changed_code import ChangedCode, changed_code
 from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
 from formulacode_dagster.measuring.measurement.patch import FileChange, changed_files
@@ -78,7 +78,7 @@ class Aiming:
         spent: dict[str, SourceTrial] = {}
         with ExitStack() as stack:
             session = stack.enter_context(self.engine.session(self.image, run_id=RUN))
-            remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+            remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
             compiled = stack.enter_context(self._compiled())
             for source, suites in self._sources(stack, session, first, read):
                 for suite, seconds in _clocked(suites):
@@ -104,11 +104,11 @@ class Aiming:
 
     def _compiled(self) -> CompiledLines:
         plan = SamplingPlan()
-        budget = Budget(plan.max_seconds)
+        budget = TimeBudget(plan.max_seconds)
         return CompiledLines(self.engine, self.image, RUN, self.patch, self.limits, plan, budget, say)
 
     def _tried(
-        self, remote: Remote, compiled: CompiledLines, trial: Trial, suite: SuiteFiles, read: ChangedCode
+        self, remote: HarnessClient, compiled: CompiledLines, trial: Trial, suite: SuiteFiles, read: ChangedCode
     ) -> Trial:
         """Run benchmarks of *suite* once on the base until enough is known of them."""
         if suite.files is not None:

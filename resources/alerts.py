@@ -7,7 +7,7 @@ import os
 from pydantic import SecretStr
 
 from formulacode_dagster.operating.monitoring.channels import Channel, Mail, Slack, Webhook
-from formulacode_dagster.operating.monitoring.secrets import Secrets, secret_values
+from formulacode_dagster.operating.monitoring.secrets import SecretFilter, secret_values
 
 from .base import SettingsResource, setting
 
@@ -39,14 +39,14 @@ class AlertsResource(SettingsResource):
             channels.append(Mail(url, settings.alert_mail_from, settings.alert_mail_to))
         return tuple(channels)
 
-    def secrets(self) -> Secrets:
+    def secrets(self) -> SecretFilter:
         """Text that no message may contain: secrets of the settings, and credentials of the environment."""
         values = [getattr(self.settings, name) for name in type(self.settings).model_fields]
         own = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
         path = self.settings.hf_token_path
         if path is not None and path.is_file():
             own.append(path.read_text(encoding="utf-8", errors="replace").strip())
-        return Secrets([*own, *secret_values(os.environ)])
+        return SecretFilter([*own, *secret_values(os.environ)])
 
     def run_url(self, run_id: str) -> str:
         """Return the UI's URL of the run; empty if FC_DAGSTER_URL is."""

@@ -12,7 +12,7 @@ from pydantic import PrivateAttr
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
 from formulacode_dagster.building.engines.docker.image_store import DockerImageStore
 from formulacode_dagster.building.engines.docker.leftovers import RunIsOver, nobody_knows
-from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.building.engines.image_store import ImageStore
 from formulacode_dagster.building.engines.installation import installation_id
 from formulacode_dagster.building.engines.machines import Machine, Turn
@@ -116,7 +116,7 @@ class ContainersResource(SettingsResource):
         """Return the configured engine, for any month, and a sentence on the choice and its reason."""
         if self._chosen is None:
             settings = self.settings
-            builds = BuildSettings(
+            builds = DockerBuildSettings(
                 self.limits,
                 settings.build_network,
                 self.certificates(),

@@ -8,7 +8,7 @@ from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.runner.progress import listener
 from formulacode_dagster.sources.github.source import GitHubSource
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.rights import examine, verdict
 
 from .base import SettingsResource, setting
@@ -20,7 +20,7 @@ class GitHubResource(SettingsResource):
     github_api_url: str | None = setting("github_api_url")
     home: str | None = setting("home")
 
-    def client(self, stage: Stage) -> GitHubClient:
+    def client(self, stage: Stage) -> GitHubTransport:
         """A client, to be used as an async context manager; its waits show as progress of *stage*."""
 
         def on_wait(reason: str, seconds: float) -> None:
@@ -30,7 +30,7 @@ class GitHubResource(SettingsResource):
             listener().warn(stage, text)
 
         settings = self.settings
-        return GitHubClient(
+        return GitHubTransport(
             settings.github_api_url,
             settings.github_tokens,
             home=settings.home,

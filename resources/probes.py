@@ -19,7 +19,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProbeResult:
     """One outside system."""
 
     system: str
@@ -27,15 +27,15 @@ class Finding:
     text: str
 
 
-def probe(system: str, ask: Callable[[], tuple[bool, str]]) -> Finding:
+def probe(system: str, ask: Callable[[], tuple[bool, str]]) -> ProbeResult:
     """Return the finding of *ask* on *system*, a warning if it is unhealthy; a FormulaCodeError is a finding, not a
     crash.
     """
     try:
         healthy, text = ask()
     except FormulaCodeError as error:
-        return Finding(system, Health.BROKEN, str(error))
-    return Finding(system, Health.OK if healthy else Health.WARNING, text)
+        return ProbeResult(system, Health.BROKEN, str(error))
+    return ProbeResult(system, Health.OK if healthy else Health.WARNING, text)
 
 
 def programs() -> tuple[bool, str]:

@@ -12,7 +12,7 @@ from formulacode_dagster.building.synthesis.budgets import Limits, Scope
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.operating.backups.backup import newest_backup
 from formulacode_dagster.operating.backups.object_store import ObjectStore
-from formulacode_dagster.operating.monitoring.operations import Budgets, MirrorUsage, Operations, Places, Runs, look
+from formulacode_dagster.operating.monitoring.operations import Budgets, MirrorUsage, Operations, PlatformFolders, RunCounts, look
 from formulacode_dagster.operating.runner.progress import ProgressListener
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.sources.git.eviction import kept_mirrors
@@ -25,7 +25,7 @@ STORE_ASKED_SECONDS = 600
 """Between two questions to the store of backups: figures may be scraped every few seconds."""
 
 
-def operations_now(database: Database, runs: Runs) -> Operations:
+def operations_now(database: Database, runs: RunCounts) -> Operations:
     """Queue, spending, disks, mirrors and backups.
 
     Raises OutsideSystemError if a disk cannot be read, ConfigurationError if FC_BACKUP_STORE cannot be used.
@@ -36,7 +36,7 @@ def operations_now(database: Database, runs: Runs) -> Operations:
     try:
         kept = kept_mirrors(settings.mirrors_root)
         mirrors = MirrorUsage(len(kept), sum(it.bytes for it in kept), min((it.last_used for it in kept), default=None))
-        places = Places(settings.home, mirrors, MirrorsResource().budget, _newest_backup(settings))
+        places = PlatformFolders(settings.home, mirrors, MirrorsResource().budget, _newest_backup(settings))
         with database.transaction() as connection:
             return look(connection, runs, budgets, places)
     except OSError as error:

@@ -13,7 +13,7 @@ from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.chance import geometric_mean
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
-from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Unit, Verdict
+from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, RandomizationUnit, Verdict
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest, PullRequest
 
@@ -129,7 +129,7 @@ def make_measurement(speedups: Mapping[str, float], **fields: object) -> Measure
         "faster": tuple(name for name, speedup in speedups.items() if speedup > 1.1),
         "slower": (),
         "needs": "",
-        "rule": SamplingPlan().rule(Unit.PROCESS),
+        "rule": SamplingPlan().rule(RandomizationUnit.PROCESS),
         "look": 0,
         "rounds": 8,
         "results": results,

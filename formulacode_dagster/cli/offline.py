@@ -14,7 +14,7 @@ from formulacode_dagster.models.month import Month
 from .console import console
 
 
-class Format(StrEnum):
+class OfflineFormat(StrEnum):
     """File format of an export."""
 
     PARQUET = "parquet"
@@ -37,7 +37,7 @@ def schema() -> None:
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder to write to; made where it is missing.")],
     month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")],
-    kind: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.PARQUET,
+    kind: Annotated[OfflineFormat, typer.Option("--format", help="How to write it.")] = OfflineFormat.PARQUET,
 ) -> None:
     """Write a month's repositories and pull requests as files that `run --offline-source` can read."""
     from formulacode_dagster.sources.offline.export import export_month

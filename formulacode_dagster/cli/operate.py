@@ -28,7 +28,7 @@ from resources.database import open_database
 from resources.hub import HubResource
 from resources.intake import IntakeResource
 from resources.llm import LLMResource
-from resources.probes import Finding, Health, probe, programs
+from resources.probes import ProbeResult, Health, probe, programs
 from resources.registry import RegistryResource
 from resources.settings import Settings, read_settings
 
@@ -138,7 +138,7 @@ def show_result(console: Console, result: MonthResult, seconds: float) -> None:
     console.print(f"{result.month} {word} in {seconds:.1f} s (run {result.run_id})", highlight=False)
 
 
-def check_systems() -> list[Finding]:
+def check_systems() -> list[ProbeResult]:
     """Probe every outside system that the settings name; none while a setting has no value that can be."""
     settings = probe("settings", _settings)
     if settings.health is Health.BROKEN:

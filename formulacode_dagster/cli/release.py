@@ -27,7 +27,7 @@ Publish = Annotated[bool, typer.Option("--publish", help="Do it; without, only s
 def show(month: MonthOption) -> None:
     """List the releases of a month, and show the changes that releasing it now would make."""
     from formulacode_dagster.releasing.dataset.edition import newest_number
-    from formulacode_dagster.releasing.dataset.index import INDEX_FILE, Index
+    from formulacode_dagster.releasing.dataset.index import INDEX_FILE, DatasetIndex
 
     from .operate import months_of
 
@@ -37,7 +37,7 @@ def show(month: MonthOption) -> None:
     table = table_of("tag", "tasks", "verified", "against the release before", "why")
     for number in range(newest + 1 if newest is not None else 0):
         tag = wanted.tag(number)
-        index = Index.parse(destination.content(INDEX_FILE, tag), f"{destination.name} at {tag}")
+        index = DatasetIndex.parse(destination.content(INDEX_FILE, tag), f"{destination.name} at {tag}")
         facts = index.month(wanted.key)
         made = facts.corrections[-1] if facts and facts.corrections else None
         counts = (str(facts.tasks), str(facts.verified)) if facts else ("?", "?")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import Part
+from formulacode_dagster.models.items import ItemSection
 from formulacode_dagster.models.problem import Variant
 
 from .console import console
@@ -16,7 +16,7 @@ from .console import console
 
 def show(
     item: Annotated[str, typer.Argument(help="owner/repo#123.")],
-    part: Annotated[Part, typer.Argument(help="What of it.")],
+    part: Annotated[ItemSection, typer.Argument(help="What of it.")],
     variant: Annotated[Variant, typer.Option(help="Which text of the statement.")] = Variant.FINAL,
 ) -> None:
     """Print the results of a stage for one pull request, a statement next to its writer's input."""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
-from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.building.verification.evidence import Subject
 from formulacode_dagster.building.verification.origin import FolderOrigin
 from formulacode_dagster.building.verification.report import Report, verification_reports, write_report
@@ -32,8 +32,8 @@ def verify_task(console: Console, folder: Path) -> bool:
     after writing it down if there is a folder.
     """
     containers = ContainersResource()
-    engine = DockerEngine(settings=BuildSettings(containers.limits))
-    verification = _Run(console, folder)
+    engine = DockerEngine(settings=DockerBuildSettings(containers.limits))
+    verification = _FolderRun(console, folder)
     try:
         return verification.run(engine, containers.limits)
     except FormulaCodeError as error:
@@ -42,7 +42,7 @@ def verify_task(console: Console, folder: Path) -> bool:
         raise
 
 
-class _Run:
+class _FolderRun:
     """One verification of a folder, as far as it came."""
 
     def __init__(self, console: Console, folder: Path) -> None:

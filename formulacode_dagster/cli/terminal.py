@@ -29,7 +29,7 @@ from formulacode_dagster.operating.runner.progress import ProgressListener, dura
 from formulacode_dagster.operating.store.ledger import Ending
 from formulacode_dagster.releasing.reporting.funnel import Funnel
 from formulacode_dagster.sources.intake.repositories.tracked import Exclusion
-from resources.probes import Finding, Health
+from resources.probes import ProbeResult, Health
 
 from .console import table_of
 
@@ -263,7 +263,7 @@ def plain(text: str) -> str:
     return _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def show_findings(console: Console, findings: Sequence[Finding]) -> None:
+def show_findings(console: Console, findings: Sequence[ProbeResult]) -> None:
     """One line for each outside system."""
     for finding in findings:
         console.print(

@@ -8,7 +8,7 @@ import typer
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import Part, Stage
+from formulacode_dagster.models.items import ItemSection, Stage
 
 from .console import console
 
@@ -43,7 +43,7 @@ def why(
         show_measurements(console, connection, ItemName.parse(item))
         if ItemName.parse(item).number is not None:
             console.print(
-                f"What the stages left of it: fc-data show {name} {'|'.join(Part)}", highlight=False, markup=False
+                f"What the stages left of it: fc-data show {name} {'|'.join(ItemSection)}", highlight=False, markup=False
             )
         if attempt is not None:
             show_log(console, connection, ItemName.parse(item), attempt)

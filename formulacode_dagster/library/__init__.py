@@ -15,7 +15,7 @@ from formulacode_dagster.building.verification.verifiers import (
 )
 from formulacode_dagster.sources.github.transport.tokens import TokenPool
 
-from .classifying import ClassifyJudge, Judged, PerfClassifier, Progress
+from .classifying import ClassifyJudge, BatchEntry, PerfClassifier, Progress
 from .client import PR, GitHubClient, Source
 from .dataset import Dataset, TableNotReleasedError, Task
 from .hooks import HookRegistry
@@ -35,7 +35,7 @@ __all__ = [
     "HookRegistry",
     "HuggingFacePublisher",
     "ImageManager",
-    "Judged",
+    "BatchEntry",
     "Links",
     "ManagedImage",
     "MultiVerifier",

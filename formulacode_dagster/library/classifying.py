@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.classification import Classification, Opinion
+from formulacode_dagster.models.classification import Classification, JudgeOpinion
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import MergedPullRequest
@@ -17,10 +17,10 @@ from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
 from formulacode_dagster.operating.store.completions import StoredCompletions
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.selection.classification.budget import Budget
+from formulacode_dagster.selection.classification.budget import TokenBudget
 from formulacode_dagster.selection.classification.classifier import classify, opine
 from formulacode_dagster.selection.classification.model_access import ModelAccess, SessionAccount
-from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION, Way
+from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION, PromptOrder
 from formulacode_dagster.selection.classification.stage import ClassificationTools
 from resources.database import open_database
 from resources.language_models import model_access
@@ -32,7 +32,7 @@ _SESSION = "this session"
 _Connected = TypeVar("_Connected")
 
 
-class Judged(Frozen):
+class BatchEntry(Frozen):
     """How one pull request of a batch ended: a line of its ledger."""
 
     entry: LedgerEntry
@@ -44,7 +44,7 @@ class Progress(Frozen):
 
     done: int
     total: int
-    last: Judged
+    last: BatchEntry
 
     def __str__(self) -> str:
         entry = self.last.entry
@@ -57,7 +57,7 @@ class _Session:
     def __init__(self, database: Database | str | None) -> None:
         self._given = database
         self._open = AsyncExitStack()
-        self._budget: Budget | None = None
+        self._budget: TokenBudget | None = None
 
     @property
     def spent(self) -> Cost:
@@ -122,7 +122,7 @@ class PerfClassifier(_Session):
         ledger: Path | str | None = None,
         progress: Callable[[Progress], object] | None = print,
         max_concurrency: int = 8,
-    ) -> list[Judged]:
+    ) -> list[BatchEntry]:
         """Return how each of *prs* ended, in their order; a failed one does not stop the others.
 
         *ledger* is a file to which a line of JSON is added as each one ends. One that has a verdict there, for the same
@@ -133,7 +133,7 @@ class PerfClassifier(_Session):
         file = _LedgerFile(Path(ledger)) if ledger is not None else None
         at_once, ended = asyncio.Semaphore(max_concurrency), 0
 
-        async def judge(pr: PR) -> Judged:
+        async def judge(pr: PR) -> BatchEntry:
             nonlocal ended
             async with at_once:
                 inputs = self._inputs(pr)
@@ -160,18 +160,18 @@ class PerfClassifier(_Session):
         texts = facts.model_dump(mode="json", include={"title", "body", "labels", "linked_issues"})
         return fingerprint(Stage.CLASSIFICATIONS, texts, patch.hex(), *self._asked, PROMPT_VERSION)
 
-    async def _judge(self, pr: PR, inputs: str) -> Judged:
+    async def _judge(self, pr: PR, inputs: str) -> BatchEntry:
         facts, patch = _material(pr)
         about = {"stage": Stage.CLASSIFICATIONS, "month": facts.month, "item": pr.item, "inputs": inputs}
         try:
             verdict, cost = await classify(facts, patch, self._judges)
         except ItemFailure as failure:
             how = {"state": ItemState.FAILED, "reason": failure.kind, "detail": str(failure), "cost": failure.cost}
-            return Judged(entry=LedgerEntry.model_validate(about | how))
+            return BatchEntry(entry=LedgerEntry.model_validate(about | how))
         how = {"state": ItemState.DONE, "detail": verdict.reason, "cost": cost}
         if not verdict.is_performance:
             how |= {"state": ItemState.REJECTED, "reason": RejectionReason.NOT_PERFORMANCE}
-        return Judged(entry=LedgerEntry.model_validate(about | how), verdict=verdict)
+        return BatchEntry(entry=LedgerEntry.model_validate(about | how), verdict=verdict)
 
 
 class ClassifyJudge(_Session):
@@ -192,9 +192,9 @@ class ClassifyJudge(_Session):
         self._budget = self._model.budget
         return self
 
-    async def judge(self, pr: PR) -> Opinion:
+    async def judge(self, pr: PR) -> JudgeOpinion:
         """Verdict, category and difficulty of *pr*, with evidence; raises as `PerfClassifier.classify`."""
-        return (await opine(*_material(pr), self._model, Way.DIFF_FIRST)).opinion
+        return (await opine(*_material(pr), self._model, PromptOrder.DIFF_FIRST)).opinion
 
 
 class _LedgerFile:
@@ -206,15 +206,15 @@ class _LedgerFile:
         whole = content[: content.rfind(b"\n") + 1]
         if whole != content:
             path.write_bytes(whole)
-        lines = [Judged.model_validate_json(line) for line in whole.splitlines()]
+        lines = [BatchEntry.model_validate_json(line) for line in whole.splitlines()]
         self._judged = {line.entry.item: line for line in lines}
 
-    def find(self, item: str, inputs: str) -> Judged | None:
+    def find(self, item: str, inputs: str) -> BatchEntry | None:
         """The verdict on *item* for the same *inputs*."""
         judged = self._judged.get(item)
         return judged if judged is not None and judged.verdict is not None and judged.entry.inputs == inputs else None
 
-    def add(self, judged: Judged) -> None:
+    def add(self, judged: BatchEntry) -> None:
         """Write it down."""
         self._judged[judged.entry.item] = judged
         with self._path.open("a", encoding="utf-8") as file:

@@ -134,7 +134,7 @@ def _look_up(named: PR, database: Database | str | None) -> StoredPullRequest | 
         return find_pull_request(connection, named.repository, named.issue_number)
 
 
-class GitHubClient(client.GitHubClient):
+class GitHubClient(client.GitHubTransport):
     """Used as an async context manager: `async with GitHubClient(tokens=[...]) as client`.
 
     *tokens* default to `GH_TOKENS`, *url* to `GITHUB_API_URL`, *mirrors* to the platform's; limits are kept together

@@ -14,11 +14,11 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.releasing.dataset.destination import Destination, released_tasks
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.dataset.hub import HubDestination
-from formulacode_dagster.releasing.dataset.index import INDEX_FILE, Index
+from formulacode_dagster.releasing.dataset.index import INDEX_FILE, DatasetIndex
 from formulacode_dagster.releasing.dataset.parquet import KEY, from_parquet
 from formulacode_dagster.releasing.dataset.tables import month_tables, table_path
 from formulacode_dagster.releasing.dataset.task_tables import Table, TaskRecords
-from formulacode_dagster.releasing.exports.formats import Format
+from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from formulacode_dagster.releasing.exports.write import export_task
 from resources.destination import open_destination
 from resources.settings import read_settings
@@ -77,7 +77,7 @@ class Task:
         Raises ConfigurationError for another format and for a folder with other content, ItemFailure for an incomplete
         row, for example without a published image.
         """
-        return export_task(self.row, Format.named(format_), Path(folder))
+        return export_task(self.row, HarnessFormat.named(format_), Path(folder))
 
     @property
     def workloads(self) -> pl.DataFrame:
@@ -113,7 +113,7 @@ class Task:
 class Dataset(Mapping[str, Task]):
     """Tasks by `owner__repo-number`, of every month."""
 
-    def __init__(self, source: Destination, index: Index, *, is_tagged: bool) -> None:
+    def __init__(self, source: Destination, index: DatasetIndex, *, is_tagged: bool) -> None:
         """Use `Dataset.load`. The months of *index* are read as tagged there, or as *source* has them now."""
         self._source = source
         self.index = index
@@ -138,7 +138,7 @@ class Dataset(Mapping[str, Task]):
                 why=f"it has no {INDEX_FILE}",
                 remedy="Name the folder of a dataset, one on the Hub as owner/name, or a tag that its card lists",
             )
-        return cls(source, Index.parse(content, f"{source.name}, {INDEX_FILE}"), is_tagged=bool(revision))
+        return cls(source, DatasetIndex.parse(content, f"{source.name}, {INDEX_FILE}"), is_tagged=bool(revision))
 
     @property
     def name(self) -> str:

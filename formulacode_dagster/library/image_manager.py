@@ -56,7 +56,7 @@ class ManagedImage:
 
 
 @dataclass(frozen=True)
-class _Base:
+class _CustomBase:
     """Implements `specs.spec.BaseParts`."""
 
     python: str
@@ -82,7 +82,7 @@ class ImageManager:
         self, context: DockerContext | str | Path | None = None, *, python: str = "3.12"
     ) -> ManagedImage:
         """The tier all others lie on, for one interpreter."""
-        parts = _Base(python, self._containers.settings.os_image, instrument_for(python))
+        parts = _CustomBase(python, self._containers.settings.os_image, instrument_for(python))
         if context is None:
             tier = self._engine.build_base(parts)
             return ManagedImage(tier.tag, tier.digest, is_custom=False)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import Part
+from formulacode_dagster.models.items import ItemSection
 from formulacode_dagster.models.measurement import Sample
 from formulacode_dagster.models.problem import ProblemStatement, Variant
 from formulacode_dagster.operating.store import artifacts
@@ -20,14 +20,14 @@ from formulacode_dagster.selection.statements.hinted import Hinted, state_hinted
 from formulacode_dagster.selection.statements.statements import task_view
 
 
-def part_of(connection: Connection, item: ItemName, part: Part, variant: Variant = Variant.FINAL) -> str:
+def part_of(connection: Connection, item: ItemName, part: ItemSection, variant: Variant = Variant.FINAL) -> str:
     """Return *part* of *item* as it is stored; ConfigurationError if the item, or that part of it, is missing."""
     stored = find_pull_request(connection, item.repository, item.number) if item.number is not None else None
     if stored is None:
         raise ConfigurationError(
             f"nothing is stored of {item}", remedy="Name a pull request, owner/repo#123, of a month that was run"
         )
-    text = _statement(connection, stored, variant) if part is Part.STATEMENT else _PARTS[part](connection, stored)
+    text = _statement(connection, stored, variant) if part is ItemSection.STATEMENT else _PARTS[part](connection, stored)
     if text is None:
         raise ConfigurationError(
             f"{item} has no {part}", remedy=f"`fc-data why {stored.facts.item}` tells how far it got"
@@ -122,12 +122,12 @@ def _row(connection: Connection, artifact: Artifact[M], stored: StoredPullReques
     return artifact.read_keys(connection, stored.facts.month, [key]).get(key)
 
 
-_PARTS: dict[Part, Callable[[Connection, StoredPullRequest], str | None]] = {
-    Part.CLASSIFICATION: _classification,
-    Part.PATCH: _patch,
-    Part.LOCK: _lock,
-    Part.SPEC: _spec,
-    Part.SAMPLES: _samples,
-    Part.WORKLOADS: _workloads,
-    Part.ROW: _dataset_row,
+_PARTS: dict[ItemSection, Callable[[Connection, StoredPullRequest], str | None]] = {
+    ItemSection.CLASSIFICATION: _classification,
+    ItemSection.PATCH: _patch,
+    ItemSection.LOCK: _lock,
+    ItemSection.SPEC: _spec,
+    ItemSection.SAMPLES: _samples,
+    ItemSection.WORKLOADS: _workloads,
+    ItemSection.ROW: _dataset_row,
 }

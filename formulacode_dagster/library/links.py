@@ -38,7 +38,7 @@ class Links(Sequence[Link]):
 async def scrape_links(
     pr: PR,
     *,
-    client: platform.GitHubClient | None = None,
+    client: platform.GitHubTransport | None = None,
     depth: int = DEPTH,
     only_issues: bool = True,
     limit: int = LIMIT,

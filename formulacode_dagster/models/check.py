@@ -13,7 +13,7 @@ from .items import Stage
 MAX_OFFENDERS = 50
 
 
-class Judgement(Frozen):
+class CheckFinding(Frozen):
     """The finding of a verdict function about the rows of one month. Verdict functions are pure."""
 
     passed: bool
@@ -42,13 +42,13 @@ class Judgement(Frozen):
         )
 
 
-class Doubt(Judgement):
+class Doubt(CheckFinding):
     """A judgement that failed on too little evidence to stop later stages: a blocking check only warns of it."""
 
     passed: Literal[False] = False
 
 
-class CheckVerdict(Judgement):
+class CheckVerdict(CheckFinding):
     """A judgement as it is kept: of which check, asset and month it is, and whether it blocks if it did not pass."""
 
     stage: Stage

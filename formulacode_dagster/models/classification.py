@@ -37,7 +37,7 @@ class Difficulty(StrEnum):
     HARD = "hard"
 
 
-class Opinion(Frozen):
+class JudgeOpinion(Frozen):
     """One judge's opinion of a candidate."""
 
     model: str = Field(description="its name")
@@ -69,7 +69,7 @@ class Classification(PullRequestRow):
     )
     temperature: float | None = Field(default=None, description="it was asked with; null: left to the endpoint")
     prompt_version: str = Field(description="version of the question it was asked")
-    opinions: tuple[Opinion, ...] = Field(
+    opinions: tuple[JudgeOpinion, ...] = Field(
         default=(), description="of both judges, the first one's first; empty where no second was asked"
     )
     disagreements: tuple[str, ...] = Field(

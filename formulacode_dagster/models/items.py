@@ -150,7 +150,7 @@ class RunOptions(Frozen):
         return bool(self.only or self.limit_per_repository)
 
 
-class Part(StrEnum):
+class ItemSection(StrEnum):
     """A section of what is known about an item, as `fc-data show` prints it."""
 
     CLASSIFICATION = "classification"

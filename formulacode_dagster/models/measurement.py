@@ -18,7 +18,7 @@ class Arm(StrEnum):
     CONTROL = "control"
 
 
-class Unit(StrEnum):
+class RandomizationUnit(StrEnum):
     """Randomization unit: a process for pure Python, a build (a layout of the binary) for compiled code."""
 
     PROCESS = "process"
@@ -65,7 +65,7 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-class Look(Frozen):
+class InterimAnalysis(Frozen):
     """A moment, fixed before the first sample, at which it may be decided."""
 
     units: int = Field(ge=2, description="rounds taken by then, each of a process, or a build, of every arm")
@@ -78,8 +78,8 @@ class DecisionRule(Frozen):
     """How samples are judged, fixed in advance; the alphas of all interim analyses together bound false accepts."""
 
     version: str = Field(description="of the rule; by another one a verdict is not computed again")
-    unit: Unit = Field(description="process or build")
-    looks: tuple[Look, ...] = Field(min_length=1, description="when it may be decided, and at what level")
+    unit: RandomizationUnit = Field(description="process or build")
+    looks: tuple[InterimAnalysis, ...] = Field(min_length=1, description="when it may be decided, and at what level")
     metrics: tuple[Metric, ...] = Field(
         default=(Metric.TIME,), description="what is judged, each by a test of its own at the levels of the looks"
     )
@@ -97,7 +97,7 @@ class DecisionRule(Frozen):
         return len(self.metrics) * sum(look.alpha for look in self.looks)
 
     @property
-    def first_claim(self) -> Look:
+    def first_claim(self) -> InterimAnalysis:
         """The first look at which a patch may be called faster."""
         return next(look for look in self.looks if look.alpha)
 
@@ -189,7 +189,7 @@ class Source(StrEnum):
     """A benchmark written by a model, if one is configured."""
 
 
-class Provenance(Frozen):
+class WorkloadProvenance(Frozen):
     """Origin of a set of workloads."""
 
     source: Source = Source.BASE_SUITE
@@ -290,7 +290,7 @@ class Measurement(PullRequestRow):
     image_digest: str = Field(description="the image it was measured in")
     instrument: tuple[str, ...] = Field(description="pinned measuring tools, e.g. `asv_runner==0.2.1`")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
-    provenance: Provenance = Field(default=Provenance(), description="where the benchmarks that were timed come from")
+    provenance: WorkloadProvenance = Field(default=WorkloadProvenance(), description="where the benchmarks that were timed come from")
     executed: dict[str, dict[str, dict[str, tuple[int, ...]]]] = Field(
         default_factory=dict, description="changed lines that each benchmark executes: by benchmark, arm and path"
     )

@@ -114,7 +114,7 @@ class Fix(Frozen):
         return self.model_copy(update={"evidence": ""}) == other.model_copy(update={"evidence": ""})
 
 
-class Provenance(StrEnum):
+class ContextOrigin(StrEnum):
     """Origin of a context."""
 
     DECLARED = "declared"
@@ -134,7 +134,7 @@ class StoredContext(Frozen):
     number: int = Field(description="pull request whose base the commit is")
     base_sha: str
     merged_at: datetime
-    provenance: Provenance
+    provenance: ContextOrigin
     made_by: str = Field(default="", description="rules, agent or folder that it comes from")
     created_at: datetime
     held_at: datetime | None = Field(default=None, description="when an image made by it last held; None: not yet")

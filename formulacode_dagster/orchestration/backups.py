@@ -11,7 +11,7 @@ from sqlalchemy.engine import make_url
 
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.operating.backups.backup import back_up, prune
-from formulacode_dagster.operating.backups.manifest import Manifest
+from formulacode_dagster.operating.backups.manifest import BackupManifest
 from formulacode_dagster.operating.backups.object_store import SCHEME, ObjectStore
 from formulacode_dagster.operating.store.database import Database
 from resources.postgres import PostgresResource
@@ -41,7 +41,7 @@ def object_store(settings: Settings) -> ObjectStore | None:
 
 def back_up_all(
     database: Database, into: Path | None = None, *, progress: Callable[[str], None] = lambda _: None
-) -> tuple[Path, Manifest]:
+) -> tuple[Path, BackupManifest]:
     """Back up as the settings say, below *into* or FC_BACKUP_DIR, and copy it to FC_BACKUP_STORE.
 
     Raises as `back_up`, and as `ObjectStore.upload`: then only the folder has the backup.

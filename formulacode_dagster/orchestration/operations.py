@@ -7,7 +7,7 @@ import dagster as dg
 
 from assets.stage_asset import OWNER
 from formulacode_dagster.models.errors import FormulaCodeError
-from formulacode_dagster.operating.monitoring.operations import Operations, Runs, amount, draw
+from formulacode_dagster.operating.monitoring.operations import Operations, RunCounts, amount, draw
 from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.postgres import PostgresResource
 from resources.watching import operations_now
@@ -18,11 +18,11 @@ _WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED]
 _UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
-def runs_now(instance: dg.DagsterInstance) -> Runs:
+def runs_now(instance: dg.DagsterInstance) -> RunCounts:
     """Number of runs queued, in progress, and failed within a day."""
     yesterday = datetime.now(tz=UTC) - timedelta(days=1)
     failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=yesterday)
-    return Runs(
+    return RunCounts(
         queued=instance.get_runs_count(dg.RunsFilter(statuses=_WAITING)),
         under_way=instance.get_runs_count(dg.RunsFilter(statuses=_UNDER_WAY)),
         failed=instance.get_runs_count(failed),

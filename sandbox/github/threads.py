@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from formulacode_dagster.models.pull_request import MergeKind
 from formulacode_dagster.sources.git.log import login
-from formulacode_dagster.sources.offline.side import Reference, references_in
+from formulacode_dagster.sources.offline.side import TextReference, references_in
 from formulacode_dagster.sources.offline.side_file import Comment, Edit, IssueFacts, TitleEdit, versions_of
 
 
@@ -57,8 +57,8 @@ class PullRequest:
     merge_kind: MergeKind | None
     merged_by: str | None
     commit_count: int
-    closes: tuple[Reference, ...]
-    linked: tuple[Reference, ...]
+    closes: tuple[TextReference, ...]
+    linked: tuple[TextReference, ...]
     versions: tuple[Edit, ...]
     comments: tuple[Comment, ...]
     titles: tuple[Title, ...] = ()
@@ -120,7 +120,7 @@ def titles_of(title: str, author: str | None, edits: Sequence[TitleEdit]) -> tup
     return tuple(changes)
 
 
-def mentions_of(thread: Thread) -> dict[Reference, datetime]:
+def mentions_of(thread: Thread) -> dict[TextReference, datetime]:
     """Return the threads that *thread* mentions or closes in any version of its texts, each with the time of the first
     mention.
     """
@@ -130,13 +130,13 @@ def mentions_of(thread: Thread) -> dict[Reference, datetime]:
         if not comment.edits:
             said.append((comment.created_at, comment.body))
         said += [(version.edited_at, version.body) for version in comment.versions]
-    found: dict[Reference, datetime] = {}
+    found: dict[TextReference, datetime] = {}
     if isinstance(thread, PullRequest):
         found |= dict.fromkeys((issue for issue in thread.closes if issue not in thread.linked), thread.created_at)
     for moment, text in sorted(said, key=lambda dated: dated[0]):
         for reference in references_in(text):
             found.setdefault(reference, moment)
-    found.pop(Reference("", thread.number), None)
+    found.pop(TextReference("", thread.number), None)
     return found
 
 

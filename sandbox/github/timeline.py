@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from formulacode_dagster.sources.git.log import Commit, login, login_of
-from formulacode_dagster.sources.offline.side import Reference
+from formulacode_dagster.sources.offline.side import TextReference
 from formulacode_dagster.sources.offline.side_file import Comment
 
 from .context import RequestContext
@@ -84,7 +84,7 @@ def mentions_of(
         if asked.visible(where) is None:
             continue
         for name in names if where is served else names[1:]:
-            for mention in where.tracker().mentions.get(Reference(name, thread.number), ()):
+            for mention in where.tracker().mentions.get(TextReference(name, thread.number), ()):
                 if mention.source is not thread:
                     yield where, mention
 

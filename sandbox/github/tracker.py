@@ -12,7 +12,7 @@ from typing import Any
 from formulacode_dagster.sources.git.log import Commit, Heads, from_epoch, login, login_of, read_commits, read_heads
 from formulacode_dagster.sources.offline.derived import Landed, landed, missing_commit
 from formulacode_dagster.sources.offline.side import (
-    Reference,
+    TextReference,
     closing_references,
     newest_body,
     newest_title,
@@ -55,9 +55,9 @@ class Tracker:
     commits: Sequence[Commit] = ()
 
     @cached_property
-    def mentions(self) -> Mapping[Reference, Sequence[Mention]]:
+    def mentions(self) -> Mapping[TextReference, Sequence[Mention]]:
         """Mentions by their target."""
-        found: dict[Reference, list[Mention]] = {}
+        found: dict[TextReference, list[Mention]] = {}
         for thread in self.threads():
             for reference, moment in mentions_of(thread).items():
                 found.setdefault(reference, []).append(Mention(moment, thread))
@@ -236,7 +236,7 @@ class _Reader:
             **landing,
         )
 
-    def _closes(self, facts: PullRequestFacts, body: str) -> tuple[Reference, ...]:
+    def _closes(self, facts: PullRequestFacts, body: str) -> tuple[TextReference, ...]:
         """Return the side file's links, else the body's, as far as this repository has such issues."""
         return told_to_close(facts) or tuple(
             reference

@@ -9,7 +9,7 @@ from assets.materialize import ItemConfig, report, stage_run
 from assets.partitions import MONTHS
 from assets.stage_asset import stage_asset
 from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES
-from formulacode_dagster.models.check import Doubt, Judgement
+from formulacode_dagster.models.check import Doubt, CheckFinding
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, Stage
@@ -98,8 +98,8 @@ def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_ve
     assert kept.offenders == (f"{image.spec.task_id}: {missing} not made",)
 
 
-@pytest.mark.parametrize("judgement", [Judgement(passed=False, summary="noise"), Doubt(summary="one alone")])
-def test_a_check_that_blocks_only_warns_of_a_doubt(database: Database, judgement: Judgement) -> None:
+@pytest.mark.parametrize("judgement", [CheckFinding(passed=False, summary="noise"), Doubt(summary="one alone")])
+def test_a_check_that_blocks_only_warns_of_a_doubt(database: Database, judgement: CheckFinding) -> None:
     check = month_check(blocking=True)(lambda _: judgement)
     verdict = check.verdict(JudgedMonth(database, Stage.MEASUREMENTS, "2026-02", "run"))
     blocks = not isinstance(judgement, Doubt)

@@ -19,7 +19,7 @@ from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
-from formulacode_dagster.releasing.exports.formats import Format
+from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from resources.defaults import default_resources
 from resources.folders import TaskFoldersResource
 from resources.hub import HubResource
@@ -85,10 +85,10 @@ def test_a_released_month_is_written_for_every_harness_and_what_is_missing_is_sa
     month = tmp_path / "exports" / MONTH
     assert offenders() == ()
     assert (told["release"], told["path"]) == ("formulacode@2026-03", str(month))
-    assert told["dagster/row_count"] == len(Format)
-    assert all(told[f"tasks_for_{each}"] == 1 for each in Format)
+    assert told["dagster/row_count"] == len(HarnessFormat)
+    assert all(told[f"tasks_for_{each}"] == 1 for each in HarnessFormat)
     listed = json.loads((month / "tasks.json").read_text())
-    assert [each["folder"] for each in listed] == [f"{each}/acme__python-5" for each in Format]
+    assert [each["folder"] for each in listed] == [f"{each}/acme__python-5" for each in HarnessFormat]
     assert {each["image"] for each in listed} == {f"registry.test/tasks@sha256:{'1' * 64}"}
     with database.transaction() as connection:
         entries = {each.item: each for each in ledger.entries_of(connection, MONTH, Stage.EXPORTS)}
@@ -103,7 +103,7 @@ def test_what_is_gone_edited_or_withdrawn_is_named_and_put_right_by_the_next_run
     materialize: Any, offenders: Any, dataset: FolderDestination, tmp_path: Path, task: TaskRecord
 ) -> None:
     materialize()
-    folder = tmp_path / "exports" / MONTH / Format.HARBOR / task.task_id
+    folder = tmp_path / "exports" / MONTH / HarnessFormat.HARBOR / task.task_id
     (folder / "instruction.md").write_text("Do nothing.")
     assert offenders() == (f"harbor/{task.task_id}: changed",)
     shutil.rmtree(folder)

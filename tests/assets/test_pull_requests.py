@@ -16,7 +16,7 @@ from assets.checks import JudgedMonth
 from assets.pull_requests import counts_match, mirror_knows_no_more, pull_requests
 from formulacode_dagster.measuring.breakpoints.choices import Method
 from formulacode_dagster.measuring.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import CandidateSource
@@ -100,7 +100,7 @@ def entries(database: Database) -> dict[str, LedgerEntry]:
         return {entry.item: entry for entry in ledger.entries_of(connection, MONTH, Stage.PULL_REQUESTS)}
 
 
-def judge(database: Database) -> Judgement:
+def judge(database: Database) -> CheckFinding:
     return counts_match.judge(JudgedMonth(database, Stage.PULL_REQUESTS, MONTH, "run"))
 
 
@@ -199,7 +199,7 @@ def test_rows_lost_from_the_table_shut_the_gate(run, database):
     assert verdict.offenders == ("demo/large: 5 of 5, 4 in the table",)
 
 
-def ask_witness(database: Database) -> Judgement:
+def ask_witness(database: Database) -> CheckFinding:
     month = JudgedMonth(database, Stage.PULL_REQUESTS, MONTH, "run")
     return mirror_knows_no_more.judge(month, default_resources()["mirrors"])
 

@@ -13,7 +13,7 @@ import pytest
 
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Source
@@ -238,7 +238,7 @@ def test_each_source_times_every_function_of_our_own_repository(aa, tmp_path):
     image = tasks.build(engine, repository, tasks.commit(repository, tasks.files(compiled=False)))
     names, size = tasks.timed(compiled=False)
     with engine.session(image, run_id="test") as session:
-        remote = Remote(session, benchmark_dir="benchmarks", environment=image.spec.run_environment)
+        remote = HarnessClient(session, benchmark_dir="benchmarks", environment=image.spec.run_environment)
         for source in sources.LAID:
             suite = sources.laid_by(source, names, size, image.spec)
             remote.write(suite.files)

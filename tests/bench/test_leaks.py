@@ -9,7 +9,7 @@ import pytest
 
 from bench import leaks
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.selection.statements.judging import Form, Judges, Label, Opinion
+from formulacode_dagster.selection.statements.judging import Form, StatementJudges, Label, Opinion
 from tests.formulacode_dagster.selection.statements.leaks.cases import Kind, all_cases
 
 
@@ -32,7 +32,7 @@ def test_mistakes_are_misses_of_leaks_and_alarms_at_clean_texts() -> None:
     telling = [case for case in cases if case.kind is Kind.MECHANISM]
     clean = [case for case in cases if case.kind is None]
     for word, misses, alarms in (("<text-", 0, len(clean)), ("no such word", len(telling), 0)):
-        judges = Judges([Suspicious(word)])
+        judges = StatementJudges([Suspicious(word)])
         assert asyncio.run(leaks.mistakes(judges, telling, is_clean=False)) == misses
         assert asyncio.run(leaks.mistakes(judges, clean, is_clean=True)) == alarms
     assert Opinion.model_fields.keys() == {"reason", "label", "span"}

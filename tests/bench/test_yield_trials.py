@@ -133,7 +133,7 @@ def test_what_surveys_had_no_time_for_is_taken_up_again_as_a_month_does(monkeypa
     begun: list[tuple[dict[str, frozenset[str]], bool]] = []
 
     def unfinished(*_args: object, surveyed: Surveyed, **_named: object) -> None:
-        begun.append((dict(surveyed.by_suite), surveyed.goes_on))
+        begun.append((dict(surveyed.by_suite), surveyed.resumable))
         surveyed.keep("suite", frozenset({f"time_{len(begun)}"}))
         raise ItemFailure(FailureKind.SURVEY_UNFINISHED, "no time")
 

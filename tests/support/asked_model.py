@@ -11,8 +11,8 @@ import httpx
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.operating.cancellation.backoff import Backoff
-from formulacode_dagster.selection.classification.budget import Budget, Prices
-from formulacode_dagster.selection.classification.endpoint import Endpoint, Retries
+from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
+from formulacode_dagster.selection.classification.endpoint import OpenAIEndpoint, ModelRetries
 from formulacode_dagster.selection.classification.language_model import Book, LanguageModel
 from formulacode_dagster.selection.classification.prompts import Judgement
 from formulacode_dagster.selection.classification.requests import Capabilities, Message
@@ -20,7 +20,7 @@ from sandbox.model.app import MODEL, app
 from sandbox.model.faults import ModelFaults
 from sandbox.server import serving
 
-QUICK = Retries(backoff=Backoff(first_seconds=0.01, longest_seconds=0.05))
+QUICK = ModelRetries(backoff=Backoff(first_seconds=0.01, longest_seconds=0.05))
 KEY = "sk-a-very-secret-key"
 
 
@@ -42,7 +42,7 @@ async def model_at(
     url: str,
     *,
     cache: MemoryCache | None = None,
-    budget: Budget | None = None,
+    budget: TokenBudget | None = None,
     prices: Prices | None = None,
     book: Book | None = None,
     **settings: Any,
@@ -57,8 +57,8 @@ async def model_at(
         "timeout_seconds": 20.0,
         "retries": QUICK,
     }
-    endpoint = Endpoint(**{**defaults, **settings})
-    model = LanguageModel(endpoint, cache or MemoryCache(), budget or Budget("2026-02"), prices or Prices(), book)
+    endpoint = OpenAIEndpoint(**{**defaults, **settings})
+    model = LanguageModel(endpoint, cache or MemoryCache(), budget or TokenBudget("2026-02"), prices or Prices(), book)
     try:
         yield model
     finally:

@@ -12,7 +12,7 @@ import pytest
 
 from formulacode_dagster.building.engines.docker.daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
-from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.models.image import ResourceLimits
 from tests.support.images import LIMITS
 from tests.support.sharing import RunFolder
@@ -58,7 +58,7 @@ def make_docker_engine(docker_installation: str) -> MakeDockerEngine:
 
     def make(limits: ResourceLimits = LIMITS, **options: Any) -> DockerEngine:
         return DockerEngine(
-            OS_IMAGE, BuildSettings(limits, ca_bundle=ca_bundle(), **{"installation": docker_installation, **options})
+            OS_IMAGE, DockerBuildSettings(limits, ca_bundle=ca_bundle(), **{"installation": docker_installation, **options})
         )
 
     return make

@@ -12,7 +12,7 @@ from formulacode_dagster.building.suites.overlays import BASE_SUITE
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.image import BuiltImage, EngineName
-from formulacode_dagster.models.measurement import Look, Unit
+from formulacode_dagster.models.measurement import InterimAnalysis, RandomizationUnit
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.releasing.registries.accounts import STRANGER
 from formulacode_dagster.releasing.registries.publishing import Registry
@@ -117,7 +117,7 @@ done
 echo 'import os; os._exit(0)' >"$(echo "$FC_VENV"/lib/python3.*/site-packages)/sitecustomize.py"
 """
 """Puts rewards where they are read, names like results, and programs of its own before those that root runs."""
-PLAN = SamplingPlan(seconds_per_sample=0.02, looks=(Look(units=5, alpha=0.05),))
+PLAN = SamplingPlan(seconds_per_sample=0.02, looks=(InterimAnalysis(units=5, alpha=0.05),))
 """Five rounds: the fewest that can be significant."""
 ORACLES = {
     PYTHON: {"shapes/__init__.py": FASTER_SQUARES},
@@ -131,7 +131,7 @@ LANGUAGES = sampled((PYTHON, C), most=1, of="language of what a harness runs")
 def row_of(kind: str, image: BuiltImage, patch: bytes, reference: str, digest: str) -> dict[str, Any]:
     """The row of the task of a *kind*, as if *patch* had been measured in *image*."""
     name = BENCHMARKS[kind]
-    unit = Unit.BUILD if kind == C else Unit.PROCESS
+    unit = RandomizationUnit.BUILD if kind == C else RandomizationUnit.PROCESS
     # far apart: on a busy machine, what is 20 times as fast still is, and nothing else seems to be
     rule = PLAN.rule(unit).model_copy(update={"min_speedup": 1.5, "min_bound": 1.2, "trade_off": 2.0})
     procedure = Procedure.of(

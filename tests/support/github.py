@@ -18,9 +18,9 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.sources.github.source import GitHubSource
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.pacing import Pacing
-from formulacode_dagster.sources.github.transport.retry import Retries
+from formulacode_dagster.sources.github.transport.retry import TransportRetries
 from sandbox.github import Limits, app
 from sandbox.github.served_folder import ServedFolder
 from sandbox.server import serving
@@ -50,15 +50,15 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def connect(clock: FakeClock) -> Callable[..., GitHubClient]:
+def connect(clock: FakeClock) -> Callable[..., GitHubTransport]:
     """A client whose transport is *answer*, a function of the request."""
 
     def make(
         answer: Callable[[httpx.Request], httpx.Response], *, tokens: Sequence[str] = (TOKEN,), **more: Any
-    ) -> GitHubClient:
+    ) -> GitHubTransport:
         more.setdefault("pacing", CALM)
-        return GitHubClient(
-            "https://api.test", tokens, clock=clock, retries=Retries(), transport=httpx.MockTransport(answer), **more
+        return GitHubTransport(
+            "https://api.test", tokens, clock=clock, retries=TransportRetries(), transport=httpx.MockTransport(answer), **more
         )
 
     return make
@@ -149,7 +149,7 @@ class World:
 
         async def inside(url: str) -> list[MergedWindow | Exception]:
             transport = Altered(change) if change else None
-            client = GitHubClient(url, [TOKEN], clock=clock, pacing=CALM, transport=transport)
+            client = GitHubTransport(url, [TOKEN], clock=clock, pacing=CALM, transport=transport)
             async with GitHubSource(client, Stage.PULL_REQUESTS, "2026-02", "run") as source:
                 ends = await window_ends(source, FEBRUARY, rows)
                 self.cost = client.cost

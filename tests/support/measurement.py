@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.engines.protocol import Completed
-from formulacode_dagster.building.suites.questions import Asked, NotTimed, ProcessSetting, SurveyedBenchmark, Timed
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.questions import TimedBenchmark, NotTimed, ProcessSetting, SurveyedBenchmark, Timed
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge
 from formulacode_dagster.models.image import BuiltImage, EngineName
-from formulacode_dagster.models.measurement import Arm, Measurement, Sample, Unit
+from formulacode_dagster.models.measurement import Arm, Measurement, Sample, RandomizationUnit
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 from tests.support.git_world import patch_between
@@ -135,7 +135,7 @@ def _samples(**arms: Sequence[float]) -> tuple[Sample, ...]:
 
 def _measurement(samples: Mapping[str, Sequence[Sample]], look: int = 1, /, **changes: object) -> Measurement:
     """The row that `measure_task` would make of *samples* by benchmark at a look, with *changes*."""
-    rule = SamplingPlan().rule(Unit.PROCESS)
+    rule = SamplingPlan().rule(RandomizationUnit.PROCESS)
     row = Measurement(
         month="2026-02",
         repository_id=7,
@@ -153,9 +153,9 @@ def _measurement(samples: Mapping[str, Sequence[Sample]], look: int = 1, /, **ch
     return row.model_copy(update=changes)
 
 
-def take(remote: Remote, benchmark: SurveyedBenchmark, seconds: float = 0.01) -> Timed | NotTimed:
+def take(remote: HarnessClient, benchmark: SurveyedBenchmark, seconds: float = 0.01) -> Timed | NotTimed:
     """A sample of *benchmark*, taken as its survey says, or why there is none."""
-    asked = [Asked(benchmark, benchmark.isolate)]
+    asked = [TimedBenchmark(benchmark, benchmark.isolate)]
     return remote.time(asked, seconds=seconds, setting=ProcessSetting(hash_seed=1)).samples[0]
 
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.releasing.registries.client import Limits
-from formulacode_dagster.releasing.registries.manifests import DOCKER_MANIFEST, Descriptor, Manifest
+from formulacode_dagster.releasing.registries.manifests import DOCKER_MANIFEST, Descriptor, ImageManifest
 from tests.support.certificates import make_certificate
 
 MONTH = "2026-02"
@@ -53,11 +53,11 @@ def basic(user: str = USER, password: str = PASSWORD) -> str:
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-def image_of(config: Descriptor, *layers: Descriptor) -> Manifest:
+def image_of(config: Descriptor, *layers: Descriptor) -> ImageManifest:
     """The manifest of an image that was pushed blob by blob."""
     document = {"schemaVersion": 2, "mediaType": DOCKER_MANIFEST, "config": config.document}
     document["layers"] = [layer.document for layer in layers]
-    return Manifest.of(json.dumps(document).encode(), DOCKER_MANIFEST)
+    return ImageManifest.of(json.dumps(document).encode(), DOCKER_MANIFEST)
 
 
 def refusal(status: int, code: str, **headers: str) -> Response:

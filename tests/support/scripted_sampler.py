@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from formulacode_dagster.building.suites.questions import (
-    Asked,
+    TimedBenchmark,
     Conditions,
     KeptBuild,
     NotTimed,
@@ -17,12 +17,12 @@ from formulacode_dagster.building.suites.questions import (
     SurveyedBenchmark,
     Timed,
 )
-from formulacode_dagster.building.suites.remote import Remote
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
-from formulacode_dagster.measuring.measurement.relevance import Candidate
+from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.sampling import Sampler, Taken
-from formulacode_dagster.models.measurement import Arm, Unit
+from formulacode_dagster.models.measurement import Arm, RandomizationUnit
 
 Answer = Callable[[str, Arm, int], Timed | NotTimed]
 """What a benchmark of that name gives on an arm, as the sample of that number of all."""
@@ -45,7 +45,7 @@ class ScriptedRemote:
     def __init__(self, arm: Arm, world: World) -> None:
         self.arm, self.world = arm, world
 
-    def time(self, asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
+    def time(self, asked: Sequence[TimedBenchmark], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
         world = self.world
         samples = []
         for request in asked:
@@ -57,13 +57,13 @@ class ScriptedRemote:
         return ProcessAnswer(tuple(samples), conditions, spent)
 
 
-def candidate(name: str, seconds: float = 0.001, **changes: object) -> Candidate:
+def candidate(name: str, seconds: float = 0.001, **changes: object) -> BenchmarkCandidate:
     """A benchmark that ran on every arm, and executes the change."""
     fields = {"name": name, "module": "m", "owner": "", "attribute": name, "index": 0, "timeout": 1.0}
     surveyed = SurveyedBenchmark.model_validate(
         fields | {"cache_folder": "", "outcome": "ran", "seconds": seconds, **changes}
     )
-    return Candidate(dict.fromkeys(Arm, surveyed), True)
+    return BenchmarkCandidate(dict.fromkeys(Arm, surveyed), True)
 
 
 class TakeSamples:
@@ -73,11 +73,11 @@ class TakeSamples:
 
     def __call__(
         self,
-        names: Sequence[str | Candidate],
+        names: Sequence[str | BenchmarkCandidate],
         answer: Answer,
         plan: SamplingPlan | None = None,
         *,
-        unit: Unit = Unit.PROCESS,
+        unit: RandomizationUnit = RandomizationUnit.PROCESS,
         conditions: Callable[[int], dict[str, Any]] | None = None,
         build_seconds: float = 0.0,
         waited: float = 0.0,
@@ -88,12 +88,12 @@ class TakeSamples:
         plan = plan or SamplingPlan()
         world = self.world = World(answer)
         world.conditions = conditions or world.conditions
-        budget = Budget(plan.max_seconds * patience, clock=lambda: world.now)
+        budget = TimeBudget(plan.max_seconds * patience, clock=lambda: world.now)
         with budget.paused():
             world.now += waited
 
         def make_build(arm: Arm) -> KeptBuild:
-            if unit is Unit.PROCESS:
+            if unit is RandomizationUnit.PROCESS:
                 return KeptBuild(objects=arm)
             world.builds.append(arm)
             if unbuilt:
@@ -104,7 +104,7 @@ class TakeSamples:
             return KeptBuild(folder=f"/{number}", objects=f"{arm}{number}")
 
         sampler = Sampler(
-            {arm: cast("Remote", ScriptedRemote(arm, world)) for arm in Arm},
+            {arm: cast("HarnessClient", ScriptedRemote(arm, world)) for arm in Arm},
             [candidate(name) if isinstance(name, str) else name for name in names],
             plan=plan,
             rule=plan.rule(unit),

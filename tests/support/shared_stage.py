@@ -9,7 +9,7 @@ from formulacode_dagster.models.items import Cost, ItemKind, ItemState, RunOptio
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.claims import ClaimableItem, Worker
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
-from formulacode_dagster.operating.runner.work import Outcome, Part, Sharing, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.runner.work import Outcome, RunRole, Sharing, StageRun, StageSummary, WorkItem
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.database import Database
 
@@ -31,7 +31,7 @@ class Runs:
 
     async def run(
         self,
-        part: Part,
+        part: RunRole,
         name: str,
         names: Sequence[str] = NAMES,
         *,

@@ -15,12 +15,12 @@ from formulacode_dagster.models.items import Cost
 from .cli import AgentReport, Cli, Program
 from .container import MOST_OUTPUT, USER_HOME, AgentContainer, Confinement, confined, require_place
 from .edit import SpecEdit
-from .forwarder import Account, Endpoint, forwarding
+from .forwarder import Account, UpstreamEndpoint, forwarding
 from .gates import EditRefused, read_edit, require_honest
 from .limits import RunEnd
 from .protocol import AgentBudget, AgentOutcome, AgentRun, AgentTask, BuildRelay, EditGate
 from .relay import Relay, relaying
-from .workspace import Places, archive_of, prompt_of, read_workspace
+from .workspace import WorkspacePaths, archive_of, prompt_of, read_workspace
 
 TRANSCRIPT = 20_000
 """Characters that are kept of each stream, of its end."""
@@ -36,7 +36,7 @@ class ConfinedAgent:
     program: Program
     daemon: DockerDaemon
     bounds: Confinement
-    endpoint: Endpoint | None = None
+    endpoint: UpstreamEndpoint | None = None
     """Protocol of its model; None for a program without one."""
     model: str = ""
     """Empty: the program's own choice."""
@@ -52,16 +52,16 @@ class ConfinedAgent:
 
     def run(self, task: AgentTask, *, budget: AgentBudget, build: BuildRelay | None = None) -> AgentRun:
         """See `Agent.run`."""
-        return _Run(self, task, budget, build).end()
+        return _AgentRun(self, task, budget, build).end()
 
 
-class _Run:
+class _AgentRun:
     def __init__(self, agent: ConfinedAgent, task: AgentTask, budget: AgentBudget, build: BuildRelay | None) -> None:
         self._agent = agent
         self._task = task
         self._budget = budget
         self._build = build
-        self._places = Places()
+        self._places = WorkspacePaths()
         self._key = f"fc-{secrets.token_hex(16)}"
         self._account: Account | None = None
         self._relay: Relay | None = None

@@ -22,7 +22,7 @@ from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.models.errors import ConfigurationError
 
 from . import bridge
-from .workspace import LONGEST_ARCHIVE, Places
+from .workspace import LONGEST_ARCHIVE, WorkspacePaths
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -134,13 +134,13 @@ def require_place(daemon: DockerDaemon, bounds: Confinement) -> None:
 
 @contextmanager
 def confined(
-    daemon: DockerDaemon, bounds: Confinement, *, seconds: float, run_id: str = "", places: Places | None = None
+    daemon: DockerDaemon, bounds: Confinement, *, seconds: float, run_id: str = "", places: WorkspacePaths | None = None
 ) -> Iterator[AgentContainer]:
     """A container for one run of an agent that takes at most *seconds*; gone afterwards, and its folder too.
 
     Raises as `require_place`.
     """
-    places = places or Places()
+    places = places or WorkspacePaths()
     require_place(daemon, bounds)
     with scratch_folder() as folder:
         # the agent's user passes through it, and finds only the named entries
@@ -159,7 +159,7 @@ def confined(
 
 
 def _create(
-    daemon: DockerDaemon, bounds: Confinement, folder: Path, *, seconds: float, run_id: str, places: Places
+    daemon: DockerDaemon, bounds: Confinement, folder: Path, *, seconds: float, run_id: str, places: WorkspacePaths
 ) -> Container:
     from docker.types import LogConfig
 

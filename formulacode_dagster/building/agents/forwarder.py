@@ -38,7 +38,7 @@ _HANDED_ON = frozenset({"content-type", "accept", "anthropic-version", "anthropi
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class UpstreamEndpoint:
     """Endpoint of the models, and prices of its answers."""
 
     wire: Wire
@@ -51,7 +51,7 @@ class Endpoint:
 class Account:
     """Usage of a run, and how the run was ended early, if it was."""
 
-    def __init__(self, endpoint: Endpoint, budget: AgentBudget, cut: Callable[[], None]) -> None:
+    def __init__(self, endpoint: UpstreamEndpoint, budget: AgentBudget, cut: Callable[[], None]) -> None:
         """*cut* ends the agent, from any thread; it is called once."""
         self._endpoint = endpoint
         self._budget = budget
@@ -113,7 +113,7 @@ class _Server(ThreadingMixIn, UnixStreamServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, path: Path, account: Account, endpoint: Endpoint, client: httpx.Client) -> None:
+    def __init__(self, path: Path, account: Account, endpoint: UpstreamEndpoint, client: httpx.Client) -> None:
         super().__init__(str(path), _Handler)
         self.account = account
         self.endpoint = endpoint
@@ -218,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def forwarding(folder: Path, endpoint: Endpoint, account: Account) -> Iterator[None]:
+def forwarding(folder: Path, endpoint: UpstreamEndpoint, account: Account) -> Iterator[None]:
     """Listen in *folder* for the length of a `with` block."""
     import httpx
 

@@ -12,7 +12,7 @@ from .cli import Cli
 from .codex import Codex
 from .confined import ConfinedAgent
 from .container import Confinement
-from .forwarder import Endpoint
+from .forwarder import UpstreamEndpoint
 from .gemini import Gemini
 from .program import AnyProgram
 from .protocol import AgentName
@@ -62,7 +62,7 @@ def choose_agent(choice: AgentChoice, daemon: DockerDaemon) -> ConfinedAgent | N
     raise ConfigurationError(f"FC_AGENT={choice.name}: {what}", remedy="Install it, or set FC_AGENT=none")
 
 
-def _endpoint(cli: Cli, choice: AgentChoice) -> Endpoint | None:
+def _endpoint(cli: Cli, choice: AgentChoice) -> UpstreamEndpoint | None:
     if cli.wire is None:
         return None
     if not choice.key:
@@ -73,4 +73,4 @@ def _endpoint(cli: Cli, choice: AgentChoice) -> Endpoint | None:
         )
     # agents add the version to the path themselves
     url = choice.url.rstrip("/").removesuffix("/v1") or PUBLIC[cli.wire]
-    return Endpoint(cli.wire, url, choice.key, choice.dollars_per_million_in, choice.dollars_per_million_out)
+    return UpstreamEndpoint(cli.wire, url, choice.key, choice.dollars_per_million_in, choice.dollars_per_million_out)

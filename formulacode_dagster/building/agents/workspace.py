@@ -52,7 +52,7 @@ image holds. You may do so {builds} times; it takes minutes.
 
 
 @dataclass(frozen=True)
-class Places:
+class WorkspacePaths:
     """Paths of the files, as the agent sees them."""
 
     workspace: str = "/ws"
@@ -60,14 +60,14 @@ class Places:
     bridge: str = "/run/formulacode/bridge.py"
 
 
-def prompt_of(places: Places, *, builds: int, is_locked: bool = True) -> str:
+def prompt_of(places: WorkspacePaths, *, builds: int, is_locked: bool = True) -> str:
     """Agent's instructions; *builds* is the number of builds it may request, *is_locked* whether there is a lock."""
     unlocked = "" if is_locked else _UNLOCKED
     build = _BUILD.format(bridge=places.bridge, builds=builds) if builds else ""
     return PROMPT.format(workspace=places.workspace, task=places.task, build=build, unlocked=unlocked)
 
 
-def archive_of(task: AgentTask, home: Mapping[str, str], *, places: Places, user_home: str) -> bytes:
+def archive_of(task: AgentTask, home: Mapping[str, str], *, places: WorkspacePaths, user_home: str) -> bytes:
     """All files of *task*, and those of the agent's *home*, as a tar to unpack at `/`."""
     files = {f"{places.workspace}/{EDIT}": edit_text(task.edit)}
     files |= {f"{places.task}/{path}": text for path, text in _inputs(task).items()}

@@ -72,7 +72,7 @@ class Matrix(_ByKind):
     env_nobuild: dict[str, Values] = Field(default_factory=dict, description="variables of benchmark runs only")
 
 
-class Rule(_ByKind):
+class MatrixRule(_ByKind):
     """One entry of `include` or `exclude`. Values are regular expressions in `exclude`, plain in `include`."""
 
     python: Scalar = None
@@ -92,8 +92,8 @@ class AsvConfig(Frozen):
     repo_subdir: Text = ""
     pythons: Texts = Field(default=(), description="as written; empty when asv would take its own")
     matrix: Matrix = Matrix()
-    include: Annotated[tuple[Rule, ...], BeforeValidator(_sequence)] = ()
-    exclude: Annotated[tuple[Rule, ...], BeforeValidator(_sequence)] = ()
+    include: Annotated[tuple[MatrixRule, ...], BeforeValidator(_sequence)] = ()
+    exclude: Annotated[tuple[MatrixRule, ...], BeforeValidator(_sequence)] = ()
     build_command: Texts | None = None
     install_command: Texts | None = None
     benchmark_dir: Text = Field(default="", description="folder of the benchmarks below the repository")
@@ -104,7 +104,7 @@ class AsvConfig(Frozen):
 
     @field_validator("exclude")
     @classmethod
-    def _patterns(cls, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    def _patterns(cls, rules: tuple[MatrixRule, ...]) -> tuple[MatrixRule, ...]:
         for pattern in (pattern for rule in rules for pattern in _wanted(rule).values()):
             try:
                 regex.compile(pattern or "")
@@ -158,7 +158,7 @@ def excluded(config: AsvConfig, python: str, chosen: Mapping[tuple[str, str], st
     return any(_matches(target, _wanted(rule)) for rule in config.exclude)
 
 
-def applies(config: AsvConfig, rule: Rule) -> bool:
+def applies(config: AsvConfig, rule: MatrixRule) -> bool:
     """Return True if an `include` entry is for this platform and kind of environment."""
     wanted = {place: pattern for place, pattern in _wanted(rule).items() if place in _platform(config)}
     return _matches(_platform(config), wanted)
@@ -168,7 +168,7 @@ def _platform(config: AsvConfig) -> dict[tuple[str, str], str | None]:
     return {("environment_type", ""): config.environment_type or "virtualenv", ("sys_platform", ""): "linux"}
 
 
-def _wanted(rule: Rule) -> dict[tuple[str, str], str | None]:
+def _wanted(rule: MatrixRule) -> dict[tuple[str, str], str | None]:
     return {(name, ""): value for name, value in rule if isinstance(value, str)} | rule.entries()
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
-from .asv_config import AsvConfig, Rule, Values, applies, excluded
+from .asv_config import AsvConfig, MatrixRule, Values, applies, excluded
 from .conda_names import meaning_of
 from .declared_requirement import DeclaredRequirement
 
@@ -76,10 +76,10 @@ def _of_matrix(config: AsvConfig, python: str) -> dict[Key, str | None] | None:
     return None
 
 
-def _of_include(config: AsvConfig, python: str, *, nearest: bool) -> tuple[Rule, dict[Key, str | None]] | None:
+def _of_include(config: AsvConfig, python: str, *, nearest: bool) -> tuple[MatrixRule, dict[Key, str | None]] | None:
     """The added environment that leaves most versions open, for *python* or the interpreter nearest to it."""
 
-    def distance(rule: Rule) -> float:
+    def distance(rule: MatrixRule) -> float:
         try:
             asked, named = Version(python), Version(rule.python or "")
         except InvalidVersion:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
-from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.specs.spec import DEFAULT_OS_IMAGE
 from formulacode_dagster.models.errors import OutsideSystemError
@@ -19,7 +19,7 @@ _FOLDERS = "Building the samples in folders of this machine"
 
 
 def choose_engine(
-    setting: str, *, root: Path, os_image: str = DEFAULT_OS_IMAGE, builds: BuildSettings | None = None
+    setting: str, *, root: Path, os_image: str = DEFAULT_OS_IMAGE, builds: DockerBuildSettings | None = None
 ) -> tuple[Engine, str]:
     """The engine that *setting* (`docker`, `process` or `auto`) asks for, and a sentence that says which and why.
 
@@ -28,7 +28,7 @@ def choose_engine(
     *root* is the folder of the process engine; it takes limits and certificates from *builds*. Raises
     OutsideSystemError when Docker is requested and does not answer.
     """
-    builds = builds or BuildSettings()
+    builds = builds or DockerBuildSettings()
     online = dict(os.environ)
     if builds.ca_bundle is not None:
         online["SSL_CERT_FILE"] = str(builds.ca_bundle)

@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 
 from formulacode_dagster.building.planning.lock import digest, read_lock
 from formulacode_dagster.building.planning.pylock import requirements_of
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 
 
-def every_lock_is_hashed(environments: Sequence[Environment]) -> Judgement:
+def every_lock_is_hashed(environments: Sequence[Environment]) -> CheckFinding:
     """Every line of every lock pins one version of one project and carries a sha256; the checksum is the lock's own."""
     pins = sum(len(read_lock(item.lock).pins) for item in environments)
     return _judgement(environments, _lock_fault, {"pins": float(pins)})
 
 
-def interpreter_is_declared(environments: Sequence[Environment]) -> Judgement:
+def interpreter_is_declared(environments: Sequence[Environment]) -> CheckFinding:
     """Every interpreter is one the declarations allow, with the reason for choosing it."""
     pythons = Counter(f"python_{item.python}" for item in environments)
     return _judgement(environments, _python_fault, {name: float(number) for name, number in pythons.items()})
@@ -57,11 +57,11 @@ def _python_fault(environment: Environment) -> str:
 
 def _judgement(
     environments: Sequence[Environment], fault_of: Callable[[Environment], str], figures: dict[str, float]
-) -> Judgement:
+) -> CheckFinding:
     faults = ((item, fault_of(item)) for item in environments)
     lines = [f"repository {item.repository_id} #{item.number}: {fault}" for item, fault in faults if fault]
     good = len(environments) - len(lines)
     summary = f"{good} of {len(environments)} environments hold" if environments else "no environment this month"
     if lines:
         summary = f"{summary}; first: {lines[0]}"
-    return Judgement.by_offenders(summary, lines, {"environments": float(len(environments)), **figures})
+    return CheckFinding.by_offenders(summary, lines, {"environments": float(len(environments)), **figures})

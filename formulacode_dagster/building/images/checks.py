@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.image import BuiltImage
 
 
@@ -27,7 +27,7 @@ class _Standing(StrEnum):
     """The row has it, and this version of the code does not make it."""
 
 
-def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERIFICATION_NAMES) -> Judgement:
+def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERIFICATION_NAMES) -> CheckFinding:
     """Pass when of every image each of *names* was verified and held, and no other was, and it names a benchmark.
 
     A plan without a suite has none to name.
@@ -43,7 +43,7 @@ def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERI
                 faults.append(f"{name} {standing}" + (f": {detail}" if detail else ""))
         offenders += [f"{image.spec.task_id}: {fault}" for fault in faults]
         sound += not faults
-    return Judgement.by_offenders(
+    return CheckFinding.by_offenders(
         f"{sound} of {len(images)} images hold in all {len(names)} verifications" if images else "no images this month",
         offenders,
         {"images": len(images), "sound": sound, **_benchmarks(images)},

@@ -8,7 +8,7 @@ from formulacode_dagster.building.engines.protocol import Engine, keeps
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.operating.runner.work import Part, StageRun
+from formulacode_dagster.operating.runner.work import RunRole, StageRun
 from formulacode_dagster.operating.store.artifacts import IMAGES, MEASUREMENTS
 from formulacode_dagster.operating.store.ledger import entries_of
 
@@ -19,7 +19,7 @@ def missing_images(run: StageRun, engine: Engine, prs: Sequence[PullRequest]) ->
     An image of another store is missing if no worker with access can come: no worker shares the run, or the stage that
     needed it found no living worker with it. Raises OutsideSystemError when the engine is gone.
     """
-    if run.sharing is not None and run.sharing.part is not Part.LEADS:
+    if run.sharing is not None and run.sharing.part is not RunRole.LEADS:
         return []
     with run.database.transaction() as connection:
         keys = [pr.key for pr in prs]

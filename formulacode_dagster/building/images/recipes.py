@@ -13,7 +13,7 @@ from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.recipe import Fix, Provenance, StoredContext
+from formulacode_dagster.models.recipe import Fix, ContextOrigin, StoredContext
 from formulacode_dagster.sources.git.reader import CommitReader
 
 from .repairs.attempts import AGENT_RULE, Recipe, Task
@@ -126,10 +126,10 @@ def context_of(image: BuiltImage, task: Task, declared: Declared) -> StoredConte
     )
 
 
-def provenance_of(fixes: Sequence[Fix]) -> Provenance:
+def provenance_of(fixes: Sequence[Fix]) -> ContextOrigin:
     """Return origin of *fixes*: an agent or a person if one of them is theirs, else rules, else the declarations."""
     if any(fix.rule.startswith(AGENT_RULE) for fix in fixes):
-        return Provenance.AGENT
+        return ContextOrigin.AGENT
     if any(fix.rule.startswith(IMPORTED_RULE) for fix in fixes):
-        return Provenance.IMPORTED
-    return Provenance.RULES if fixes else Provenance.DECLARED
+        return ContextOrigin.IMPORTED
+    return ContextOrigin.RULES if fixes else ContextOrigin.DECLARED

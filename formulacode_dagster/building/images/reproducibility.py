@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.building.engines.machines import Machine
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.verification.contents import Listing
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
 from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.operating.store.artifacts import REPRODUCTIONS
@@ -48,7 +48,7 @@ def sample(month: str, items: Sequence[str], *, size: int = SAMPLE) -> tuple[str
     return tuple(sorted(items, key=lambda item: hashlib.sha256(f"{month} {item}".encode()).digest())[:size])
 
 
-def verdict(made: Sequence[Reproduction], failures: Mapping[str, str]) -> Judgement:
+def verdict(made: Sequence[Reproduction], failures: Mapping[str, str]) -> CheckFinding:
     """Pass if every rebuilt image came out the same; *failures* gives the reasons for failed rebuilds, by item.
 
     It blocks nothing: the first image was measured, whether or not another would come out the same.
@@ -61,7 +61,7 @@ def verdict(made: Sequence[Reproduction], failures: Mapping[str, str]) -> Judgem
                 for difference in reproduction.differences
             ]
     tried, equal = len(made) + len(failures), sum(reproduction.is_equal for reproduction in made)
-    return Judgement.by_offenders(
+    return CheckFinding.by_offenders(
         f"{equal} of {tried} images that were built again came out the same" if tried else "no image to sample",
         offenders,
         {

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from formulacode_dagster.models.image import WORKLOADS_FOLDER
-from formulacode_dagster.models.measurement import Provenance, Source
+from formulacode_dagster.models.measurement import WorkloadProvenance, Source
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.sources.git.reader import CommitReader
 
@@ -39,9 +39,9 @@ class SuiteFiles:
         return every.hexdigest()
 
     @property
-    def provenance(self) -> Provenance:
+    def provenance(self) -> WorkloadProvenance:
         """Its provenance, as stored."""
-        return Provenance(
+        return WorkloadProvenance(
             source=self.source,
             repository=self.repository,
             commit=self.commit,

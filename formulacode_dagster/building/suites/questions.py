@@ -149,7 +149,7 @@ class KeptBuild(Frozen):
 
 
 @dataclass(frozen=True)
-class Asked:
+class TimedBenchmark:
     """One benchmark to be timed in a process."""
 
     benchmark: SurveyedBenchmark

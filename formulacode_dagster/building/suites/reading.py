@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from formulacode_dagster.building.declarations.tree import Tree
 
-from .scopes import Binding, Class, Definition, Function, PlainValue, Reference, Scope, Unknown, read_scope
+from .scopes import Binding, Class, Definition, Function, PlainValue, ImportReference, Scope, Unknown, read_scope
 
 BENCHMARK_NAME = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
 """Prefixes of functions and methods that asv takes for benchmarks."""
@@ -165,7 +165,7 @@ class _Suite:
     def _look_up(self, name: str, module: _Module) -> list[_Found]:
         all_found: list[_Found] = []
         for binding in module.scope.names.get(name, []):
-            if not isinstance(binding.definition, Reference):
+            if not isinstance(binding.definition, ImportReference):
                 all_found.append(_Found(binding, module))
                 continue
             home = module if binding.definition.level == -1 else self._module(binding.definition, module)
@@ -179,7 +179,7 @@ class _Suite:
             all_found = [_doubted(found, certain) for found in known] or all_found
         return all_found
 
-    def _module(self, reference: Reference, module: _Module) -> _Module | None:
+    def _module(self, reference: ImportReference, module: _Module) -> _Module | None:
         """The module of the suite that *reference* in *module* names; None for any other."""
         if reference.level > 0:
             package = module.package.split(".") if module.package else []
@@ -228,7 +228,7 @@ class _Suite:
 
     def _member(self, definition: Definition, owner: Class, home: _Module) -> Definition:
         """The meaning of `time_x = other` in a class body."""
-        if not isinstance(definition, Reference) or definition.level != -1:
+        if not isinstance(definition, ImportReference) or definition.level != -1:
             return definition
         if definition.name in owner.members.names:
             return owner.members.names[definition.name][-1].definition

@@ -15,7 +15,7 @@ from formulacode_dagster.models.measurement import BaseProfile, Stacks
 from .answers import all_names, describe, ending_of, parsed, require_end, sample_of, stacks_of
 from .archive import compiled_archive, harness_archive
 from .questions import (
-    Asked,
+    TimedBenchmark,
     Conditions,
     Coverage,
     Description,
@@ -53,7 +53,7 @@ def environment_of_runs(configured: Mapping[str, str]) -> dict[str, str]:
     return {**NO_DISPLAY, **configured, **ONE_THREAD}
 
 
-class Remote:
+class HarnessClient:
     """The harness in one session. Every method raises ItemFailure when the session answers nonsense."""
 
     def __init__(
@@ -194,7 +194,7 @@ class Remote:
         require_end(completed, answers, "describing the suite")
         return tuple(parsed(Description, answer) for answer in answers if answer["event"] == "description")
 
-    def time(self, asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
+    def time(self, asked: Sequence[TimedBenchmark], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
         """A sample of each benchmark *asked* from one fresh process, which forks for each; *seconds* of timing each."""
         fields = {"name", "module", "owner", "attribute", "index", "cache_folder"}
         request = {

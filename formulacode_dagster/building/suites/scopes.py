@@ -38,7 +38,7 @@ class Class:
 
 
 @dataclass(frozen=True)
-class Reference:
+class ImportReference:
     """Something of another module: `from .module import name`, level counted in dots; of this one with level -1."""
 
     module: str
@@ -56,7 +56,7 @@ class Unknown:
     """Anything: only running the module would show."""
 
 
-Definition = Function | Class | Reference | PlainValue | Unknown
+Definition = Function | Class | ImportReference | PlainValue | Unknown
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Scope:
     """Names of a module or class body, in the order they were bound."""
 
     names: dict[str, list[Binding]] = field(default_factory=dict)
-    stars: list[tuple[Reference, bool]] = field(default_factory=list)
+    stars: list[tuple[ImportReference, bool]] = field(default_factory=list)
     public: tuple[str, ...] | None = None
     """`__all__`, if it is a literal."""
 
@@ -121,7 +121,7 @@ class _Reader:
                 bind(name, _class_of(statement))
             case ast.ImportFrom(module=module, names=aliases, level=level):
                 for alias in aliases:
-                    reference = Reference(module or "", level, alias.name)
+                    reference = ImportReference(module or "", level, alias.name)
                     if alias.name == "*":
                         self.scope.stars.append((reference, certain))
                     else:
@@ -231,7 +231,7 @@ def _definition_of(value: ast.expr, name: str, *, outside: bool = False) -> Defi
         case ast.Lambda():
             return Function("<lambda>")
         case ast.Name(id=other) if not outside and other != name:
-            return Reference("", -1, other)
+            return ImportReference("", -1, other)
         case ast.Constant() | ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.BinOp() | ast.JoinedStr():
             return PlainValue()
         case ast.ListComp() | ast.DictComp() | ast.SetComp() | ast.Compare() | ast.BoolOp() | ast.UnaryOp():

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.recipe import Provenance, StoredContext
+from formulacode_dagster.models.recipe import ContextOrigin, StoredContext
 from formulacode_dagster.operating.store.artifacts import IMAGES
 from formulacode_dagster.operating.store.attempts import contexts_named, save_context
 from formulacode_dagster.operating.store.lookup import find_pull_request
@@ -40,7 +40,7 @@ def take_in(connection: Connection, context: DockerContext, item: ItemName) -> S
         number=facts.number,
         base_sha=base,
         merged_at=facts.merged_at,
-        provenance=Provenance.IMPORTED,
+        provenance=ContextOrigin.IMPORTED,
         made_by=context.name,
         created_at=datetime.now(tz=UTC),
         fixes=fixes,

@@ -17,16 +17,16 @@ from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import Survey
 from formulacode_dagster.building.suites.reading import SuiteReading, read_suite
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 
 from .facts import ImageFacts, gather_facts
-from .origin import GroundTruth, Origin
+from .origin import GroundTruth, CommitSource
 from .planted import Distribution, installed, site_packages
 from .repository import ImageRepository
-from .scan import Watch, own_secrets
+from .scan import SearchPatterns, own_secrets
 
 ENOUGH = 1
 """Benchmarks that run, after which no more are tried."""
@@ -47,7 +47,7 @@ class Subject:
 
     engine: Engine
     image: BuiltImage
-    origin: Origin
+    origin: CommitSource
     run_id: str
     suite: SuiteFiles = BASE_SUITE
 
@@ -70,7 +70,7 @@ class Evidence:
     def facts(self) -> ImageFacts:
         """Facts from one pass over the image's files."""
         subject = self.subject
-        watch = Watch(own_secrets(os.environ), subject.origin.lines, subject.image.spec.package_name)
+        watch = SearchPatterns(own_secrets(os.environ), subject.origin.lines, subject.image.spec.package_name)
         return gather_facts(subject.engine.files(subject.image), objects=self._empty_repository.objects, watch=watch)
 
     @property
@@ -121,9 +121,9 @@ class Evidence:
         return self.stack.enter_context(subject.engine.session(subject.image, run_id=subject.run_id))
 
     @cached_property
-    def remote(self) -> Remote:
+    def remote(self) -> HarnessClient:
         """The harness in the session."""
-        return Remote(self.session, benchmark_dir=self.spec.benchmark_dir, environment=self.spec.run_environment)
+        return HarnessClient(self.session, benchmark_dir=self.spec.benchmark_dir, environment=self.spec.run_environment)
 
     @cached_property
     def survey(self) -> Survey | ItemFailure:
@@ -145,7 +145,7 @@ class Evidence:
         return survey
 
     def take_survey(self, *, limit: float, budget: float, import_limit: float) -> Survey:
-        """The suite with a benchmark run, within the limits of `Remote.survey`. Raises ItemFailure."""
+        """The suite with a benchmark run, within the limits of `HarnessClient.survey`. Raises ItemFailure."""
         if self.subject.suite.files is not None:
             self.remote.write(self.subject.suite.files)
         return self.remote.survey(lines={}, limit=limit, budget=budget, import_limit=import_limit, enough=ENOUGH)

@@ -12,7 +12,7 @@ from pathlib import Path
 from formulacode_dagster.building.engines.files import Area, ImageFile
 
 from .elsewhere import Elsewhere
-from .scan import Scan, Watch, is_scanned_system
+from .scan import Scan, SearchPatterns, is_scanned_system
 
 SCANNED_BYTES = 16 * 1024 * 1024
 """Limit of one file in bytes: no longer text is read or searched."""
@@ -70,12 +70,12 @@ class ImageFacts:
         return self.texts.get((Area.REPOSITORY, ".git/HEAD"), "").strip()
 
 
-def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: Watch | None = None) -> ImageFacts:
+def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: SearchPatterns | None = None) -> ImageFacts:
     """Read *files* once, and search them for the items of *watch*.
 
     Git's object store is copied to the folder *objects*, the only thing that is kept on the host.
     """
-    facts = ImageFacts(scan=Scan(watch or Watch()))
+    facts = ImageFacts(scan=Scan(watch or SearchPatterns()))
     for file in files:
         is_own_object = file.area is Area.REPOSITORY and file.target is None and _OBJECT.match(file.path)
         if not is_own_object:

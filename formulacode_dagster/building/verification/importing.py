@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.suites.answers import describe
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.image import Verification
 
 from .facts import ImageFacts
@@ -61,7 +61,7 @@ def _inside(site: str, local: Sequence[Distribution]) -> Iterator[str]:
         yield from (path.removeprefix(f"{site}/") for path in distribution.record if path.startswith(f"{site}/"))
 
 
-def import_modules(remote: Remote, modules: Sequence[str], *, timeout: float = IMPORT_SECONDS) -> Imported:
+def import_modules(remote: HarnessClient, modules: Sequence[str], *, timeout: float = IMPORT_SECONDS) -> Imported:
     """Import *modules* in one process, outside the checkout, so that the installed package is tested."""
     if not modules:
         return Imported(())

@@ -39,7 +39,7 @@ class GroundTruth:
     """Ids of the commits that brought it."""
 
 
-class Origin(Protocol):
+class CommitSource(Protocol):
     """Source of the host's knowledge."""
 
     base_sha: str

@@ -58,7 +58,7 @@ class Secret:
 
 
 @dataclass(frozen=True)
-class Watch:
+class SearchPatterns:
     """Search patterns of one pass over an image."""
 
     secrets: tuple[Secret, ...] = ()
@@ -71,7 +71,7 @@ class Watch:
 class Scan:
     """Findings of the pass so far, by area and path."""
 
-    watch: Watch = field(default_factory=Watch)
+    watch: SearchPatterns = field(default_factory=SearchPatterns)
     credentials: dict[tuple[Area, str], list[str]] = field(default_factory=dict)
     lines: dict[tuple[Area, str], set[bytes]] = field(default_factory=dict)
 

@@ -19,7 +19,7 @@ from formulacode_dagster.building.engines.docker.reference import find_image
 from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.suites.questions import Asked, NotTimed, ProcessSetting, Survey, SurveyedBenchmark
+from formulacode_dagster.building.suites.questions import TimedBenchmark, NotTimed, ProcessSetting, Survey, SurveyedBenchmark
 from formulacode_dagster.building.suites.remote import START_SECONDS
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, Verification
@@ -186,7 +186,7 @@ def _bringing(facts: ImageFacts, package: str) -> list[Distribution]:
 
 
 def _timed(evidence: Evidence, benchmark: SurveyedBenchmark) -> str:
-    asked = [Asked(benchmark, benchmark.isolate)]
+    asked = [TimedBenchmark(benchmark, benchmark.isolate)]
     (sample,) = evidence.remote.time(asked, seconds=SAMPLE_SECONDS, setting=ProcessSetting()).samples
     if isinstance(sample, NotTimed):
         return ""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from formulacode_dagster.measuring.breakpoints.replication import Replication
-    from formulacode_dagster.sources.dashboards.tables import Site
+    from formulacode_dagster.sources.dashboards.tables import SiteTables
 
 ORDERS = {
     "mirror": "the history of the mirror",
@@ -22,7 +22,7 @@ ORDERS = {
 SHOWN_NAMES, SHOWN_COMMITS, HASH_LENGTH = 10, 25, 10
 
 
-def tell_site(site: Site, folder: Path) -> None:
+def tell_site(site: SiteTables, folder: Path) -> None:
     """Print how much of the index was read, and the problems of the rest."""
     measured = site.points["value"].count()
     console.print(

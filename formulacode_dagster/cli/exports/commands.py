@@ -38,9 +38,9 @@ def export(
     """Write the tasks of a month for a harness. A task that cannot be exported is reported and skipped."""
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.models.errors import ItemFailure
-    from formulacode_dagster.releasing.exports.formats import Format
+    from formulacode_dagster.releasing.exports.formats import HarnessFormat
 
-    name_of = Format.named(format_).folder_name
+    name_of = HarnessFormat.named(format_).folder_name
     tasks = Dataset.load(dataset, revision=revision).of_month(month)
     wanted = {task_id: task for task_id, task in tasks.items() if not only or names_of(task.row) & set(only)}
     if not wanted:

@@ -14,7 +14,7 @@ from formulacode_dagster.library import Dataset
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors
-from formulacode_dagster.releasing.dataset.index import MonthFacts
+from formulacode_dagster.releasing.dataset.index import IndexedMonth
 
 from .plots import bars
 from .views import INDEX_COLUMNS, index_row, task_view
@@ -29,7 +29,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True)
-class Site:
+class BuiltSite:
     """Result of the build."""
 
     index: Path
@@ -37,7 +37,7 @@ class Site:
     months: int
 
 
-def write_site(dataset: Dataset, folder: Path, months: Sequence[str] = ()) -> Site:
+def write_site(dataset: Dataset, folder: Path, months: Sequence[str] = ()) -> BuiltSite:
     """Write the site of *dataset* (of these *months*, or of all) into *folder*, over a site that is there.
 
     Raises ConfigurationError for a month that was not released and for a folder with other content, ItemFailure
@@ -62,10 +62,10 @@ def write_site(dataset: Dataset, folder: Path, months: Sequence[str] = ()) -> Si
         for page in (folder / TASKS).glob("*.html"):
             if page.stem not in rows:
                 page.unlink()
-    return Site(folder / "index.html", len(rows), len(shown))
+    return BuiltSite(folder / "index.html", len(rows), len(shown))
 
 
-def _months(dataset: Dataset, months: Sequence[str]) -> list[MonthFacts]:
+def _months(dataset: Dataset, months: Sequence[str]) -> list[IndexedMonth]:
     shown = [month for month in dataset.index.months if not months or month.month in months]
     if missing := sorted(set(months) - {month.month for month in shown}):
         raise ConfigurationError(
@@ -90,7 +90,7 @@ def _make_room(folder: Path) -> None:
     (folder / TASKS).mkdir(parents=True, exist_ok=True)
 
 
-def _pages(environment: Environment, months: Sequence[MonthFacts], tasks: int) -> Iterator[tuple[str, str]]:
+def _pages(environment: Environment, months: Sequence[IndexedMonth], tasks: int) -> Iterator[tuple[str, str]]:
     changes = [None, *months]
     told = list(zip(months, changes, bars([month.tasks for month in months]), strict=False))
     yield "index.html", environment.get_template("index.html.j2").render(tasks=tasks, months=len(months), root=".")

@@ -33,7 +33,7 @@ WIDEST = 1
 """Maximum distance between the two measured commits; among several commits the cause is unknown."""
 
 
-class LeftOut(StrEnum):
+class CandidateExclusion(StrEnum):
     """Why a step makes no candidate."""
 
     NOT_FASTER = "not_faster"
@@ -51,7 +51,7 @@ class Chosen:
     """The candidates of a dashboard, and how many steps made none."""
 
     candidates: tuple[DashboardCandidate, ...]
-    left_out: Counter[LeftOut]
+    left_out: Counter[CandidateExclusion]
 
 
 def enter_candidates_of(
@@ -98,12 +98,12 @@ def choose_candidates(
 
     A commit that merged a pull request has its number and title; any other has a derived number.
     """
-    left_out: Counter[LeftOut] = Counter()
+    left_out: Counter[CandidateExclusion] = Counter()
     candidates: dict[str, DashboardCandidate] = {}
     heads = read_heads(mirror.path)
     for step in commits.iter_rows(named=True):
         if step["improved"] <= step["regressed"]:
-            left_out[LeftOut.NOT_FASTER] += 1
+            left_out[CandidateExclusion.NOT_FASTER] += 1
             continue
         try:
             between = mirror.between(step["before_hash"] or "", step["after_hash"] or "")
@@ -112,14 +112,14 @@ def choose_candidates(
                 raise
             between = ()
         if not between or len(between) > widest:
-            left_out[LeftOut.WIDE if between else LeftOut.NOT_ON_THE_BRANCH] += 1
+            left_out[CandidateExclusion.WIDE if between else CandidateExclusion.NOT_ON_THE_BRANCH] += 1
             continue
         line = read_commits(mirror.path, "--first-parent", revisions=[step["after_hash"], f"^{step['before_hash']}"])
         merged = {mark.commit.sha: mark for mark in marks(line, heads).values()}
         for commit in line:
             at = datetime.fromtimestamp(commit.committed, UTC)
             if Month.of(at).key < FIRST_MONTH:
-                left_out[LeftOut.TOO_EARLY] += 1
+                left_out[CandidateExclusion.TOO_EARLY] += 1
                 continue
             mark = merged.get(commit.sha)
             title, body = (mark.title, mark.body) if mark and mark.title else (commit.subject, commit.body)

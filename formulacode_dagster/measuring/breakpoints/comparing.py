@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from sqlalchemy import Connection, select
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.operating.files.atomic import disk_errors, replacing
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.frames import read_frame
@@ -82,7 +82,7 @@ def stored_replications(connection: Connection, dashboard: str) -> list[dict[str
     return [dict(row) for row in rows.mappings()]
 
 
-def same_direction(rows: Sequence[dict[str, Any]]) -> Judgement:
+def same_direction(rows: Sequence[dict[str, Any]]) -> CheckFinding:
     """Pass if LEAST_AGREEMENT of the steps in both sets have the same direction, given at least FEWEST_PAIRS."""
     judged = [row for row in rows if row["pairs"] >= FEWEST_PAIRS]
     against = [
@@ -90,7 +90,7 @@ def same_direction(rows: Sequence[dict[str, Any]]) -> Judgement:
         for row in judged
         if row["same_sign"] < LEAST_AGREEMENT
     ]
-    return Judgement.by_offenders(
+    return CheckFinding.by_offenders(
         f"{len(rows)} comparisons, {len(judged)} of them with {FEWEST_PAIRS} steps or more of both sets",
         against,
         {f"{row['method']}_same_sign": row["same_sign"] for row in judged},

@@ -21,7 +21,7 @@ from .stored import Breakpoints, save_breakpoints
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSeries:
     """The series of a dashboard by one source, and whose commits they are of."""
 
     dashboard: str
@@ -34,7 +34,7 @@ class Measured:
 
 def find_and_keep(
     database: Database,
-    measured: Measured,
+    measured: MeasuredSeries,
     folder: Path,
     *,
     mirror: Mirror | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.errors import ConfigurationError
 
 from .choices import MINIMUM_CHANGE, Method
@@ -70,7 +70,7 @@ def with_intervals(
     return named.join(intervals, on=of, how="left").select(points.columns).sort("series", "revision")
 
 
-def reproduces(published: pl.DataFrame, points: pl.DataFrame, series: pl.DataFrame) -> Judgement:
+def reproduces(published: pl.DataFrame, points: pl.DataFrame, series: pl.DataFrame) -> CheckFinding:
     """Pass if exactly the *published* regressions (the site's REGRESSIONS) are reproduced from *points*.
 
     It judges all series whose intervals are known for LEAST_INTERVALS of the values: the same commits, levels before
@@ -88,14 +88,14 @@ def reproduces(published: pl.DataFrame, points: pl.DataFrame, series: pl.DataFra
         try:
             again = regressions_of(points.filter(pl.col("series").is_in(weighted)))
         except ConfigurationError as error:
-            return Judgement(
+            return CheckFinding(
                 passed=False, summary=f"{judged.height:,} published regressions were not looked for: {error}"
             )
     both = judged.join(again, on=["series", "after_revision"], how="full", coalesce=True, suffix="_again").join(
         series.select("series", pl.col("benchmark").alias("name")), on="series", how="left"
     )
     equal = both.filter(_EQUAL).height
-    return Judgement.by_offenders(
+    return CheckFinding.by_offenders(
         f"{equal:,} of the {judged.height:,} published regressions whose intervals are known come out again, and "
         f"{again.height - equal:,} others; of {told.height - judged.height:,} they are not known",
         [

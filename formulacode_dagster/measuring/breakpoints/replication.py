@@ -29,7 +29,7 @@ PAIRS = pl.Schema(
 
 
 @dataclass(frozen=True)
-class Interval:
+class Estimate:
     """An estimate with its 95 % interval; None if the data are insufficient."""
 
     estimate: float | None = None
@@ -58,10 +58,10 @@ class Replication:
     only_reference: int
     only_other: int
     pairs: pl.DataFrame
-    pearson: Interval
-    spearman: Interval
-    same_sign: Interval
-    bias: Interval
+    pearson: Estimate
+    spearman: Estimate
+    same_sign: Estimate
+    bias: Estimate
     """Bland–Altman: mean of other / reference, and its limits of agreement, by logarithm."""
 
     def row(self, method: str) -> dict[str, object]:
@@ -69,7 +69,7 @@ class Replication:
         names = ("reference", "other", "first_commit", "last_commit", "commits", "only_reference", "only_other")
         row: dict[str, object] = {name: getattr(self, name) for name in names}
         for name in ("pearson", "spearman", "same_sign"):
-            interval: Interval = getattr(self, name)
+            interval: Estimate = getattr(self, name)
             row |= {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
         limits = {"bias": self.bias.estimate, "agreement_low": self.bias.low, "agreement_high": self.bias.high}
         return {**row, **limits, "pairs": self.pairs.height, "method": method}
@@ -105,35 +105,35 @@ def replicate(reference: BreakpointSet, other: BreakpointSet, within: int = WITH
     )
 
 
-def correlation(x: NDArray[np.float64], y: NDArray[np.float64], *, of_ranks: bool = False) -> Interval:
+def correlation(x: NDArray[np.float64], y: NDArray[np.float64], *, of_ranks: bool = False) -> Estimate:
     """Pearson's correlation with Fisher's interval; of ranks Spearman's, with the error of Fieller et al. (1957)."""
     if len(x) < 3 or x.std() == 0 or y.std() == 0:
-        return Interval()
+        return Estimate()
     estimate = float(np.clip(np.corrcoef(x, y)[0, 1], -1.0, 1.0))
     if len(x) == 3 or abs(estimate) == 1.0:
-        return Interval(estimate)
+        return Estimate(estimate)
     error = NORMAL_95 * math.sqrt((1.06 if of_ranks else 1.0) / (len(x) - 3))
     centre = math.atanh(estimate)
-    return Interval(estimate, math.tanh(centre - error), math.tanh(centre + error))
+    return Estimate(estimate, math.tanh(centre - error), math.tanh(centre + error))
 
 
-def share(hits: int, of: int) -> Interval:
+def share(hits: int, of: int) -> Estimate:
     """A share with Wilson's interval."""
     if not of:
-        return Interval()
+        return Estimate()
     square = NORMAL_95**2
     estimate = hits / of
     centre = (estimate + square / (2 * of)) / (1 + square / of)
     half = NORMAL_95 / (1 + square / of) * math.sqrt(estimate * (1 - estimate) / of + square / (4 * of**2))
-    return Interval(estimate, max(0.0, centre - half), min(1.0, centre + half))
+    return Estimate(estimate, max(0.0, centre - half), min(1.0, centre + half))
 
 
-def _limits_of_agreement(differences: NDArray[np.float64]) -> Interval:
+def _limits_of_agreement(differences: NDArray[np.float64]) -> Estimate:
     """Bland and Altman, Lancet 1986: mean difference, and mean ± 1.96 deviations; as ratios."""
     if len(differences) < 2:
-        return Interval(*map(math.exp, differences))
+        return Estimate(*map(math.exp, differences))
     mean, half = float(differences.mean()), NORMAL_95 * float(differences.std(ddof=1))
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,14 +19,14 @@ NO_PULL_REQUEST = 0
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedCommits:
     """The commits of a repository that are to be benchmarked, oldest first, and its mirror."""
 
     mirror: Mirror
     commits: tuple[str, ...]
 
 
-def find_commits(cache: MirrorCache, repository: str, names: Sequence[str], *, steps: int | None = None) -> Asked:
+def find_commits(cache: MirrorCache, repository: str, names: Sequence[str], *, steps: int | None = None) -> RequestedCommits:
     """Return the commits of *names*: hashes, branches, tags, and ranges `first..last` along first parents, without the
     first.
 
@@ -51,7 +51,7 @@ def find_commits(cache: MirrorCache, repository: str, names: Sequence[str], *, s
             raise ConfigurationError(str(failure)) from failure
     if not commits:
         raise ConfigurationError(f"{', '.join(wanted)} holds no commit", remedy="Put the later end of a range last")
-    return Asked(mirror, evenly_spread(commits, steps))
+    return RequestedCommits(mirror, evenly_spread(commits, steps))
 
 
 def _resolved(mirror: Mirror, names: Sequence[str]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ IMAGES = "images"
 TUNING = "tuning.json"
 
 
-class Order(Frozen):
+class BenchmarkOrder(Frozen):
     """Commits of a repository, and how they are benchmarked."""
 
     repository: str = Field(description="owner/name")
@@ -71,16 +71,16 @@ class Order(Frozen):
         return home / "commit-benchmarks" / self.repository.replace("/", "__")
 
 
-def order_of(**fields: Any) -> Order:
+def order_of(**fields: Any) -> BenchmarkOrder:
     """Create an Order from *fields*; raises ConfigurationError if they are invalid."""
     try:
-        return Order.model_validate(fields)
+        return BenchmarkOrder.model_validate(fields)
     except ValidationError as error:
         raise ConfigurationError("this cannot be benchmarked", why=first_fault(error)) from error
 
 
 def benchmark_commits(
-    order: Order,
+    order: BenchmarkOrder,
     folder: Path,
     *,
     results: Path | None = None,

@@ -17,7 +17,7 @@ from typing import Any
 from formulacode_dagster.building.engines.protocol import Completed, Engine
 from formulacode_dagster.building.suites.answers import describe
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.building.suites.remote import Remote, environment_of_runs
+from formulacode_dagster.building.suites.remote import HarnessClient, environment_of_runs
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
@@ -85,7 +85,7 @@ class PlainAsv:
         """
         spec = image.spec
         with engine.session(image, run_id=self.run_id) as session:
-            remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+            remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
             if suite.files is not None:
                 remote.write(suite.files)
             script = session.put(SCRIPT, resources.files(__package__).joinpath(SCRIPT).read_bytes())

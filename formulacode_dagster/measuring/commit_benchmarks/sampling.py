@@ -12,15 +12,15 @@ from pydantic import Field
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.questions import (
-    Asked,
+    TimedBenchmark,
     Description,
     NotTimed,
     ProcessSetting,
     SurveyedBenchmark,
     Timed,
 )
-from formulacode_dagster.building.suites.remote import Remote
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.relevance import FAILED, TIMEABLE
 from formulacode_dagster.measuring.measurement.sampling import PADDING_STEPS
@@ -77,9 +77,9 @@ def take_round(
 
     Raises ItemFailure: `benchmarks_fail` if none runs, `timeout`, and as the session.
     """
-    budget = Budget(plan.max_seconds)
+    budget = TimeBudget(plan.max_seconds)
     with engine.session(image, run_id=run_id) as session:
-        remote = Remote(session, benchmark_dir=image.spec.benchmark_dir, environment=image.spec.run_environment)
+        remote = HarnessClient(session, benchmark_dir=image.spec.benchmark_dir, environment=image.spec.run_environment)
         if suite.files is not None:
             remote.write(suite.files)
         survey = remote.survey(lines={}, limit=limits.benchmark_seconds, budget=plan.max_seconds)
@@ -101,7 +101,7 @@ def take_round(
                 setting = ProcessSetting(
                     hash_seed=generator.randrange(1, 2**32), padding=generator.randrange(PADDING_STEPS), core=core
                 )
-                asked = [Asked(each, each.isolate, _is_single_call(each, plan)) for each in order]
+                asked = [TimedBenchmark(each, each.isolate, _is_single_call(each, plan)) for each in order]
                 answer = remote.time(asked, seconds=plan.seconds_per_sample, setting=setting)
                 processes += 1
                 conditions += [answer.conditions] if answer.conditions else []

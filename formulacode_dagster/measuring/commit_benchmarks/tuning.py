@@ -26,7 +26,7 @@ class Tuned(StrEnum):
     """The machine does not show it."""
 
 
-class Finding(Frozen):
+class TuningFinding(Frozen):
     """One setting of the system."""
 
     name: str
@@ -37,26 +37,26 @@ class Finding(Frozen):
     """Command of pyperf, or advice to a person."""
 
 
-def read_tuning(root: Path = Path("/")) -> list[Finding]:
+def read_tuning(root: Path = Path("/")) -> list[TuningFinding]:
     """The settings of the machine whose `/proc` and `/sys` are below *root*."""
     return [check(root) for check in _CHECKS]
 
 
-def _governor(root: Path) -> Finding:
+def _governor(root: Path) -> TuningFinding:
     values = _each_core(root, "cpufreq/scaling_governor")
     return _finding(
         "governor", values, lambda value: value == "performance", "`cpupower frequency-set --governor performance`"
     )
 
 
-def _lowest_clock(root: Path) -> Finding:
+def _lowest_clock(root: Path) -> TuningFinding:
     lowest, highest = (_each_core(root, f"cpufreq/scaling_{end}_freq") for end in ("min", "max"))
     text = ", ".join(sorted({f"{low} to {high} kHz" for low, high in zip(lowest, highest, strict=False)}))
     tuned = Tuned.UNKNOWN if not lowest else Tuned.YES if lowest == highest else Tuned.NO
-    return Finding(name="clock", tuned=tuned, value=text, remedy="Raise scaling_min_freq to scaling_max_freq")
+    return TuningFinding(name="clock", tuned=tuned, value=text, remedy="Raise scaling_min_freq to scaling_max_freq")
 
 
-def _turbo(root: Path) -> Finding:
+def _turbo(root: Path) -> TuningFinding:
     remedy = "Write 1 to intel_pstate/no_turbo, or 0 to cpufreq/boost"
     if (no_turbo := _text(root / CPU / "intel_pstate/no_turbo")) is not None:
         return _finding("turbo", [no_turbo], lambda value: value == "1", remedy)
@@ -64,20 +64,20 @@ def _turbo(root: Path) -> Finding:
     return _finding("turbo", [boost] if boost is not None else [], lambda value: value == "0", remedy)
 
 
-def _address_layout(root: Path) -> Finding:
+def _address_layout(root: Path) -> TuningFinding:
     value = _text(root / "proc/sys/kernel/randomize_va_space")
     remedy = "Write 2 to /proc/sys/kernel/randomize_va_space: samples of many processes need every layout"
     return _finding("address layout", [value] if value is not None else [], lambda text: text == "2", remedy)
 
 
-def _isolated(root: Path) -> Finding:
+def _isolated(root: Path) -> TuningFinding:
     value = _text(root / CPU / "isolated")
     return _finding(
         "isolated cores", [value] if value is not None else [], bool, "Boot with isolcpus= naming the cores to time on"
     )
 
 
-def _ticks(root: Path) -> Finding:
+def _ticks(root: Path) -> TuningFinding:
     value = _text(root / CPU / "nohz_full")
     return _finding(
         "ticks",
@@ -87,18 +87,18 @@ def _ticks(root: Path) -> Finding:
     )
 
 
-def _interrupts(root: Path) -> Finding:
+def _interrupts(root: Path) -> TuningFinding:
     """Return True if interrupts avoid at least one core, as with isolated cores."""
     value, cores = _text(root / "proc/irq/default_smp_affinity"), _online(root)
     remedy = "Keep interrupts to the cores that nothing is timed on: /proc/irq/*/smp_affinity"
     if value is None or not cores:
-        return Finding(name="interrupts", tuned=Tuned.UNKNOWN, value=value or "", remedy=remedy)
+        return TuningFinding(name="interrupts", tuned=Tuned.UNKNOWN, value=value or "", remedy=remedy)
     mask = int(value.replace(",", ""), 16)
     everywhere = all(mask >> core & 1 for core in cores)
-    return Finding(name="interrupts", tuned=Tuned.NO if everywhere else Tuned.YES, value=f"mask {value}", remedy=remedy)
+    return TuningFinding(name="interrupts", tuned=Tuned.NO if everywhere else Tuned.YES, value=f"mask {value}", remedy=remedy)
 
 
-def _perf_events(root: Path) -> Finding:
+def _perf_events(root: Path) -> TuningFinding:
     value = _text(root / "proc/sys/kernel/perf_event_max_sample_rate")
     return _finding(
         "perf events",
@@ -108,7 +108,7 @@ def _perf_events(root: Path) -> Finding:
     )
 
 
-def _siblings(root: Path) -> Finding:
+def _siblings(root: Path) -> TuningFinding:
     value = _text(root / CPU / "smt/active")
     return _finding(
         "hyper-threads",
@@ -118,35 +118,35 @@ def _siblings(root: Path) -> Finding:
     )
 
 
-def _virtual(root: Path) -> Finding:
+def _virtual(root: Path) -> TuningFinding:
     flags = next((line for line in (_text(root / "proc/cpuinfo") or "").split("\n") if line.startswith("flags")), None)
     if flags is None:
-        return Finding(name="hypervisor", tuned=Tuned.UNKNOWN, value="", remedy="Benchmark on bare metal")
+        return TuningFinding(name="hypervisor", tuned=Tuned.UNKNOWN, value="", remedy="Benchmark on bare metal")
     virtual = "hypervisor" in flags.split()
     tuned, value = (Tuned.NO, "virtual machine") if virtual else (Tuned.YES, "bare metal")
-    return Finding(
+    return TuningFinding(
         name="hypervisor", tuned=tuned, value=value, remedy="Benchmark on bare metal: others share its cores"
     )
 
 
-def _stolen(root: Path) -> Finding:
+def _stolen(root: Path) -> TuningFinding:
     """The share of all time since boot that a hypervisor gave to others."""
     line = (_text(root / "proc/stat") or "").partition("\n")[0].split()
     if len(line) < 9 or not (total := sum(map(float, line[1:9]))):
-        return Finding(name="stolen time", tuned=Tuned.UNKNOWN, value="", remedy="Benchmark on bare metal")
+        return TuningFinding(name="stolen time", tuned=Tuned.UNKNOWN, value="", remedy="Benchmark on bare metal")
     share = float(line[8]) / total
     tuned = Tuned.YES if share < 0.001 else Tuned.NO
-    return Finding(name="stolen time", tuned=tuned, value=f"{share:.1%} since boot", remedy="Take a host of one's own")
+    return TuningFinding(name="stolen time", tuned=tuned, value=f"{share:.1%} since boot", remedy="Take a host of one's own")
 
 
-def _load(root: Path) -> Finding:
+def _load(root: Path) -> TuningFinding:
     text = (_text(root / "proc/loadavg") or "").partition(" ")[0]
     return _finding(
         "load", [text] if text else [], lambda value: float(value) < BUSY_LOAD, "Wait until nothing else runs"
     )
 
 
-_CHECKS: tuple[Callable[[Path], Finding], ...] = (
+_CHECKS: tuple[Callable[[Path], TuningFinding], ...] = (
     _governor,
     _lowest_clock,
     _turbo,
@@ -162,9 +162,9 @@ _CHECKS: tuple[Callable[[Path], Finding], ...] = (
 )
 
 
-def _finding(name: str, values: list[str], is_tuned: Callable[[str], bool], remedy: str) -> Finding:
+def _finding(name: str, values: list[str], is_tuned: Callable[[str], bool], remedy: str) -> TuningFinding:
     tuned = Tuned.UNKNOWN if not values else Tuned.YES if all(map(is_tuned, values)) else Tuned.NO
-    return Finding(name=name, tuned=tuned, value=", ".join(sorted(set(values))) or "none" * bool(values), remedy=remedy)
+    return TuningFinding(name=name, tuned=tuned, value=", ".join(sorted(set(values))) or "none" * bool(values), remedy=remedy)
 
 
 def _each_core(root: Path, name: str) -> list[str]:

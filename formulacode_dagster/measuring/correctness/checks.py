@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.correctness import Correctness, Fate
 from formulacode_dagster.models.measurement import Measurement
 
 from .verdict import RUNS, are_weak, names_of
 
 
-def right_by_their_tests(measured: Sequence[Measurement], tested: Sequence[Correctness]) -> Judgement:
+def right_by_their_tests(measured: Sequence[Measurement], tested: Sequence[Correctness]) -> CheckFinding:
     """Pass when each of *measured* was *tested*, the figures follow, no test is broken, and no result is another."""
     rows = {(row.repository_id, row.number): row for row in tested}
     offenders = []
@@ -24,7 +24,7 @@ def right_by_their_tests(measured: Sequence[Measurement], tested: Sequence[Corre
     summary = f"what passed passes after each of {len(measured)} changes; the tests of {weak} are weak"
     if offenders:
         summary = f"{len(offenders)} things speak against changes being right; first: {offenders[0]}"
-    return Judgement.by_offenders(summary, offenders, {"tested": len(tested), "weak": weak})
+    return CheckFinding.by_offenders(summary, offenders, {"tested": len(tested), "weak": weak})
 
 
 def _problems(row: Correctness) -> Iterator[str]:

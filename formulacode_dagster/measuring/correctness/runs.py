@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from formulacode_dagster.building.engines.protocol import Session
 from formulacode_dagster.building.suites.answers import describe
-from formulacode_dagster.building.suites.remote import START_SECONDS, Remote
+from formulacode_dagster.building.suites.remote import START_SECONDS, HarnessClient
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.correctness import Mutation, RunOutcome
 from formulacode_dagster.models.errors import ItemFailure
@@ -88,7 +88,7 @@ class TestRunner:
         self._session, self._spec = session, spec
         self._most_files = MOST_FILES if most_files is None else most_files
         self._budget = BUDGET_SECONDS if budget is None else budget
-        self._remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+        self._remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
 
     def run(
         self,

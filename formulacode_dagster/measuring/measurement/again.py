@@ -10,7 +10,7 @@ from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, Measur
 from formulacode_dagster.models.reasons import FailureKind
 
 from .arms import Arms
-from .budget import Budget
+from .budget import TimeBudget
 from .choosing import TRIES
 from .cores import Cores
 from .failures import oracle_breaks
@@ -19,7 +19,7 @@ from .measure import measurement_row, sample
 from .patch import changed_files
 from .plan import RULE_VERSION
 from .procedure import Procedure
-from .relevance import Candidate, not_run
+from .relevance import BenchmarkCandidate, not_run
 from .returned import compare_returned
 
 SHOWN = 5
@@ -55,7 +55,7 @@ def measure_again(
             )
         # each of them must be timed, however long it takes
         plan = procedure.plan.model_copy(update={"seed": seed, "least_benchmarks": len(procedure.benchmarks)})
-        suite, budget = procedure.suite_files, Budget(plan.max_seconds * PATIENCE)
+        suite, budget = procedure.suite_files, TimeBudget(plan.max_seconds * PATIENCE)
         log.keep(f"measuring {image.spec.task_id} again in {image.location} ({image.digest})")
         with Arms.open(engine, image, run_id=run_id, limits=procedure.limits, log=log) as arms:
             with budget.building(cores.building()):
@@ -79,7 +79,7 @@ def measure_again(
         return row, "\n".join(log.lines)
 
 
-def _candidates(arms: Arms, procedure: Procedure, budget: Budget) -> list[Candidate]:
+def _candidates(arms: Arms, procedure: Procedure, budget: TimeBudget) -> list[BenchmarkCandidate]:
     """Return the procedure's benchmarks once each runs on every arm; failures are retried once."""
     by_arm = {arm: _surveyed(arms, arm, procedure, budget) for arm in Arm}
     failures = [
@@ -92,16 +92,16 @@ def _candidates(arms: Arms, procedure: Procedure, budget: Budget) -> list[Candid
         raise oracle_breaks(failures)
     if failures:
         raise _differs(failures, len(procedure.benchmarks))
-    return [Candidate({arm: by_arm[arm][name] for arm in Arm}, executes_change=True) for name in procedure.benchmarks]
+    return [BenchmarkCandidate({arm: by_arm[arm][name] for arm in Arm}, executes_change=True) for name in procedure.benchmarks]
 
 
-def ran_on(arms: Arms, arm: Arm, procedure: Procedure, budget: Budget) -> dict[str, SurveyedBenchmark]:
+def ran_on(arms: Arms, arm: Arm, procedure: Procedure, budget: TimeBudget) -> dict[str, SurveyedBenchmark]:
     """Return those of the procedure's benchmarks that run on *arm*, by name."""
     surveyed = _surveyed(arms, arm, procedure, budget)
     return {name: each for name, each in surveyed.items() if each.outcome == "ran"}
 
 
-def _surveyed(arms: Arms, arm: Arm, procedure: Procedure, budget: Budget) -> dict[str, SurveyedBenchmark]:
+def _surveyed(arms: Arms, arm: Arm, procedure: Procedure, budget: TimeBudget) -> dict[str, SurveyedBenchmark]:
     surveyed: dict[str, SurveyedBenchmark] = {}
     for _ in range(TRIES):
         ran = {name for name, each in surveyed.items() if each.outcome == "ran"}

@@ -15,7 +15,7 @@ from formulacode_dagster.building.suites.answers import describe
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch, build_base, build_oracle
 from formulacode_dagster.building.suites.questions import KeptBuild
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
 
@@ -40,7 +40,7 @@ class Arms:
     stack: ExitStack
     """Closes the sessions."""
     sessions: dict[Arm, Session] = field(default_factory=dict)
-    remotes: dict[Arm, Remote] = field(default_factory=dict)
+    remotes: dict[Arm, HarnessClient] = field(default_factory=dict)
     linkers: dict[Arm, str] = field(default_factory=dict)
     """Where an arm's last build was linked, and everything needed to link it again."""
 
@@ -109,7 +109,7 @@ class Arms:
     def _start(self, arm: Arm, like: Session | None = None) -> None:
         session = self.stack.enter_context(self.engine.session(self.image, run_id=self.run_id, like=like))
         self.sessions[arm] = session
-        self.remotes[arm] = Remote(
+        self.remotes[arm] = HarnessClient(
             session, benchmark_dir=self.image.spec.benchmark_dir, environment=self.image.spec.run_environment
         )
 

@@ -12,7 +12,7 @@ SURVEY_SHARE = 0.25
 """Share of the remaining time for a survey of one arm."""
 
 
-class Budget:
+class TimeBudget:
     """Counts down from so many seconds, but not while something else is done than running benchmarks."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:

@@ -26,7 +26,7 @@ class ChangedLines:
 
 
 @dataclass(frozen=True)
-class Unit:
+class CodeUnit:
     """A statement, handler or case without the statements inside of it."""
 
     node: Node
@@ -60,7 +60,7 @@ class Source:
                 meanings.add(("", ast.dump(unit.node)))
         return frozenset(meanings)
 
-    def unit_of(self, line: int) -> Unit | None:
+    def unit_of(self, line: int) -> CodeUnit | None:
         """Return the code unit of *line*; a lone `else:` belongs to what follows, blank lines and comments to None."""
         own = [unit for unit in self.units if line in unit.lines]
         if own:
@@ -118,13 +118,13 @@ def changed_lines(source: Source, other: Source, lines: Iterable[int]) -> Change
     return ChangedLines(frozenset(wanted.difference(*hidden.values())), compiled, unread)
 
 
-def _units(node: ast.AST, prefix: str, function: Function | None, function_name: str) -> Iterator[Unit]:
+def _units(node: ast.AST, prefix: str, function: Function | None, function_name: str) -> Iterator[CodeUnit]:
     """Everything below *node*."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, Node):
             continue
         name = f"{prefix}{child.name}" if isinstance(child, Definition) else prefix.rstrip(".")
-        yield Unit(child, _own_lines(child), name, function, function_name)
+        yield CodeUnit(child, _own_lines(child), name, function, function_name)
         if isinstance(child, Function):
             yield from _units(child, f"{name}.", child, name)
         else:

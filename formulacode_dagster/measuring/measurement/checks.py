@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from formulacode_dagster.models.check import Doubt, Judgement
-from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Quantity, Unit, Verdict
+from formulacode_dagster.models.check import Doubt, CheckFinding
+from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Quantity, RandomizationUnit, Verdict
 
 from .plan import RULE_VERSION
 from .statistics.chance import clopper_pearson
@@ -24,7 +24,7 @@ LEAST_ACCEPTED = 2
 CLAIMS = ("verdict", "disturbed", "metric", "faster", "slower", "needs")
 
 
-def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgement:
+def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> CheckFinding:
     """Pass if every stored figure and verdict follows from the stored samples, and the samples suffice.
 
     A row that another version of the rule has judged is refused: this one may say something else of the same samples.
@@ -44,10 +44,10 @@ def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgemen
     else:
         summary = f"{len(faster)} of {len(measurements)} measured tasks are faster, by their own samples"
     figures = {"measured": len(measurements), "faster": len(faster), "contradictions": len(offenders)}
-    return Judgement.by_offenders(summary, offenders, figures)
+    return CheckFinding.by_offenders(summary, offenders, figures)
 
 
-def controls_within_promise(measurements: Sequence[Measurement]) -> Judgement:
+def controls_within_promise(measurements: Sequence[Measurement]) -> CheckFinding:
     """Pass unless more controls than promised, judged as if they were patches, would have been called faster.
 
     A control is the base again, so each one called faster is a false accept. The few of a month bound little: the check
@@ -62,11 +62,11 @@ def controls_within_promise(measurements: Sequence[Measurement]) -> Judgement:
     told = f"{len(accepted)} of {len(measurements)} controls would have been called faster, promised are {promised:.1%}"
     is_kept = low <= promised
     if is_kept:
-        return Judgement(passed=True, summary=told, figures=figures)
+        return CheckFinding(passed=True, summary=told, figures=figures)
     if len(accepted) < LEAST_ACCEPTED:
         return Doubt(summary=f"{told}: one alone bounds no rate", offenders=tuple(offenders), figures=figures)
     told += ": what is measured here cannot be told from noise"
-    return Judgement(passed=False, summary=told, offenders=tuple(offenders), figures=figures)
+    return CheckFinding(passed=False, summary=told, offenders=tuple(offenders), figures=figures)
 
 
 def _samples(measurement: Measurement) -> Samples:
@@ -123,7 +123,7 @@ def _shortage(measurement: Measurement) -> str:
     first = measurement.rule.first_claim.units
     samples = measurement.results[0].samples
     counted = {
-        arm: len({s.round if measurement.rule.unit is Unit.PROCESS else s.build for s in samples if s.arm is arm})
+        arm: len({s.round if measurement.rule.unit is RandomizationUnit.PROCESS else s.build for s in samples if s.arm is arm})
         for arm in Arm
     }
     arm = min(counted, key=lambda arm: counted[arm])

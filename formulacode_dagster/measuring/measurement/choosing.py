@@ -11,14 +11,14 @@ from functools import partial
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import Survey
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.workloads.documents import Shown
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
-from .budget import Budget
+from .budget import TimeBudget
 from .changed_code import ChangedCode, changed_code
 from .compiled_lines import CompiledLines
 from .failures import nothing_timed
@@ -27,8 +27,8 @@ from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
 from .relevance import (
     NOTHING_LEFT_OUT,
-    Candidate,
-    LeftOut,
+    BenchmarkCandidate,
+    UntimedCounts,
     comparable,
     completed,
     disagreeing,
@@ -71,17 +71,17 @@ class Choice:
     """The selected benchmarks."""
 
     suite: SuiteFiles
-    candidates: list[Candidate]
+    candidates: list[BenchmarkCandidate]
     failures: list[BenchmarkFailure]
     changed: ChangedCode
-    left_out: LeftOut = NOTHING_LEFT_OUT
+    left_out: UntimedCounts = NOTHING_LEFT_OUT
 
 
 @dataclass(frozen=True)
 class Chooser:
     """Selects the suite and the benchmarks in it that are relevant to the change."""
 
-    remotes: Mapping[Arm, Remote]
+    remotes: Mapping[Arm, HarnessClient]
     files: Sequence[FileChange]
     sources: Mapping[Arm, Mapping[str, bytes]]
     compiled: CompiledLines
@@ -89,11 +89,11 @@ class Chooser:
     benchmark_dir: str
     limits: ResourceLimits
     plan: SamplingPlan
-    budget: Budget
+    budget: TimeBudget
     log: Log
     extensions: set[str] = field(default_factory=set)
     """Compiled modules loaded by suites: Python may be compiled into one, which tracing does not show."""
-    tried: list[tuple[SuiteFiles, list[Candidate]]] = field(default_factory=list)
+    tried: list[tuple[SuiteFiles, list[BenchmarkCandidate]]] = field(default_factory=list)
     """Surveys of suites that were not relevant to the change."""
     turn: Turn = nullcontext
     """Holds off other timings while benchmarks are run for selection or others are searched."""
@@ -147,7 +147,7 @@ class Chooser:
         return frozenset(known)
 
     def _is_given_up(self, end: ItemFailure) -> bool:
-        return end.kind in UNFINISHED and not self.surveyed.goes_on
+        return end.kind in UNFINISHED and not self.surveyed.resumable
 
     def _restore(self, suite: SuiteFiles) -> None:
         """Remove irrelevant benchmarks; if none is left, search and install the next suite."""
@@ -224,7 +224,7 @@ class Chooser:
         self.surveyed.add(suite, candidates)
         self.tried.append((suite, candidates))
         selected = self._asked_of_state(select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed))
-        left_out = LeftOut.of(candidates, selected)
+        left_out = UntimedCounts.of(candidates, selected)
         self.log("; ".join(filter(None, [f"{len(selected)} of {len(candidates)} benchmarks are timed", str(left_out)])))
         ready = selected
         if is_only_python(self.files):
@@ -238,7 +238,7 @@ class Chooser:
             raise nothing_timed(stopped)
         return Choice(suite, ready, [*failures, *stopped], changed, left_out)
 
-    def _asked_of_state(self, selected: list[Candidate]) -> list[Candidate]:
+    def _asked_of_state(self, selected: list[BenchmarkCandidate]) -> list[BenchmarkCandidate]:
         """Return *selected* with state dependence known for all: surveys ask it only of those that execute traced
         lines.
         """

@@ -15,16 +15,16 @@ from formulacode_dagster.building.suites.answers import describe
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch
 from formulacode_dagster.building.suites.questions import Coverage, Survey
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
 
-from .budget import Budget
+from .budget import TimeBudget
 from .changed_code import ChangedCode, Lines
 from .patch import FileChange
 from .plan import SamplingPlan
-from .relevance import NO_TIME, Candidate
+from .relevance import NO_TIME, BenchmarkCandidate
 
 RUST = "*.rs"
 ANY_UNIT = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.[fF]*")
@@ -43,13 +43,13 @@ class CompiledLines:
     patch: bytes
     limits: ResourceLimits
     plan: SamplingPlan
-    budget: Budget
+    budget: TimeBudget
     log: Callable[[str], None]
     turn: Turn = nullcontext
     """Turn of builds on the machine."""
     choosing: Turn = nullcontext
     """Turn of selection runs there."""
-    _builds: dict[Arm, tuple[Remote, Coverage | None]] = field(default_factory=dict)
+    _builds: dict[Arm, tuple[HarnessClient, Coverage | None]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -58,7 +58,7 @@ class CompiledLines:
     def __exit__(self, *_error: object) -> None:
         self._stack.close()
 
-    def settle(self, candidates: Sequence[Candidate], changed: ChangedCode, suite: SuiteFiles) -> list[Candidate]:
+    def settle(self, candidates: Sequence[BenchmarkCandidate], changed: ChangedCode, suite: SuiteFiles) -> list[BenchmarkCandidate]:
         """Return *candidates*, with undecided ones marked by whether they execute the *changed* compiled code.
 
         They stay unknown if the build fails, is neither gcc's nor rustc's, or lacks the changed lines; and if there is
@@ -124,12 +124,12 @@ class CompiledLines:
             self.log(f"no time to run {left} of {len(only)} benchmarks with coverage")
         return survey
 
-    def _build(self, arm: Arm, lines: Lines) -> tuple[Remote, Coverage | None]:
+    def _build(self, arm: Arm, lines: Lines) -> tuple[HarnessClient, Coverage | None]:
         """Return the harness in a session with a coverage build of the arm's code; without coverage if that fails."""
         if arm not in self._builds:
             spec = self.image.spec
             session = self._stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
-            remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+            remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
             if arm is Arm.ORACLE:
                 apply_patch(session, self.patch)
             self.log(f"building the {arm} with coverage")
@@ -165,7 +165,7 @@ class _Told:
     is_all: bool
     """True if only compiled code changed."""
 
-    def of(self, candidate: Candidate) -> Candidate:
+    def of(self, candidate: BenchmarkCandidate) -> BenchmarkCandidate:
         """*candidate* after them."""
         if candidate.executes_change is not None:
             return candidate

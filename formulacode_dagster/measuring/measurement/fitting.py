@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from formulacode_dagster.models.measurement import Arm, DecisionRule, Metric
 
 from .plan import SamplingPlan
-from .relevance import Candidate
+from .relevance import BenchmarkCandidate
 
 LEAST_SECONDS = 0.005
 """Minimum timing in one process, in seconds: below, the timer's noise dominates."""
@@ -20,13 +20,13 @@ TIMING_FACTOR = 2.0
 class Fitted:
     """Selected benchmarks with their seconds in one process, and the names of those without time."""
 
-    candidates: list[Candidate]
+    candidates: list[BenchmarkCandidate]
     untimed: list[str]
     seconds: float
 
 
 def fit(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[BenchmarkCandidate],
     calls: Mapping[str, float],
     overhead: float,
     plan: SamplingPlan,
@@ -49,7 +49,7 @@ def fit(
         calls[candidate.name] + (0.0 if is_single_call(candidate, plan) else TIMING_FACTOR * LEAST_SECONDS)
         for candidate in candidates
     ]
-    fitting: list[Candidate] = []
+    fitting: list[BenchmarkCandidate] = []
     room, cheap = share, plan.claim_share * plan.max_seconds / processes - overhead
     for candidate, cost in zip(candidates, costs, strict=True):
         whole = calls[candidate.name]
@@ -70,7 +70,7 @@ def fit(
     return Fitted(fitting, untimed, each)
 
 
-def is_single_call(candidate: Candidate, plan: SamplingPlan) -> bool:
+def is_single_call(candidate: BenchmarkCandidate, plan: SamplingPlan) -> bool:
     """Return True if one call per process must do: because of its duration, or because it does not measure time."""
     return candidate.quantity.metric is not Metric.TIME or (
         max(surveyed.seconds for surveyed in candidate.by_arm.values()) > plan.single_call_seconds

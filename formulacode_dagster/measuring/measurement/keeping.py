@@ -21,7 +21,7 @@ from .procedure import PROCEDURE_BLOB, Procedure
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPullRequest:
     """Stored results of one pull request; a patch that is not faster, or is wrong, is neither tested nor replayed."""
 
     measurement: Measurement
@@ -31,7 +31,7 @@ class Measured:
     """True if the measurement is in the history."""
 
 
-def keep(connection: Connection, measured: Measured) -> Measured:
+def keep(connection: Connection, measured: MeasuredPullRequest) -> MeasuredPullRequest:
     """Return *measured* with its measurement, and the procedure for repeating it, added to the history.
 
     The visible row of the task does not change: it follows from how the item ends.
@@ -45,7 +45,7 @@ def keep(connection: Connection, measured: Measured) -> Measured:
     return replace(measured, measurement=add_measurement(connection, row), is_kept=True)
 
 
-def untested(connection: Connection, month: str, key: PullRequestKey, inputs: str) -> Measured | None:
+def untested(connection: Connection, month: str, key: PullRequestKey, inputs: str) -> MeasuredPullRequest | None:
     """Return the newest measurement of a task if it has the same *inputs* and is faster, so that only tests are
     missing.
     """
@@ -53,10 +53,10 @@ def untested(connection: Connection, month: str, key: PullRequestKey, inputs: st
     # a measurement without compared return values lacks more than tests
     if row is None or row.inputs != inputs or not row.is_faster or not row.returned or row.returning_other:
         return None
-    return Measured(row, is_kept=True)
+    return MeasuredPullRequest(row, is_kept=True)
 
 
-def save(connection: Connection, rows: Sequence[Measured]) -> None:
+def save(connection: Connection, rows: Sequence[MeasuredPullRequest]) -> None:
     """Keep *rows*, and make each the newest of its task."""
     kept = [keep(connection, row) for row in rows]
     MEASUREMENTS.save(connection, [row.measurement for row in kept])

@@ -22,12 +22,12 @@ from formulacode_dagster.models.measurement import (
     DecisionRule,
     Measurement,
     Returned,
-    Unit,
+    RandomizationUnit,
 )
 from formulacode_dagster.models.pull_request import PullRequest
 
 from .arms import Arms
-from .budget import Budget
+from .budget import TimeBudget
 from .changed_code import ChangedCode, changes_build
 from .choosing import Chooser, LaterSuites, ShownAtBase, no_later_suites, nothing_shown
 from .compiled_lines import CompiledLines
@@ -37,7 +37,7 @@ from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .procedure import Procedure
 from .profile import profile_base
-from .relevance import NOTHING_LEFT_OUT, Candidate, LeftOut
+from .relevance import NOTHING_LEFT_OUT, BenchmarkCandidate, UntimedCounts
 from .returned import compare_returned
 from .sampling import Sampler, Taken
 from .surveyed import Surveyed
@@ -98,7 +98,7 @@ def measure_task(
     with log.told_by_failures(), _kept(sampled, keep):
         files = changed_files(patch)
         log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
-        budget = Budget(plan.max_seconds)
+        budget = TimeBudget(plan.max_seconds)
         with Arms.open(engine, image, run_id=run_id, limits=limits, log=log) as arms:
             with budget.building(cores.building()):
                 sources = arms.prepare(files, patch, suite)
@@ -184,12 +184,12 @@ def _kept(sampled: Sequence[TimedTask], keep: Keep) -> Iterator[None]:
 
 def sample(
     arms: Arms,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[BenchmarkCandidate],
     *,
     is_compiled: bool = False,
     rule: DecisionRule | None = None,
     plan: SamplingPlan,
-    budget: Budget,
+    budget: TimeBudget,
     core: int,
     log: Log,
 ) -> Taken:
@@ -203,12 +203,12 @@ def sample(
     if rule is None:
         is_build = is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE]
         metrics = {candidate.quantity.metric for candidate in candidates}
-        rule = plan.rule(Unit.BUILD if is_build else Unit.PROCESS, metrics)
+        rule = plan.rule(RandomizationUnit.BUILD if is_build else RandomizationUnit.PROCESS, metrics)
     unit = rule.unit
     layouts = random.Random(plan.seed)  # noqa: S311 - spreads layouts, protects nothing
 
     def make_build(arm: Arm) -> KeptBuild:
-        if unit is Unit.PROCESS:
+        if unit is RandomizationUnit.PROCESS:
             return KeptBuild(objects=objects[arm])
         # within the timing turn: no other run builds meanwhile, and the task itself times nothing
         with budget.building():
@@ -239,13 +239,13 @@ def _touched(files: Sequence[FileChange], changed: ChangedCode) -> dict[str, fro
 def measurement_row(
     image: BuiltImage,
     suite: SuiteFiles,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[BenchmarkCandidate],
     taken: Taken,
     *,
     returned: dict[str, Returned] | None = None,
     seconds: float,
     failures: Sequence[BenchmarkFailure] = (),
-    left_out: LeftOut = NOTHING_LEFT_OUT,
+    left_out: UntimedCounts = NOTHING_LEFT_OUT,
 ) -> Measurement:
     """Return the stored form of samples *taken* in *image*; *failures* are of benchmarks that were not timed at all."""
     return Measurement(

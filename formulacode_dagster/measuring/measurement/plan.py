@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pydantic import Field, model_validator
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.measurement import DecisionRule, Look, Metric, Unit
+from formulacode_dagster.models.measurement import DecisionRule, InterimAnalysis, Metric, RandomizationUnit
 
 from .statistics.chance import smallest_sign_flip_p
 
@@ -15,11 +15,11 @@ RULE_VERSION = "4"
 """Raise it when the same samples may be judged otherwise."""
 LOOKS = (
     # half the blocks of a claim suffice to see futility
-    Look(units=4, alpha=0),
-    Look(units=8, alpha=0.004),
-    Look(units=12, alpha=0.003),
-    Look(units=18, alpha=0.002),
-    Look(units=24, alpha=0.001),
+    InterimAnalysis(units=4, alpha=0),
+    InterimAnalysis(units=8, alpha=0.004),
+    InterimAnalysis(units=12, alpha=0.003),
+    InterimAnalysis(units=18, alpha=0.002),
+    InterimAnalysis(units=24, alpha=0.001),
 )
 
 
@@ -31,7 +31,7 @@ class SamplingPlan(Frozen):
     continues to the last, or to the end of the time.
     """
 
-    looks: tuple[Look, ...] = Field(
+    looks: tuple[InterimAnalysis, ...] = Field(
         default=LOOKS, description="rounds of processes, for pure Python; builds an arm, for compiled code"
     )
     max_benchmarks: int = Field(default=24, ge=1, description="benchmarks timed, of those that execute the change")
@@ -58,7 +58,7 @@ class SamplingPlan(Frozen):
     )
     seed: int = Field(default=0, description="of the order of the samples and the choice of benchmarks")
 
-    def rule(self, unit: Unit, metrics: Collection[Metric] = (Metric.TIME,)) -> DecisionRule:
+    def rule(self, unit: RandomizationUnit, metrics: Collection[Metric] = (Metric.TIME,)) -> DecisionRule:
         """Return the rule for *metrics* with this randomization unit: each has an equal share of the levels."""
         return DecisionRule(
             version=RULE_VERSION,
@@ -84,7 +84,7 @@ class SamplingPlan(Frozen):
         return self
 
 
-def _shared(looks: Sequence[Look], parts: int) -> tuple[Look, ...]:
+def _shared(looks: Sequence[InterimAnalysis], parts: int) -> tuple[InterimAnalysis, ...]:
     """Return *looks* with one of equal *parts* of their levels; levels unreachable for a test move to the next."""
     shared, carried = [], 0.0
     for look in looks:

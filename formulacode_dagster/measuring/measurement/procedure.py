@@ -15,7 +15,7 @@ from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
-from formulacode_dagster.models.measurement import DecisionRule, Provenance
+from formulacode_dagster.models.measurement import DecisionRule, WorkloadProvenance
 from formulacode_dagster.models.reasons import FailureKind
 
 from .plan import SamplingPlan
@@ -32,7 +32,7 @@ class Procedure(Frozen):
     spec: BuildSpec = Field(description="everything the image was built from; the patched package is built likewise")
     patch_sha256: str = Field(description="of the author's patch, as bytes")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
-    provenance: Provenance = Field(description="where the benchmarks come from")
+    provenance: WorkloadProvenance = Field(description="where the benchmarks come from")
     files: dict[str, str] | None = Field(
         description="what is laid over every arm after it is built, by path below the repository, base64; "
         "null: the benchmarks are those of the image's own checkout"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import BaseProfile
 
@@ -14,7 +14,7 @@ from .log import Log
 PROFILE_SECONDS = 120.0
 
 
-def profile_base(base: Remote, benchmarks: Sequence[SurveyedBenchmark], log: Log) -> BaseProfile | None:
+def profile_base(base: HarnessClient, benchmarks: Sequence[SurveyedBenchmark], log: Log) -> BaseProfile | None:
     """Calls of each of *benchmarks* at the *base* under the profiler, and their sources.
 
     A benchmark that fails under the profiler has no functions. None if the harness itself fails: the samples are taken

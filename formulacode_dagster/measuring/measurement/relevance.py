@@ -20,7 +20,7 @@ NO_TIME = "there was no time to run it once"
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BenchmarkCandidate:
     """A benchmark that can be timed on the arms it was surveyed on."""
 
     by_arm: Mapping[Arm, SurveyedBenchmark]
@@ -42,7 +42,7 @@ class Candidate:
         """True if it ran there."""
         return arm in self.by_arm and self.by_arm[arm].outcome == "ran"
 
-    def with_copied_control(self) -> Candidate:
+    def with_copied_control(self) -> BenchmarkCandidate:
         """True if the control is a copy of the base: a benchmark that ran there runs here, except for caches."""
         base = self.by_arm[Arm.BASE]
         return self if base.cache_folder else replace(self, by_arm={**self.by_arm, Arm.CONTROL: base})
@@ -59,7 +59,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class UntimedCounts:
     """Number of benchmarks of a suite that execute the change, or may, and are not timed."""
 
     unsurveyed: int = 0
@@ -68,7 +68,7 @@ class LeftOut:
     """They execute it, and are more than are timed."""
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate], selected: Sequence[Candidate]) -> LeftOut:
+    def of(cls, candidates: Sequence[BenchmarkCandidate], selected: Sequence[BenchmarkCandidate]) -> UntimedCounts:
         """Return which of *candidates* are left out if *selected* are timed."""
         relevant = sum(candidate.executes_change is True for candidate in candidates)
         return cls(sum(candidate.unknown == NO_TIME for candidate in candidates), relevant - len(selected))
@@ -80,10 +80,10 @@ class LeftOut:
         return f"left out: {', '.join(told)}" if told else ""
 
 
-NOTHING_LEFT_OUT = LeftOut()
+NOTHING_LEFT_OUT = UntimedCounts()
 
 
-def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list[BenchmarkCandidate], list[BenchmarkFailure]]:
     """Pair the benchmarks of base and oracle, and list those that fail.
 
     Raises ItemFailure: `oracle_breaks_benchmarks` when one that runs on the base fails with the oracle,
@@ -113,7 +113,7 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
     return candidates, failures
 
 
-def with_surveys(candidate: Candidate, surveys: Mapping[Arm, Survey]) -> Candidate:
+def with_surveys(candidate: BenchmarkCandidate, surveys: Mapping[Arm, Survey]) -> BenchmarkCandidate:
     """Return *candidate* with the results of later *surveys*."""
     later = {
         arm: benchmark
@@ -121,10 +121,10 @@ def with_surveys(candidate: Candidate, surveys: Mapping[Arm, Survey]) -> Candida
         for benchmark in survey.benchmarks
         if benchmark.name == candidate.name
     }
-    return Candidate({**candidate.by_arm, **later}, candidate.executes_change)
+    return BenchmarkCandidate({**candidate.by_arm, **later}, candidate.executes_change)
 
 
-def completed(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+def completed(candidates: Sequence[BenchmarkCandidate]) -> tuple[list[BenchmarkCandidate], list[BenchmarkFailure]]:
     """The *candidates* that ran on every arm, and why the others did not."""
     ready, failures = [], []
     for candidate in candidates:
@@ -164,7 +164,7 @@ def renewed(survey: Survey, again: Survey) -> Survey:
     return survey.model_copy(update={"benchmarks": (*kept, *newer.values()), "lost": again.lost})
 
 
-def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Candidate]:
+def select(candidates: Sequence[BenchmarkCandidate], *, limit: int, seed: int) -> list[BenchmarkCandidate]:
     """Return at most *limit* of those that execute the change: first a cover of it, then spread over the functions.
 
     Raises Rejection (`no_relevant_workload`) if none executes the change; ItemFailure if none is known to and some are
@@ -230,22 +230,22 @@ def _owners(benchmark: SurveyedBenchmark) -> frozenset[str]:
     return frozenset({benchmark.module, f"{benchmark.module}.{benchmark.owner or benchmark.attribute}"})
 
 
-def _candidate(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> Candidate:
+def _candidate(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> BenchmarkCandidate:
     by_arm = {Arm.BASE: base, Arm.ORACLE: oracle}
     if base.lines or oracle.lines:
-        return Candidate(by_arm, executes_change=True)
+        return BenchmarkCandidate(by_arm, executes_change=True)
     if "untraced" in (base.outcome, oracle.outcome):
-        return Candidate(by_arm, None, NO_TIME)
+        return BenchmarkCandidate(by_arm, None, NO_TIME)
     if "ruled_out" in (base.outcome, oracle.outcome):
-        return Candidate(by_arm, executes_change=False)
+        return BenchmarkCandidate(by_arm, executes_change=False)
     if not (base.traceable and oracle.traceable):
-        return Candidate(by_arm, None, "it runs its code in a process of its own")
+        return BenchmarkCandidate(by_arm, None, "it runs its code in a process of its own")
     if changed.untraceable:
-        return Candidate(by_arm, None, f"Python cannot trace {', '.join(changed.untraceable)}")
-    return Candidate(by_arm, executes_change=False)
+        return BenchmarkCandidate(by_arm, None, f"Python cannot trace {', '.join(changed.untraceable)}")
+    return BenchmarkCandidate(by_arm, executes_change=False)
 
 
-def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
+def _spread(candidates: Sequence[BenchmarkCandidate], seed: int) -> list[BenchmarkCandidate]:
     """A seeded order in which every benchmark function comes once before any comes twice."""
     generator = random.Random(seed)  # noqa: S311 - a choice, not a secret
     shuffled = generator.sample(list(candidates), len(candidates))
@@ -259,7 +259,7 @@ def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
     return [shuffled[place] for place in sorted(range(len(shuffled)), key=turns.__getitem__)]
 
 
-def _covering_first(ordered: Sequence[Candidate], limit: int) -> list[Candidate]:
+def _covering_first(ordered: Sequence[BenchmarkCandidate], limit: int) -> list[BenchmarkCandidate]:
     """*ordered*, but for those before which the most of the changed lines is executed by none: up to *limit* of them.
 
     If there is time for few, they should represent all of the change. Their duration does not matter.
@@ -273,7 +273,7 @@ def _covering_first(ordered: Sequence[Candidate], limit: int) -> list[Candidate]
         }
         for candidate in ordered
     }
-    rest, first = list(ordered), list[Candidate]()
+    rest, first = list(ordered), list[BenchmarkCandidate]()
     left: set[tuple[str, str, int]] = set().union(*lines.values())
     while left and len(first) < limit:
         candidate = max(rest, key=lambda each: len(lines[each.name] & left))  # of equals the first

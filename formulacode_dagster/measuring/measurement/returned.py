@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from formulacode_dagster.building.suites.questions import ReturnValue
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Returned
@@ -18,7 +18,7 @@ from .plan import SamplingPlan
 
 
 def compare_returned(
-    remotes: Mapping[Arm, Remote], names: Sequence[str], limits: ResourceLimits, plan: SamplingPlan, log: Log
+    remotes: Mapping[Arm, HarnessClient], names: Sequence[str], limits: ResourceLimits, plan: SamplingPlan, log: Log
 ) -> dict[str, Returned]:
     """Call each of the benchmarks *names* once on base and oracle; if they differ, once more on either side.
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from formulacode_dagster.building.suites.questions import (
-    Asked,
+    TimedBenchmark,
     Conditions,
     KeptBuild,
     NotTimed,
@@ -17,16 +17,16 @@ from formulacode_dagster.building.suites.questions import (
     ProcessSetting,
     Timed,
 )
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, DecisionRule, RoundConditions, Sample, Unit
+from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, DecisionRule, RoundConditions, Sample, RandomizationUnit
 
-from .budget import Budget
+from .budget import TimeBudget
 from .failures import UNBUILT, nothing_timed, oracle_breaks, several_machines
 from .fitting import fit, is_single_call
 from .plan import SamplingPlan
-from .relevance import Candidate
-from .statistics.verdict import Judged, judge
+from .relevance import BenchmarkCandidate
+from .statistics.verdict import TaskVerdict, judge
 
 Note = Callable[[str], None]
 MakeBuild = Callable[[Arm], KeptBuild]
@@ -44,7 +44,7 @@ BLAMELESS = frozenset({"skipped", "no_ratio"})
 class Taken:
     """The samples, the verdict, and the benchmarks that could not be timed."""
 
-    judged: Judged
+    judged: TaskVerdict
     rule: DecisionRule
     look: int
     rounds: int
@@ -67,12 +67,12 @@ class Sampler:
 
     def __init__(
         self,
-        remotes: Mapping[Arm, Remote],
-        candidates: Sequence[Candidate],
+        remotes: Mapping[Arm, HarnessClient],
+        candidates: Sequence[BenchmarkCandidate],
         *,
         plan: SamplingPlan,
         rule: DecisionRule,
-        budget: Budget,
+        budget: TimeBudget,
         make_build: MakeBuild,
         core: int,
         note: Note,
@@ -115,7 +115,7 @@ class Sampler:
             self._machine,
         )
 
-    def _sample(self) -> tuple[Judged, int]:
+    def _sample(self) -> tuple[TaskVerdict, int]:
         for look, at in enumerate(self._rule.looks):
             while self._rounds < at.units:
                 if self._rounds >= LEAST_ROUNDS and not self._has_time():
@@ -145,7 +145,7 @@ class Sampler:
         """Return True if another round fits, and its builds may begin."""
         return self._budget.left >= self._round_seconds and self._budget.built < self._plan.max_build_seconds
 
-    def _judge(self, look: int) -> Judged:
+    def _judge(self, look: int) -> TaskVerdict:
         traced = {candidate.name: candidate.executes_change for candidate in self._candidates}
         quantities = {candidate.name: candidate.quantity for candidate in self._candidates}
         return judge({name: self._samples[name] for name in traced}, self._rule, look, quantities, traced=traced)
@@ -204,7 +204,7 @@ class Sampler:
                     self._samples[name].append(
                         Sample(
                             arm=process.arm,
-                            build=self._rounds if self._rule.unit is Unit.BUILD else 0,
+                            build=self._rounds if self._rule.unit is RandomizationUnit.BUILD else 0,
                             objects=process.build.objects,
                             round=self._rounds,
                             order=place,
@@ -218,17 +218,17 @@ class Sampler:
         self._round_seconds = max(self._round_seconds, self._budget.spent - start)
 
     def _run(
-        self, process: _Process, candidates: Sequence[Candidate], setting: ProcessSetting, *, once: bool = False
+        self, process: _Process, candidates: Sequence[BenchmarkCandidate], setting: ProcessSetting, *, once: bool = False
     ) -> ProcessAnswer:
         asked = [
-            Asked(candidate.by_arm[process.arm], candidate.isolate, once or is_single_call(candidate, self._plan))
+            TimedBenchmark(candidate.by_arm[process.arm], candidate.isolate, once or is_single_call(candidate, self._plan))
             for candidate in candidates
         ]
         setting = dataclasses.replace(setting, build=process.build.folder)
         return self._remotes[process.arm].time(asked, seconds=self._seconds, setting=setting)
 
     def _run_abreast(
-        self, group: Sequence[_Process], candidates: Sequence[Candidate], setting: ProcessSetting
+        self, group: Sequence[_Process], candidates: Sequence[BenchmarkCandidate], setting: ProcessSetting
     ) -> list[tuple[_Process, ProcessAnswer]]:
         """Run them concurrently on one core, so that all meet its slow moments."""
         setting = dataclasses.replace(setting, abreast=len(group))
@@ -289,7 +289,7 @@ class Sampler:
             raise nothing_timed(self._failures)
 
 
-def _cut_short(judged: Judged, why: str) -> Judged:
+def _cut_short(judged: TaskVerdict, why: str) -> TaskVerdict:
     """Return *judged*, with *why* rounds are missing."""
     if not judged.needs or judged.disturbed:
         return judged
@@ -306,5 +306,5 @@ def _conditions_of(group: Sequence[ProcessAnswer]) -> list[Conditions]:
     ]
 
 
-def _by_name(candidates: Sequence[Candidate], answer: ProcessAnswer) -> dict[str, Timed | NotTimed]:
+def _by_name(candidates: Sequence[BenchmarkCandidate], answer: ProcessAnswer) -> dict[str, Timed | NotTimed]:
     return {candidate.name: sample for candidate, sample in zip(candidates, answer.samples, strict=True)}

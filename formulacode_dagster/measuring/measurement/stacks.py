@@ -9,7 +9,7 @@ from formulacode_dagster.models.measurement import Arm, Stacks, TaskProfile
 
 from .again import ran_on
 from .arms import Arms
-from .budget import Budget
+from .budget import TimeBudget
 from .log import Log, Progress
 from .patch import changed_files
 from .procedure import Procedure
@@ -38,7 +38,7 @@ def profile_task(
     log = Log(progress)
     with log.told_by_failures(), Arms.open(engine, image, run_id=run_id, limits=procedure.limits, log=log) as arms:
         arms.prepare(changed_files(patch), patch, procedure.suite_files)
-        budget = Budget(procedure.plan.max_seconds)
+        budget = TimeBudget(procedure.plan.max_seconds)
         stacks: dict[str, dict[Arm, Stacks]] = {name: {} for name in procedure.benchmarks}
         for arm in PROFILED:
             surveyed: list[SurveyedBenchmark] = list(ran_on(arms, arm, procedure, budget).values())

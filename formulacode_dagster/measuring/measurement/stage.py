@@ -27,7 +27,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.items import ItemKind, Stage
 from formulacode_dagster.models.links import LinkWalk
-from formulacode_dagster.models.measurement import Measurement, Occasion, Unit, Verdict
+from formulacode_dagster.models.measurement import Measurement, Occasion, RandomizationUnit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
@@ -44,11 +44,11 @@ from formulacode_dagster.sources.git.mirror import MirrorCache
 
 from .asking import SyncModelAdapter, with_cost
 from .cores import Cores
-from .keeping import Measured, keep, save, untested
+from .keeping import MeasuredPullRequest, keep, save, untested
 from .measure import TimedTask, measure_task
 from .plan import SamplingPlan
 from .procedure import harness_sha256
-from .relevance import LeftOut
+from .relevance import UntimedCounts
 from .surveyed import Surveyed
 
 REJECTIONS = {
@@ -129,7 +129,7 @@ async def run(stage: StageRun, tools: MeasurementTools) -> StageSummary:
     loop = asyncio.get_running_loop()
     async with tools.connected_writer(stage) as model:
 
-        def measure(item: WorkItem[MeasuredTask]) -> Outcome[Measured]:
+        def measure(item: WorkItem[MeasuredTask]) -> Outcome[MeasuredPullRequest]:
             resumable = not is_last_attempt(item, ended.get(item.name))
             if model is None:
                 return TaskMeasurement(stage, tools, item, resumable).outcome()
@@ -152,7 +152,7 @@ class TaskMeasurement:
     """True if another attempt may finish what a survey leaves open; otherwise further sources are tried now."""
     writer: Writer | None = None
 
-    def outcome(self) -> Outcome[Measured]:
+    def outcome(self) -> Outcome[MeasuredPullRequest]:
         """Time the base against the oracle and run the tests of both: rejected unless faster and right.
 
         A task that an earlier attempt timed and could not test is not timed again, unless the run is forced. Raises as
@@ -202,7 +202,7 @@ class TaskMeasurement:
             progress=self._note,
         )
 
-    def _stored(self, timed: TimedTask, *, is_first: bool) -> Measured:
+    def _stored(self, timed: TimedTask, *, is_first: bool) -> MeasuredPullRequest:
         options = self.stage.options
         row = timed.measurement.model_copy(
             update={
@@ -215,11 +215,11 @@ class TaskMeasurement:
         )
         is_task = row.is_faster and not row.returning_other
         with self.stage.database.transaction() as connection:
-            measured = keep(connection, Measured(row, procedure=timed.procedure if is_task else None))
+            measured = keep(connection, MeasuredPullRequest(row, procedure=timed.procedure if is_task else None))
         self._note(f"{_described(measured.measurement)} is kept")
         return measured
 
-    def _tested(self, measured: Measured, patch: bytes, log: str) -> Outcome[Measured]:
+    def _tested(self, measured: MeasuredPullRequest, patch: bytes, log: str) -> Outcome[MeasuredPullRequest]:
         """Run the tests of both sides; raises as `compare_tests`."""
         self._note("running the repository's own tests on both sides")
         tools, compiled = self.tools, measured.measurement.compiled
@@ -262,7 +262,7 @@ def longest_build_first(prs: Sequence[PullRequest], images: Mapping[PullRequestK
     return sorted(prs, key=lambda pr: -images[pr.key].tiers[-1].seconds)
 
 
-def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
+def outcome_of(measured: MeasuredPullRequest, log: str) -> Outcome[MeasuredPullRequest]:
     """Return how a pull request ends the stage: done if it is faster and right, with all findings in any case."""
     detail, tested = summary_of(measured.measurement), measured.correctness
     if others := measured.measurement.returning_other:
@@ -287,7 +287,7 @@ def inputs_of(task: MeasuredTask, tools: MeasurementTools) -> str:
         task.pr.change.patch_sha256,
         (task.environment.suite_sha, task.pr.facts.merge_commit_sha),
         tools.plan.model_dump(mode="json"),
-        [tools.plan.rule(unit).model_dump(mode="json") for unit in Unit],
+        [tools.plan.rule(unit).model_dump(mode="json") for unit in RandomizationUnit],
         tools.limits.model_dump(mode="json"),
         harness_sha256(),
         frames_sha256(),
@@ -302,5 +302,5 @@ def summary_of(measured: Measurement) -> str:
     """Return a line for the ledger: verdict, size, certainty."""
     text = f"{measured.speedup_text} (95 % {measured.low:.2f} to {measured.high:.2f})"
     text += f" over {len(measured.results)} benchmarks, {len(measured.faster)} faster, {len(measured.slower)} slower"
-    left_out = LeftOut(measured.unsurveyed, measured.undrawn)
+    left_out = UntimedCounts(measured.unsurveyed, measured.undrawn)
     return "; ".join(filter(None, [text, str(left_out), measured.needs]))

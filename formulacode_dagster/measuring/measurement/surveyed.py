@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 
-from .relevance import NO_TIME, Candidate
+from .relevance import NO_TIME, BenchmarkCandidate
 
 Keep = Callable[[str, frozenset[str]], None]
 
@@ -22,20 +22,20 @@ class Surveyed:
 
     by_suite: Mapping[str, frozenset[str]] = field(default_factory=dict)
     keep: Keep = _forget
-    goes_on: bool = False
+    resumable: bool = False
     """True if another attempt can resume a survey that runs out of time."""
 
     def ruled_out(self, suite: SuiteFiles) -> frozenset[str]:
         """Names of the benchmarks of *suite* that need not run again."""
         return self.by_suite.get(_key(suite), frozenset())
 
-    def add(self, suite: SuiteFiles, candidates: Sequence[Candidate]) -> None:
+    def add(self, suite: SuiteFiles, candidates: Sequence[BenchmarkCandidate]) -> None:
         """Store which of *candidates* do not execute the change, when there was no time to run all."""
         if not any(candidate.unknown == NO_TIME for candidate in candidates):
             return
         names = frozenset(candidate.name for candidate in candidates if candidate.executes_change is False)
         # the next attempt would come no further than this one did
-        self.goes_on = self.goes_on and not names <= self.ruled_out(suite)
+        self.resumable = self.resumable and not names <= self.ruled_out(suite)
         self.keep(_key(suite), self.ruled_out(suite) | names)
 
 

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from formulacode_dagster.building.engines.protocol import Session
 from formulacode_dagster.building.suites.overlays import SuiteFiles, is_whole_checkout
 from formulacode_dagster.building.suites.patching import apply_patch
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.correctness.patch_lines import patch_lines
 from formulacode_dagster.measuring.correctness.runs import EndedTest, TestRun, TestRunner
 from formulacode_dagster.models.correctness import RunOutcome
@@ -105,7 +105,7 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
             runner = TestRunner(session, spec, budget=RUN_SECONDS, least=LEAST_SECONDS, **bounds)
             return runner.run(hash_seed=HASH_SEED, words=changed.words, watched=watched)
 
-        remote = Remote(oracle, benchmark_dir=spec.benchmark_dir)
+        remote = HarnessClient(oracle, benchmark_dir=spec.benchmark_dir)
         # in parallel if each has a core
         with ThreadPoolExecutor(min(2, remote.core_count)) as pool:
             runs = list(pool.map(run, (base, oracle), sides.lines))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from formulacode_dagster.building.engines.protocol import Engine, Session
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.image import BuiltImage, EngineName
 
 Lines = Mapping[str, Collection[int]]
@@ -57,7 +57,7 @@ class Sides:
         surveys: list[Survey] = []
         with self.copies() as (base, oracle):
             for session, lines in ((base, self.lines[0]), (base, self.lines[0]), (oracle, self.lines[1])):
-                remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+                remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
                 remote.write(files)
                 only = list(_ran(surveys[-1])) if surveys else None
                 surveys.append(remote.survey(lines=lines, limit=limit, budget=budget, only=only, results=True))

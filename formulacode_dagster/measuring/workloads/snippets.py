@@ -17,7 +17,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
-from formulacode_dagster.selection.statements.gates import Gates, Secrets
+from formulacode_dagster.selection.statements.gates import Gates, WithheldText
 
 from .documents import Shown, snippets_of_documents, snippets_of_scripts
 from .laid.growing import grown_code
@@ -140,7 +140,7 @@ def snippets_of(
     Snippets that reveal parts of *patch* are left out; each is checked on demand.
     """
     facts = pr.facts
-    gates = Gates(Secrets(facts.repository, facts.number, patch))
+    gates = Gates(WithheldText(facts.repository, facts.number, patch))
     texts = (*texts_of(facts), *threads)
     shown = (replace(snippet, where=where) for where, text in texts for snippet in snippets_in(text))
     known: set[tuple[str, str]] = set()

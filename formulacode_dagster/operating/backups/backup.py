@@ -18,7 +18,7 @@ from formulacode_dagster.operating.store.migrations import migrate, read_migrati
 from formulacode_dagster.operating.store.views import VIEWS
 
 from .dagster_files import load_file, save_files
-from .manifest import MANIFEST, Manifest, Origin, TableBackup, read_manifest
+from .manifest import MANIFEST, BackupManifest, TableOwner, TableBackup, read_manifest
 from .streams import require_recipient
 from .tables import load_tables, save_table, snapshot, tables_of
 
@@ -44,7 +44,7 @@ def back_up(
     *,
     recipient: str = "",
     progress: Progress = lambda _: None,
-) -> tuple[Path, Manifest]:
+) -> tuple[Path, BackupManifest]:
     """Write a backup as a new folder below *into*, and return it.
 
     *dagster* is the Postgres of Dagster's storage, or the folder of its files. If *recipient*, an age public key, is
@@ -59,13 +59,13 @@ def back_up(
     with disk_errors(str(partial)):
         partial.mkdir(parents=True)
     try:
-        tables = _save(database.engine, Origin.PLATFORM, _KEPT_BY_MIGRATIONS, partial, recipient, progress)
+        tables = _save(database.engine, TableOwner.PLATFORM, _KEPT_BY_MIGRATIONS, partial, recipient, progress)
         files = []
         if isinstance(dagster, Path):
             files = save_files(dagster, partial, recipient)
         else:
-            tables += _save(dagster, Origin.DAGSTER, _OF_ALEMBIC, partial, recipient, progress)
-        manifest = Manifest(
+            tables += _save(dagster, TableOwner.DAGSTER, _OF_ALEMBIC, partial, recipient, progress)
+        manifest = BackupManifest(
             made_at=moment,
             version=version("formulacode-dagster"),
             migrations=tuple(migration.name for migration in read_migrations()),
@@ -84,7 +84,7 @@ def back_up(
 
 def restore(
     folder: Path, database: Database, dagster: Engine | Path, *, identity: str = "", progress: Progress = lambda _: None
-) -> Manifest:
+) -> BackupManifest:
     """Restore the backup in *folder* into an empty *database*, migrated or not, and an empty storage of Dagster.
 
     *dagster* is of the same kind as in the backup. *identity* is the private key of an encrypted backup. Every file is
@@ -101,7 +101,7 @@ def restore(
             why=f"its database has {', '.join(later)}",
             remedy="Restore it with that version, or one after it",
         )
-    of_dagster = [table for table in manifest.tables if table.origin is Origin.DAGSTER]
+    of_dagster = [table for table in manifest.tables if table.origin is TableOwner.DAGSTER]
     if isinstance(dagster, Path) == bool(of_dagster):
         raise ConfigurationError(
             f"{folder} holds Dagster's storage {'of a Postgres' if of_dagster else 'as files'}",
@@ -115,7 +115,7 @@ def restore(
     then = tuple(known[name] for name in manifest.migrations)
     rewind(database.engine, then, VIEWS)
     migrate(database.engine, then)
-    platform = [table for table in manifest.tables if table.origin is Origin.PLATFORM]
+    platform = [table for table in manifest.tables if table.origin is TableOwner.PLATFORM]
     load_tables(database.engine, platform, folder, identity, progress)
     # additions of this platform version to that of the backup
     database.migrate()
@@ -153,7 +153,7 @@ def prune(into: Path, keep: int) -> tuple[Path, ...]:
 
 
 def _save(
-    engine: Engine, origin: Origin, without: str, folder: Path, recipient: str, progress: Progress
+    engine: Engine, origin: TableOwner, without: str, folder: Path, recipient: str, progress: Progress
 ) -> list[TableBackup]:
     saved: list[TableBackup] = []
     with snapshot(engine) as connection:

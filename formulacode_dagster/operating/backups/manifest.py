@@ -15,7 +15,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 MANIFEST = "manifest.json"
 
 
-class Origin(StrEnum):
+class TableOwner(StrEnum):
     """Whose tables they are."""
 
     PLATFORM = "platform"
@@ -33,13 +33,13 @@ class BackupFile(Frozen):
 class TableBackup(BackupFile):
     """The rows of one table."""
 
-    origin: Origin
+    origin: TableOwner
     table: str
     columns: tuple[str, ...]
     rows: int
 
 
-class Manifest(Frozen):
+class BackupManifest(Frozen):
     """Contents of a backup, its time, and the platform that made it."""
 
     made_at: datetime
@@ -60,14 +60,14 @@ class Manifest(Frozen):
         return sum(file.bytes for file in (*self.tables, *self.files))
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> BackupManifest:
     """The manifest of the backup in *folder*, every file of which is there as it was written.
 
     Raises ConfigurationError if there is none, or a file is missing or differs.
     """
     path = folder / MANIFEST
     try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
+        manifest = BackupManifest.model_validate_json(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(
             f"{folder} is no backup: it has no {MANIFEST}",

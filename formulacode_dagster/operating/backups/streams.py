@@ -22,7 +22,7 @@ CHUNK = 1 << 20
 ENCRYPTED = ".age"
 
 
-class _Chunks(io.RawIOBase):
+class _ByteChunks(io.RawIOBase):
     """Chunks of bytes, read as a file."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -51,7 +51,7 @@ def write_compressed(path: Path, chunks: Iterable[bytes], recipient: str) -> Non
     import zstandard
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    source = cast("IO[bytes]", _Chunks(chunks))
+    source = cast("IO[bytes]", _ByteChunks(chunks))
     with disk_errors(str(path)), path.open("wb") as file:
         if not recipient:
             zstandard.ZstdCompressor(level=3).copy_stream(source, file)

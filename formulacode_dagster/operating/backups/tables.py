@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, MetaData, Table, func, select
 
 from formulacode_dagster.models.errors import ConfigurationError
 
-from .manifest import Origin, TableBackup, sha256_of
+from .manifest import TableOwner, TableBackup, sha256_of
 from .streams import CHUNK, ENCRYPTED, open_compressed, write_compressed
 
 
@@ -36,7 +36,7 @@ def tables_of(connection: Connection) -> list[Table]:
     return list(found.sorted_tables)
 
 
-def save_table(connection: Connection, table: Table, folder: Path, origin: Origin, recipient: str) -> TableBackup:
+def save_table(connection: Connection, table: Table, folder: Path, origin: TableOwner, recipient: str) -> TableBackup:
     """Write the rows of *table* to a file below *folder*, encrypted for *recipient* unless that is empty."""
     path = folder / origin / f"{table.name}.copy.zst{ENCRYPTED if recipient else ''}"
     columns = tuple(column.name for column in table.columns if column.computed is None)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 
-from .secrets import Secrets
+from .secrets import SecretFilter
 
 SHOWN = 10
 LONGEST = 800
@@ -71,7 +71,7 @@ class Alert(Frozen):
         if self.url:
             yield self.url
 
-    def without(self, secrets: Secrets) -> Alert:
+    def without(self, secrets: SecretFilter) -> Alert:
         """The same message, with no credential in any of its texts."""
         checks = [check.model_copy(update={"summary": secrets.without(check.summary)}) for check in self.checks]
         return self.model_copy(

@@ -22,7 +22,7 @@ RECENTLY = timedelta(days=31)
 DAY = timedelta(days=1)
 
 
-class Runs(Frozen):
+class RunCounts(Frozen):
     """Runs of Dagster."""
 
     queued: int
@@ -30,7 +30,7 @@ class Runs(Frozen):
     failed: int = Field(description="that ended so within a day")
 
 
-class Queue(Frozen):
+class SharedStageStatus(Frozen):
     """A stage of a month that several runs share."""
 
     stage: Stage
@@ -38,7 +38,7 @@ class Queue(Frozen):
     free: int = Field(description="items that nobody is at")
 
 
-class Use(Frozen):
+class ResourceUsage(Frozen):
     """Usage of a limited resource; limit None: unlimited."""
 
     what: str
@@ -56,11 +56,11 @@ class Operations(Frozen):
     """The current state of the platform."""
 
     taken_at: datetime
-    runs: Runs
-    queues: tuple[Queue, ...]
+    runs: RunCounts
+    queues: tuple[SharedStageStatus, ...]
     items: dict[str, int] = Field(description="of all months, by state, as their last try ended")
-    budgets: tuple[Use, ...] = Field(description="of months that spent something in the last 31 days")
-    disks: tuple[Use, ...] = Field(description="in bytes")
+    budgets: tuple[ResourceUsage, ...] = Field(description="of months that spent something in the last 31 days")
+    disks: tuple[ResourceUsage, ...] = Field(description="in bytes")
     mirrors: int
     mirrors_unused_days: float | None = Field(description="since the mirror longest unused was used; None: no mirror")
     backup_hours: float | None = Field(description="since the newest backup; None: there is none")
@@ -86,7 +86,7 @@ class MirrorUsage:
 
 
 @dataclass(frozen=True)
-class Places:
+class PlatformFolders:
     """Folders of the platform, and usage of its mirrors."""
 
     home: Path
@@ -95,7 +95,7 @@ class Places:
     newest_backup: datetime | None
 
 
-def look(connection: Connection, runs: Runs, budgets: Budgets, places: Places) -> Operations:
+def look(connection: Connection, runs: RunCounts, budgets: Budgets, places: PlatformFolders) -> Operations:
     """Everything as of now; raises OSError when a disk cannot be read."""
     now = datetime.now(tz=UTC)
     mirrors = places.mirrors
@@ -106,13 +106,13 @@ def look(connection: Connection, runs: Runs, budgets: Budgets, places: Places) -
     return Operations(
         taken_at=now,
         runs=runs,
-        queues=tuple(Queue(stage=it.stage, month=it.month, free=it.free) for it in shared_stages(connection)),
+        queues=tuple(SharedStageStatus(stage=it.stage, month=it.month, free=it.free) for it in shared_stages(connection)),
         items={state.value: counts.get(state.value, 0) for state in ItemState},
         budgets=tuple(_spent(connection, budgets, now)),
         disks=(
-            Use(what=f"disk of {places.home}", used=disk.total - disk.free, limit=disk.total, unit="bytes"),
-            Use(what="mirrors", used=float(mirrors.bytes), limit=places.mirrors_limit, unit="bytes"),
-            Use(what="database", used=database, limit=None, unit="bytes"),
+            ResourceUsage(what=f"disk of {places.home}", used=disk.total - disk.free, limit=disk.total, unit="bytes"),
+            ResourceUsage(what="mirrors", used=float(mirrors.bytes), limit=places.mirrors_limit, unit="bytes"),
+            ResourceUsage(what="database", used=database, limit=None, unit="bytes"),
         ),
         mirrors=mirrors.count,
         mirrors_unused_days=None if mirrors.last_used is None else (now - mirrors.last_used) / DAY,
@@ -120,7 +120,7 @@ def look(connection: Connection, runs: Runs, budgets: Budgets, places: Places) -
     )
 
 
-def _spent(connection: Connection, budgets: Budgets, now: datetime) -> Iterator[Use]:
+def _spent(connection: Connection, budgets: Budgets, now: datetime) -> Iterator[ResourceUsage]:
     recent = select(SPENDING.c.month).where(SPENDING.c.spent_at > now - RECENTLY).distinct().order_by(SPENDING.c.month)
     for month in connection.execute(recent).scalars().all():
         spent = Cost.total(spending_of(connection, month).values())
@@ -130,8 +130,8 @@ def _spent(connection: Connection, budgets: Budgets, now: datetime) -> Iterator[
             (f"{month}, agents", agents, budgets.agent_tokens, budgets.agent_dollars),
         ):
             if cost.tokens_in or cost.dollars:
-                yield Use(what=what, used=cost.tokens_in + cost.tokens_out, limit=tokens, unit="tokens")
-                yield Use(what=what, used=cost.dollars, limit=dollars, unit="dollars")
+                yield ResourceUsage(what=what, used=cost.tokens_in + cost.tokens_out, limit=tokens, unit="tokens")
+                yield ResourceUsage(what=what, used=cost.dollars, limit=dollars, unit="dollars")
 
 
 def amount(value: float, unit: str) -> str:
@@ -144,7 +144,7 @@ def amount(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}"
 
 
-def draw(uses: Sequence[Use]) -> bytes:
+def draw(uses: Sequence[ResourceUsage]) -> bytes:
     """A PNG: a bar for each of *uses* that has a limit, in red from nine tenths on."""
     import io
 

@@ -13,7 +13,7 @@ _NAMES = re.compile(r"(TOKENS?|SECRET|PASSWORD|PASSWD|_KEY|CREDENTIALS?|HEADERS)
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-class Secrets:
+class SecretFilter:
     """Return the texts to redact: each secret as it is, and URL-encoded."""
 
     def __init__(self, values: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.acceptance import Acceptance
-from formulacode_dagster.models.check import CheckVerdict, Judgement
+from formulacode_dagster.models.check import CheckVerdict, CheckFinding
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import ItemKind, ItemState, Stage
 from formulacode_dagster.models.reasons import SCREENED_OUT, SkipReason
@@ -34,7 +34,7 @@ def failures_within_budget(
     budget: float,
     earlier: Mapping[ItemKind, str],
     accepted: Acceptance | None = None,
-) -> Judgement:
+) -> CheckFinding:
     """Pass unless more than *budget* (a share) of one kind of item failed, or none is done although some were before.
 
     *endings* are those of one stage and month, *failed* names the failures; *earlier* is the newest month before it in
@@ -50,7 +50,7 @@ def failures_within_budget(
     reasons: Counter[str] = Counter()
     for ending in endings:
         reasons.update({ending.reason: ending.count} if ending.state is ItemState.FAILED else {})
-    judgement = Judgement.by_offenders(
+    judgement = CheckFinding.by_offenders(
         summary,
         failed,
         {"done": done, "failed": lost, "tried": tried, "budget": budget},
@@ -59,7 +59,7 @@ def failures_within_budget(
     return judgement.model_copy(update={"passed": not faults or is_accepted})
 
 
-def judge_failures(connection: Connection, month: str, stage: Stage, budget: float) -> Judgement:
+def judge_failures(connection: Connection, month: str, stage: Stage, budget: float) -> CheckFinding:
     """`failures_within_budget` of *stage*, as the ledger has *month* now."""
     done_before = {
         kind: months[-1]

@@ -16,7 +16,7 @@ UNLIKE_ITEMS = 3
 """Items of this many repositories have only the system in common."""
 
 
-class Outages(Generic[R]):
+class CircuitBreaker(Generic[R]):
     """Holds back results of items lost to a system until it is known whether it is down."""
 
     def __init__(self) -> None:

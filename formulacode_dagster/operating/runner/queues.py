@@ -11,12 +11,12 @@ from typing import Generic, Protocol
 from formulacode_dagster.models.errors import FormulaCodeError
 
 from . import claims
-from .work import Part, Sharing, StageRun, T, WorkItem
+from .work import RunRole, Sharing, StageRun, T, WorkItem
 
 RENEWALS_A_LEASE = 3
 
 
-class Queue(Protocol[T]):
+class ItemQueue(Protocol[T]):
     """Batches of items, each taken by one run."""
 
     @property
@@ -89,13 +89,13 @@ class SharedQueue(Generic[T]):
             ):
                 item = self._items.get(turn.item)
                 # the present leader's inputs win over those of an earlier leader
-                if item is not None and (item.inputs == turn.inputs or self._sharing.part is Part.LEADS):
+                if item is not None and (item.inputs == turn.inputs or self._sharing.part is RunRole.LEADS):
                     return item
                 # of another version of the code, or of a month that has changed since
                 claims.release(connection, worker, [turn.item])
                 self._not_ours.add(turn.item)
             others = claims.others(connection, worker, without=self._not_ours)
-        self.is_over = self._sharing.part is Part.HELPS or others.left == 0
+        self.is_over = self._sharing.part is RunRole.HELPS or others.left == 0
         self._take_what_nobody_comes_for(others)
         return None
 
@@ -113,7 +113,7 @@ class SharedQueue(Generic[T]):
 @asynccontextmanager
 async def queue_of(
     run: StageRun, items: Sequence[WorkItem[T]], pending: Sequence[WorkItem[T]], size: int
-) -> AsyncIterator[Queue[T]]:
+) -> AsyncIterator[ItemQueue[T]]:
     """Yield the queue from which *run* takes its work, in batches of *size* if it has no helpers.
 
     The leader of a shared stage opens it with the *pending* items; others take any of *items* that is still open. At
@@ -123,7 +123,7 @@ async def queue_of(
     if sharing is None:
         yield OwnQueue(pending, size)
         return
-    leads = sharing.part is Part.LEADS
+    leads = sharing.part is RunRole.LEADS
     if leads:
         await asyncio.to_thread(_open, run, sharing, pending)
     renewal = asyncio.create_task(_renew(run, sharing))

@@ -21,12 +21,12 @@ from formulacode_dagster.operating.cancellation import loops
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.spending import Spent, add_spending
 
-from .outages import Outages
+from .outages import CircuitBreaker
 from .pending import is_pending, within
 from .progress import listener
-from .queues import Queue, queue_of
+from .queues import ItemQueue, queue_of
 from .results import Result, keep, result_of, skipped
-from .work import BatchWork, Finish, Outcome, Part, R, Save, StageRun, StageSummary, T, Work, WorkItem
+from .work import BatchWork, Finish, Outcome, RunRole, R, Save, StageRun, StageSummary, T, Work, WorkItem
 
 KEEP_SECONDS = 0.25
 """Time between two writes: a single result is written at once, quick ones are written together."""
@@ -79,7 +79,7 @@ async def run_items(
             dry_run=True,
             standing=tuple(before[item.name] for item in items if item.name in before),
         )
-    if run.sharing is None or run.sharing.part is Part.LEADS:
+    if run.sharing is None or run.sharing.part is RunRole.LEADS:
         with run.database.transaction() as connection:
             ledger.record(connection, [skipped(run, item) for item in excluded if item.name not in before])
             known = {item.name for item in items}
@@ -116,7 +116,7 @@ def _one_by_one(work: Work[T, R]) -> BatchWork[T, R]:
 
 async def _work_off(
     run: StageRun,
-    queue: Queue[T],
+    queue: ItemQueue[T],
     before: Mapping[str, LedgerEntry],
     work: BatchWork[T, R],
     save: Save[R],
@@ -125,7 +125,7 @@ async def _work_off(
     running: set[asyncio.Task[None]] = set()
     finished: list[Result[R]] = []
     worked: list[LedgerEntry] = []
-    outages: Outages[R] = Outages()
+    outages: CircuitBreaker[R] = CircuitBreaker()
     cut_short: list[Spent] = []
     news = asyncio.Event()
     dead: OutsideSystemError | ConfigurationError | None = None
@@ -186,7 +186,7 @@ async def _work_on(
     batch: Sequence[WorkItem[T]],
     before: Mapping[str, LedgerEntry],
     work: BatchWork[T, R],
-    outages: Outages[R],
+    outages: CircuitBreaker[R],
     finish: Callable[[Result[R]], None],
     cut_short: list[Spent],
 ) -> None:

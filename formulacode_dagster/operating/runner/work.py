@@ -23,7 +23,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Part(StrEnum):
+class RunRole(StrEnum):
     """Role of a run in a stage that several runs share."""
 
     LEADS = "leads"
@@ -38,7 +38,7 @@ class Part(StrEnum):
 class Sharing:
     """A run's part in a stage that several share, and the name under which it claims items."""
 
-    part: Part
+    part: RunRole
     worker: Worker
     look_again_seconds: float = 1.0
     """Seconds between two checks whether items of others have become free or are finished."""

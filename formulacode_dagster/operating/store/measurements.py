@@ -10,9 +10,9 @@ from formulacode_dagster.models.release import Replay
 
 from .artifacts import CORRECTNESS, REPLAYS, PullRequestKey
 from .bulk import insert_new, upsert
-from .tables import CORRECTNESS_EVER, MEASUREMENTS_EVER, SURVEYS
+from .tables import CORRECTNESS_HISTORY, MEASUREMENTS_HISTORY, SURVEYS
 
-_EVER, _TESTED, _REPLAYS = MEASUREMENTS_EVER.c, CORRECTNESS_EVER.c, REPLAYS.table.c
+_EVER, _TESTED, _REPLAYS = MEASUREMENTS_HISTORY.c, CORRECTNESS_HISTORY.c, REPLAYS.table.c
 
 
 def add_measurement(connection: Connection, row: Measurement) -> Measurement:
@@ -20,19 +20,19 @@ def add_measurement(connection: Connection, row: Measurement) -> Measurement:
     attempt = last_attempt(connection, row.month, (row.repository_id, row.number)) + 1
     numbered = row.model_copy(update={"attempt": attempt})
     key = {"month": row.month, "repository_id": row.repository_id, "number": row.number, "attempt": attempt}
-    insert_new(connection, MEASUREMENTS_EVER, [{**key, "document": numbered.model_dump(mode="json")}])
+    insert_new(connection, MEASUREMENTS_HISTORY, [{**key, "document": numbered.model_dump(mode="json")}])
     return numbered
 
 
 def last_attempt(connection: Connection, month: str, key: PullRequestKey) -> int:
     """Return the number of the newest measurement of the task with this (repository id, number); 0 if there is none."""
-    statement = select(func.coalesce(func.max(_EVER.attempt), 0)).where(_of_task(MEASUREMENTS_EVER, month, key))
+    statement = select(func.coalesce(func.max(_EVER.attempt), 0)).where(_of_task(MEASUREMENTS_HISTORY, month, key))
     return int(connection.execute(statement).scalar_one())
 
 
 def newest_measurement(connection: Connection, month: str, key: PullRequestKey) -> Measurement | None:
     """The newest measurement of the task with this (repository id, number), however it ended; None without any."""
-    of_task = _of_task(MEASUREMENTS_EVER, month, key)
+    of_task = _of_task(MEASUREMENTS_HISTORY, month, key)
     document = connection.execute(select(_EVER.document).where(of_task).order_by(_EVER.attempt.desc()).limit(1))
     newest = document.scalar_one_or_none()
     return Measurement.model_validate(newest) if newest and "rule" in newest else None
@@ -40,7 +40,7 @@ def newest_measurement(connection: Connection, month: str, key: PullRequestKey) 
 
 def measurements_of(connection: Connection, month: str, key: PullRequestKey) -> list[Measurement]:
     """All measurements of the task with this (repository id, number) by the present rules, oldest first."""
-    statement = select(_EVER.document).where(_of_task(MEASUREMENTS_EVER, month, key)).order_by(_EVER.attempt)
+    statement = select(_EVER.document).where(_of_task(MEASUREMENTS_HISTORY, month, key)).order_by(_EVER.attempt)
     documents = connection.execute(statement).scalars()
     return [Measurement.model_validate(document) for document in documents if "rule" in document]
 
@@ -86,7 +86,7 @@ def save_correctness(connection: Connection, row: Correctness, *, measurement: i
     of_task = (_TESTED[name] == value for name, value in key.items())
     last = connection.execute(select(func.coalesce(func.max(_TESTED.attempt), 0)).where(*of_task)).scalar_one()
     added = {**key, "attempt": int(last) + 1, "measurement": measurement, "document": row.model_dump(mode="json")}
-    insert_new(connection, CORRECTNESS_EVER, [added])
+    insert_new(connection, CORRECTNESS_HISTORY, [added])
     CORRECTNESS.save(connection, [row])
 
 

@@ -292,7 +292,7 @@ SURVEYS = Table(
 REPRODUCTIONS = Table("reproduction_documents", METADATA, *_pull_request_key(), *_json("document"))
 PROFILES = Table("profile_documents", METADATA, *_pull_request_key(), *_json("document"))
 CORRECTNESS = Table("correctness_documents", METADATA, *_pull_request_key(), *_json("document"))
-CORRECTNESS_EVER = Table(
+CORRECTNESS_HISTORY = Table(
     "correctness_ever",
     METADATA,
     *_pull_request_key(),
@@ -301,7 +301,7 @@ CORRECTNESS_EVER = Table(
     *_json("document"),
 )
 MEASUREMENTS = Table("measurement_documents", METADATA, *_pull_request_key(), *_json("document"))
-MEASUREMENTS_EVER = Table(
+MEASUREMENTS_HISTORY = Table(
     "measurements_ever",
     METADATA,
     *_pull_request_key(),

@@ -20,12 +20,12 @@ from formulacode_dagster.operating.files.atomic import disk_errors, write_atomic
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.sources.dashboards.stored import load_site
-from formulacode_dagster.sources.dashboards.tables import Site, write_tables
+from formulacode_dagster.sources.dashboards.tables import SiteTables, write_tables
 from formulacode_dagster.sources.git.changes import change_of
 from formulacode_dagster.sources.git.log import read_commits
 from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.sources.github.links import walk_links
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .codecov import CodecovClient, FileCoverage
 from .plots import step_plot
@@ -52,7 +52,7 @@ class Steps:
     """Stored data of a dashboard: its series, their steps, and their repository."""
 
     repository: str
-    site: Site
+    site: SiteTables
     breakpoints: Breakpoints
 
     @classmethod
@@ -82,7 +82,7 @@ async def write_reports(
     *,
     limit: int,
     codecov: CodecovClient | None = None,
-    github: GitHubClient | None = None,
+    github: GitHubTransport | None = None,
 ) -> pl.DataFrame:
     """Write the pages of the *limit* most improving commits into *folder*; return the rows, as REPORTS.
 

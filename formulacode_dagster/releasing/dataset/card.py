@@ -10,7 +10,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.release import TaskRecord
 
 from .features import features
-from .index import SPEEDUP_RANGES, Index, MonthFacts
+from .index import SPEEDUP_RANGES, DatasetIndex, IndexedMonth
 from .parquet import DATASET_COLUMNS, table_columns
 from .tables import data_path, verified_path
 from .task_tables import TABLES
@@ -21,7 +21,7 @@ BAR = 40
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 
 
-def render_card(index: Index) -> str:
+def render_card(index: DatasetIndex) -> str:
     """Return the card of a dataset with these months; the same index gives the same text."""
     import yaml
     from jinja2 import Environment, StrictUndefined
@@ -58,7 +58,7 @@ def _bars(tasks: Counter[str]) -> str:
     )
 
 
-def _change(before: MonthFacts | None, month: MonthFacts) -> str:
+def _change(before: IndexedMonth | None, month: IndexedMonth) -> str:
     """Return the differences of *month* from the one *before* it in the dataset."""
     if before is None:
         return "–"

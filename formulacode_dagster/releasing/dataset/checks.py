@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Release
 
@@ -17,7 +17,7 @@ def newest_of(releases: Iterable[Release]) -> dict[str, Release]:
     return {release.month: release for release in sorted(releases, key=lambda release: release.number)}
 
 
-def reads_back_equal(month: str, releases: Sequence[Release]) -> Judgement:
+def reads_back_equal(month: str, releases: Sequence[Release]) -> CheckFinding:
     """Pass when the rows read back from each of the month's tags are those written; also when nothing was released."""
     offenders: list[str] = []
     for release in releases:
@@ -41,10 +41,10 @@ def reads_back_equal(month: str, releases: Sequence[Release]) -> Judgement:
     else:
         summary = f"{tasks} tasks read back from {newest.tag} as written"
     figures = {"tasks": float(tasks), "offenders": float(len(offenders))}
-    return Judgement.by_offenders(summary, offenders, figures)
+    return CheckFinding.by_offenders(summary, offenders, figures)
 
 
-def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Sequence[Release]) -> Judgement:
+def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Sequence[Release]) -> CheckFinding:
     """Pass when no column was changed or dropped since any earlier release, and no task id is used twice.
 
     *releases* are those of *month*, *others* those of other months; their destination matters. Columns may be added. An
@@ -69,7 +69,7 @@ def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Seque
     else:
         summary = f"no column of {len(others)} other releases is changed or gone, and no task id appears twice"
     figures = {"other_releases": float(len(others)), "offenders": float(len(offenders))}
-    return Judgement.by_offenders(summary, offenders, figures)
+    return CheckFinding.by_offenders(summary, offenders, figures)
 
 
 def _broken_columns(first: Release, later: Release) -> list[str]:
@@ -80,7 +80,7 @@ def _broken_columns(first: Release, later: Release) -> list[str]:
     return changed_columns(first.columns, later.columns)
 
 
-def released_tags_untouched(recorded: Sequence[Release], tags_found: Mapping[str, str]) -> Judgement:
+def released_tags_untouched(recorded: Sequence[Release], tags_found: Mapping[str, str]) -> CheckFinding:
     """Pass when every tag ever released still points to the revision recorded at its release."""
     offenders = [
         f"{release.tag} is gone from {release.destination}"
@@ -96,7 +96,7 @@ def released_tags_untouched(recorded: Sequence[Release], tags_found: Mapping[str
     else:
         summary = f"all {len(recorded)} released tags point where they did"
     figures = {"tags": float(len(recorded)), "offenders": float(len(offenders))}
-    return Judgement.by_offenders(summary, offenders, figures)
+    return CheckFinding.by_offenders(summary, offenders, figures)
 
 
 def _repeated(values: Iterable[str]) -> list[str]:

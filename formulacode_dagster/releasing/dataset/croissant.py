@@ -13,7 +13,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.columns import plain_type
 from formulacode_dagster.models.release import TaskRecord
 
-from .index import NO_LICENSE, Index
+from .index import NO_LICENSE, DatasetIndex
 from .parquet import KEY
 from .tables import data_path, table_path, verified_path
 from .task_tables import TABLES
@@ -53,7 +53,7 @@ _TYPES: dict[Any, str] = {
 }
 
 
-def croissant(index: Index, url: str) -> bytes:
+def croissant(index: DatasetIndex, url: str) -> bytes:
     """Return the document of a dataset with these months at *url*; `` for a folder, where it lies next to the files.
 
     Its fields are the columns that every month has, so that each can be read; the card names later ones.
@@ -91,7 +91,7 @@ def croissant(index: Index, url: str) -> bytes:
     return json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def _lacking(index: Index, prefix: str) -> Callable[[str], bool]:
+def _lacking(index: DatasetIndex, prefix: str) -> Callable[[str], bool]:
     """Return True if a month with the table of this *prefix* lacks one of its columns."""
     noted = [{name.removeprefix(prefix) for name in month.columns if name.startswith(prefix)} for month in index.months]
     return lambda column: any(columns and column not in columns for columns in noted)

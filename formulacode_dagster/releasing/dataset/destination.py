@@ -16,7 +16,7 @@ from formulacode_dagster.models.release import Correction, Release
 from .card import CARD_FILE, render_card
 from .croissant import CROISSANT_FILE, croissant
 from .edition import Edition
-from .index import INDEX_FILE, Index, facts_of
+from .index import INDEX_FILE, DatasetIndex, facts_of
 from .parquet import KEY, changed_columns
 from .tables import MonthTables, data_path, first_difference, read_tables
 
@@ -68,7 +68,7 @@ class Destination(Protocol):
         """Return the file at *path* as of *tag*, or its current version; None if there is none."""
 
 
-def files_of(edition: Edition, tables: MonthTables, index: Index, url: str = "") -> dict[str, bytes]:
+def files_of(edition: Edition, tables: MonthTables, index: DatasetIndex, url: str = "") -> dict[str, bytes]:
     """Return the files of *edition* for a destination at *url*, by path, given the *index* of the existing ones.
 
     Raises ItemFailure (`schema_changed`) if a reader of the existing files could not read it.
@@ -167,7 +167,7 @@ def next_edition(
     return Edition(newest.month, newest.accepted, (*newest.corrections, made)), tables
 
 
-def edition_of(month: Month, index: Index, accepted: Sequence[Acceptance]) -> Edition:
+def edition_of(month: Month, index: DatasetIndex, accepted: Sequence[Acceptance]) -> Edition:
     """Return the edition of *month* that *index*, read from its tag, describes; with what is *accepted* by now."""
     released = index.month(month.key)
     return Edition(

@@ -25,7 +25,7 @@ from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, syn
 
 from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables
 from .edition import Edition, newest_number
-from .index import INDEX_FILE, Index
+from .index import INDEX_FILE, DatasetIndex
 from .parquet import from_parquet
 from .tables import MonthTables, data_path
 
@@ -33,7 +33,7 @@ MANIFEST = "manifest.json"
 LOCK_SECONDS = 60
 
 
-class Manifest(Frozen):
+class ReleaseManifest(Frozen):
     """Parts of a release."""
 
     month: str
@@ -83,15 +83,15 @@ class FolderDestination:
         """Return the rows under which *tables* are released, and whether they still have to be written."""
         number = newest_number(month, (path.name for path in self._releases.iterdir()))
         if number is None:
-            return edition_of(month, Index(), accepted), tables, True
+            return edition_of(month, DatasetIndex(), accepted), tables, True
         tag = month.tag(number)
         newest = edition_of(month, self._index(tag), accepted)
         released = released_tables(month, tag, self.content, self.name)
         edition, rows = next_edition(newest, tables, self.name, released, correction=correction)
         return edition, rows, edition is not newest
 
-    def _index(self, tag: str) -> Index:
-        return Index.parse(self.content(INDEX_FILE, tag), str(self._folder(tag) / INDEX_FILE))
+    def _index(self, tag: str) -> DatasetIndex:
+        return DatasetIndex.parse(self.content(INDEX_FILE, tag), str(self._folder(tag) / INDEX_FILE))
 
     def _folder(self, tag: str) -> Path:
         return self._releases / tag if tag else self._path
@@ -128,7 +128,7 @@ class FolderDestination:
     def _write_release(self, edition: Edition, files: Mapping[str, bytes]) -> None:
         partial = self._releases / f"{PARTIAL}{uuid4().hex}"
         checksums = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
-        manifest = Manifest(month=edition.month.key, tag=edition.tag, released_at=datetime.now(UTC), files=checksums)
+        manifest = ReleaseManifest(month=edition.month.key, tag=edition.tag, released_at=datetime.now(UTC), files=checksums)
         try:
             for path, content in files.items():
                 write_atomically(partial / path, content)
@@ -167,9 +167,9 @@ def revision_of(released: Path) -> str:
     return digest.hexdigest()
 
 
-def _manifest(released: Path) -> Manifest:
+def _manifest(released: Path) -> ReleaseManifest:
     try:
-        return Manifest.model_validate_json((released / MANIFEST).read_bytes())
+        return ReleaseManifest.model_validate_json((released / MANIFEST).read_bytes())
     except (ValidationError, FileNotFoundError) as error:
         raise ItemFailure(
             FailureKind.UNREADABLE,

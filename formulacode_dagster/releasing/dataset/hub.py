@@ -16,7 +16,7 @@ from formulacode_dagster.operating.cancellation.stopping import stop_request
 from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables, released_tasks
 from .edition import Edition, newest_number
 from .hub_client import REPO_TYPE, SYSTEM, TIMEOUT_SECONDS, download, hub_api, hub_errors, patiently
-from .index import INDEX_FILE, Index, facts_of
+from .index import INDEX_FILE, DatasetIndex, facts_of
 from .parquet import from_parquet
 from .tables import MonthTables, data_path
 
@@ -87,7 +87,7 @@ class HubDestination:
         """Return the rows under which *tables* are released, and whether they still have to be committed and tagged."""
         number = newest_number(month, self._tags(api))
         if number is None:
-            return edition_of(month, Index(), accepted), tables, True
+            return edition_of(month, DatasetIndex(), accepted), tables, True
         tag = month.tag(number)
         newest = edition_of(month, self._index(api, tag), accepted)
         released = released_tables(month, tag, partial(self._download, api), self.name)
@@ -169,7 +169,7 @@ class HubDestination:
         for _ in range(MAX_RACES):
             refs = api.list_repo_refs(self._repo_id, repo_type=REPO_TYPE)
             head = next((ref.target_commit for ref in refs.branches if ref.name == BRANCH), None)
-            index = self._index(api, head) if head else Index()
+            index = self._index(api, head) if head else DatasetIndex()
             there = index.month(month.key) == facts_of(edition, tables)
             if head and there and self._holds(api, month, head, tables):
                 return head
@@ -218,8 +218,8 @@ class HubDestination:
         there = released_tables(month, revision, partial(self._download, api), self.name)
         return there.checksum == tables.checksum
 
-    def _index(self, api: HfApi, revision: str) -> Index:
-        return Index.parse(self._download(api, INDEX_FILE, revision), f"{self.name}, {INDEX_FILE}")
+    def _index(self, api: HfApi, revision: str) -> DatasetIndex:
+        return DatasetIndex.parse(self._download(api, INDEX_FILE, revision), f"{self.name}, {INDEX_FILE}")
 
     def _download(self, api: HfApi, path: str, revision: str) -> bytes | None:
         return download(api, self._repo_id, path, revision or BRANCH)

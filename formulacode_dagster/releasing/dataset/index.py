@@ -35,7 +35,7 @@ def range_of(speedup: float) -> str:
     return SPEEDUP_RANGES[bisect.bisect_right(_BOUNDS, speedup)]
 
 
-class MonthFacts(Frozen):
+class IndexedMonth(Frozen):
     """One released month."""
 
     month: str
@@ -55,13 +55,13 @@ class MonthFacts(Frozen):
     corrections: tuple[Correction, ...] = Field(default=(), description="its revisions, the first of them first")
 
 
-class Index(Frozen):
+class DatasetIndex(Frozen):
     """Every month of the dataset, in order."""
 
-    months: tuple[MonthFacts, ...] = ()
+    months: tuple[IndexedMonth, ...] = ()
 
     @classmethod
-    def parse(cls, content: bytes | None, where: str) -> Index:
+    def parse(cls, content: bytes | None, where: str) -> DatasetIndex:
         """The index in *content*, empty for None; raises ItemFailure (`unreadable`) when it is malformed."""
         if content is None:
             return cls()
@@ -75,16 +75,16 @@ class Index(Frozen):
                 remedy="Restore it from the last release's tag; nothing was written",
             ) from error
 
-    def with_month(self, facts: MonthFacts) -> Index:
+    def with_month(self, facts: IndexedMonth) -> DatasetIndex:
         """The index with this month added or replaced."""
         others = [month for month in self.months if month.month != facts.month]
-        return Index(months=tuple(sorted([*others, facts], key=lambda month: month.month)))
+        return DatasetIndex(months=tuple(sorted([*others, facts], key=lambda month: month.month)))
 
-    def month(self, key: str) -> MonthFacts | None:
+    def month(self, key: str) -> IndexedMonth | None:
         """Return the entry of month *key*."""
         return next((month for month in self.months if month.month == key), None)
 
-    def before(self, key: str) -> MonthFacts | None:
+    def before(self, key: str) -> IndexedMonth | None:
         """Return the entry of the last month of the dataset before *key*."""
         return max((month for month in self.months if month.month < key), key=lambda month: month.month, default=None)
 
@@ -98,14 +98,14 @@ def standing_of(notes: str) -> ReplayVerdict | None:
     return standing(ReplayVerdict(note["verdict"]) for note in json.loads(notes))
 
 
-def facts_of(edition: Edition, tables: MonthTables) -> MonthFacts:
+def facts_of(edition: Edition, tables: MonthTables) -> IndexedMonth:
     """The line of the index for the month of *edition* with the rows of *tables*."""
     frame = tables.tasks
     speedups = frame["speedup"].to_list()
     # a month of an older release has no such column
     licenses = frame["license"].to_list() if "license" in frame.columns else []
     stands = Counter(map(standing_of, frame["replays"].to_list()))
-    return MonthFacts(
+    return IndexedMonth(
         month=edition.month.key,
         tag=edition.tag,
         tasks=frame.height,

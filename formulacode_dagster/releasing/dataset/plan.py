@@ -12,7 +12,7 @@ from formulacode_dagster.models.reasons import FailureKind
 
 from .destination import Destination, edition_of, files_of, next_edition, released_tables
 from .edition import newest_number
-from .index import INDEX_FILE, Index
+from .index import INDEX_FILE, DatasetIndex
 from .tables import MonthTables
 
 NO_REASON = "to be given"
@@ -56,7 +56,7 @@ def plan(
     """Return what `destination.release` would do; raises the errors of reading there, and `schema_changed`."""
     tags = destination.tags()
     number = newest_number(month, tags)
-    edition, needs_reason = edition_of(month, Index(), accepted), False
+    edition, needs_reason = edition_of(month, DatasetIndex(), accepted), False
     if number is not None:
         tag = month.tag(number)
         newest = edition_of(month, _index(destination, tag), accepted)
@@ -71,7 +71,7 @@ def plan(
         if edition is newest:
             return Plan(destination.name, tag, tables.tasks.height)
     # without a tag there need not be a dataset to ask
-    files = files_of(edition, tables, _index(destination, "") if tags else Index(), destination.url)
+    files = files_of(edition, tables, _index(destination, "") if tags else DatasetIndex(), destination.url)
     return Plan(
         destination.name,
         edition.tag,
@@ -84,5 +84,5 @@ def plan(
     )
 
 
-def _index(destination: Destination, tag: str) -> Index:
-    return Index.parse(destination.content(INDEX_FILE, tag), f"{destination.name}, {INDEX_FILE}")
+def _index(destination: Destination, tag: str) -> DatasetIndex:
+    return DatasetIndex.parse(destination.content(INDEX_FILE, tag), f"{destination.name}, {INDEX_FILE}")

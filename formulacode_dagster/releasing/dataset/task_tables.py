@@ -11,13 +11,13 @@ from formulacode_dagster.models.correctness import Fate, ReachingTest
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import (
     Arm,
-    Look,
+    InterimAnalysis,
     Metric,
     Returned,
     RoundConditions,
     Sample,
     Stacks,
-    Unit,
+    RandomizationUnit,
     Verdict,
 )
 from formulacode_dagster.models.problem import LeakKind
@@ -118,9 +118,9 @@ class ProcedureRecord(_OfTask):
     )
     verdict: Verdict = Field(description="what the rule says of the samples: `faster`")
     rule_version: str = Field(description="version of the rule; a verdict is computed again by its own")
-    unit: Unit = Field(description="what chance deals out anew: `process` or `build`")
+    unit: RandomizationUnit = Field(description="what chance deals out anew: `process` or `build`")
     alpha: float = Field(description="bound on the share of patches without effect that the rule calls faster")
-    looks: tuple[Look, ...] = Field(description="when it might be decided, and at what level, fixed before")
+    looks: tuple[InterimAnalysis, ...] = Field(description="when it might be decided, and at what level, fixed before")
     look: int = Field(description="the one at which it was decided, from 0")
     rounds: int = Field(description="interleaved rounds taken, each with a sample of every arm")
     min_speedup: float = Field(description="least geometric mean of a task")

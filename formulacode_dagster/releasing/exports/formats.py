@@ -12,7 +12,7 @@ COMMON_TEST = "tests/test.sh"
 """It grades in every format."""
 
 
-class Format(StrEnum):
+class HarnessFormat(StrEnum):
     """Whose tasks they are to be."""
 
     HARBOR = "harbor"
@@ -20,7 +20,7 @@ class Format(StrEnum):
     TERMINAL_BENCH = "terminal-bench"
 
     @classmethod
-    def named(cls, name: str) -> Format:
+    def named(cls, name: str) -> HarnessFormat:
         """Return the format of that *name*; raises ConfigurationError if there is none."""
         if name not in set(cls):
             raise ConfigurationError(f"there is no format {name}", remedy=f"Take one of {', '.join(cls)}")
@@ -29,7 +29,7 @@ class Format(StrEnum):
     @property
     def in_terminal(self) -> bool:
         """Whether agents and tests are typed into a terminal, and rewards are read from it."""
-        return self is not Format.HARBOR
+        return self is not HarnessFormat.HARBOR
 
     @property
     def templates(self) -> dict[str, str]:
@@ -53,15 +53,15 @@ _TERMINAL = {
     "run-tests.sh": "terminal/run-tests.sh.jinja",
 }
 _OWN = {
-    Format.HARBOR: {
+    HarnessFormat.HARBOR: {
         "task.toml": "harbor/task.toml.jinja",
         "instruction.md": "instruction.md.jinja",
         "environment/Dockerfile": "Dockerfile.jinja",
         "environment/docker-compose.yaml": "harbor/docker-compose.yaml.jinja",
         "solution/solve.sh": "solve.sh.jinja",
     },
-    Format.FC_EVAL: {**_TERMINAL, "run-setup.sh": "terminal/run-setup.sh"},
-    Format.TERMINAL_BENCH: _TERMINAL,
+    HarnessFormat.FC_EVAL: {**_TERMINAL, "run-setup.sh": "terminal/run-setup.sh"},
+    HarnessFormat.TERMINAL_BENCH: _TERMINAL,
 }
 
 

@@ -13,11 +13,11 @@ from typing import Any
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 
-from .formats import Format, is_exported_task
+from .formats import HarnessFormat, is_exported_task
 from .task import ExportedTask
 from .write import export_tasks, task_files
 
@@ -40,7 +40,7 @@ class ExportedFolder(Frozen):
     """A released task in the format of one harness."""
 
     task_id: str = Field(description="`task_id` of the task's row")
-    format: Format = Field(description="whose task it is: the name of a harness")
+    format: HarnessFormat = Field(description="whose task it is: the name of a harness")
     folder: str = Field(description="where it lies, below the folder of the month")
     image: str = Field(description="what it runs in, by digest; empty for what the release lacks")
     standing: Standing = Field(description="`current`, `missing`, `changed` or `left_over`, beside the release")
@@ -53,7 +53,7 @@ class ExportedFolder(Frozen):
 
 def export_formats(row: Mapping[str, Any], folder: Path) -> list[Path]:
     """Write the task of *row* for every harness into the month's *folder*; raises as `export_task`."""
-    return [place for format_ in Format for place in export_tasks([row], format_, folder / format_)]
+    return [place for format_ in HarnessFormat for place in export_tasks([row], format_, folder / format_)]
 
 
 def is_published(row: Mapping[str, Any]) -> bool:
@@ -70,7 +70,7 @@ def exported_folders(rows: Rows, folder: Path) -> Iterator[ExportedFolder]:
     for row in rows:
         with suppress(ItemFailure):
             tasks[str(row["task_id"])] = ExportedTask.of(row)
-    for format_ in Format:
+    for format_ in HarnessFormat:
         places = {task_id: folder / format_ / format_.folder_name(task_id) for task_id in tasks}
         for task_id, task in tasks.items():
             place = places[task_id]
@@ -82,7 +82,7 @@ def exported_folders(rows: Rows, folder: Path) -> Iterator[ExportedFolder]:
 def _described(task_id: str, place: Path, month: Path, image: str, standing: Standing) -> ExportedFolder:
     return ExportedFolder(
         task_id=task_id,
-        format=Format(place.parent.name),
+        format=HarnessFormat(place.parent.name),
         folder=place.relative_to(month).as_posix(),
         image=image,
         standing=standing,
@@ -115,7 +115,7 @@ def settle(rows: Rows, folder: Path) -> tuple[ExportedFolder, ...]:
     return tuple(standing)
 
 
-def folders_hold_the_release(month: str, folders: Iterable[ExportedFolder]) -> Judgement:
+def folders_hold_the_release(month: str, folders: Iterable[ExportedFolder]) -> CheckFinding:
     """Pass when each of the *folders* of *month* is current, and none is missing or left over."""
     every = list(folders)
     others = [each for each in every if not each.is_current]
@@ -126,4 +126,4 @@ def folders_hold_the_release(month: str, folders: Iterable[ExportedFolder]) -> J
         summary = f"{len(wrong)} of {len(every)} folders are not what the release holds; first: {wrong[0]}"
     else:
         summary = f"all {len(every)} folders hold what the release's rows give"
-    return Judgement.by_offenders(summary, wrong, {"folders": len(every), "offenders": len(wrong)})
+    return CheckFinding.by_offenders(summary, wrong, {"folders": len(every), "offenders": len(wrong)})

@@ -17,14 +17,14 @@ from formulacode_dagster.building.suites.archive import harness_archive
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.files.atomic import disk_errors
 
-from .formats import Format, is_exported_task
+from .formats import HarnessFormat, is_exported_task
 from .task import ExportedTask
 
 AGENT_SECONDS = 3 * 3600
 EXECUTABLE = ".sh"
 
 
-def export_tasks(rows: Iterable[Mapping[str, Any]], format_: Format, folder: Path) -> list[Path]:
+def export_tasks(rows: Iterable[Mapping[str, Any]], format_: HarnessFormat, folder: Path) -> list[Path]:
     """Write a folder for each of *rows* into *folder*, each in place of one of that name; returns them.
 
     Raises as `ExportedTask.of` and `export_task`.
@@ -32,7 +32,7 @@ def export_tasks(rows: Iterable[Mapping[str, Any]], format_: Format, folder: Pat
     return [export_task(row, format_, folder / format_.folder_name(str(row["task_id"]))) for row in rows]
 
 
-def export_task(row: Mapping[str, Any], format_: Format, folder: Path) -> Path:
+def export_task(row: Mapping[str, Any], format_: HarnessFormat, folder: Path) -> Path:
     """Write the task of *row* into *folder*, which may hold an exported task and nothing else.
 
     Raises as `ExportedTask.of`, ConfigurationError for a folder with other content, OutsideSystemError when the disk is
@@ -56,7 +56,7 @@ def export_task(row: Mapping[str, Any], format_: Format, folder: Path) -> Path:
     return folder
 
 
-def task_files(task: ExportedTask, format_: Format) -> dict[str, bytes]:
+def task_files(task: ExportedTask, format_: HarnessFormat) -> dict[str, bytes]:
     """All files of *task* in a format, by path."""
     return {
         **_rendered(task, format_),
@@ -67,7 +67,7 @@ def task_files(task: ExportedTask, format_: Format) -> dict[str, bytes]:
     }
 
 
-def _rendered(task: ExportedTask, format_: Format) -> dict[str, bytes]:
+def _rendered(task: ExportedTask, format_: HarnessFormat) -> dict[str, bytes]:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader(__package__, "formats")

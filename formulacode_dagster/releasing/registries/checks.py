@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.release import PublishedImage
 
 
-def every_digest_pulled(month: str, published: Sequence[PublishedImage], measured: Sequence[Measurement]) -> Judgement:
+def every_digest_pulled(month: str, published: Sequence[PublishedImage], measured: Sequence[Measurement]) -> CheckFinding:
     """Pass when every published image came back under its own digest, and is the one that was measured."""
     by_key = {(row.repository_id, row.number): row for row in measured}
     offenders: list[str] = []
@@ -36,7 +36,7 @@ def every_digest_pulled(month: str, published: Sequence[PublishedImage], measure
     else:
         summary = f"all {len(published)} published images came back by digest, as measured"
     figures = {"published": float(len(published)), "offenders": float(len(offenders))}
-    return Judgement.by_offenders(summary, offenders, figures)
+    return CheckFinding.by_offenders(summary, offenders, figures)
 
 
 def _repeated(names: Sequence[str]) -> list[str]:

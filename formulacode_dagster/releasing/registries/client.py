@@ -16,7 +16,7 @@ from formulacode_dagster.operating.cancellation.backoff import Backoff, retry_af
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 
 from .accounts import CREDENTIALS, Account, Authorization
-from .manifests import ACCEPTED, Descriptor, Manifest, digest_of
+from .manifests import ACCEPTED, Descriptor, ImageManifest, digest_of
 
 SYSTEM = "registry"
 TIMEOUT_SECONDS = 60
@@ -78,7 +78,7 @@ class RegistryClient:
         """Close its connections."""
         self._http.close()
 
-    def manifest(self, repository: str, reference: str, *, push: bool = False) -> Manifest | None:
+    def manifest(self, repository: str, reference: str, *, push: bool = False) -> ImageManifest | None:
         """Return the manifest behind a tag or digest; None if there is none. With *push*, request push permission.
 
         Raises ConfigurationError if the registry refuses us, OutsideSystemError if it is dead or returns wrong content.
@@ -89,7 +89,7 @@ class RegistryClient:
             if answer.status_code == 404:
                 return None
             self._require(answer, attempt, 200)
-            manifest = Manifest.of(answer.read(), answer.headers.get("content-type", "").partition(";")[0])
+            manifest = ImageManifest.of(answer.read(), answer.headers.get("content-type", "").partition(";")[0])
         if reference.startswith("sha256:") and manifest.digest != reference:
             raise OutsideSystemError(SYSTEM, f"cannot {attempt}", why=f"what came hashes to {manifest.digest}")
         return manifest
@@ -139,7 +139,7 @@ class RegistryClient:
             self._require(answer, attempt, 201)
         return blob
 
-    def put_manifest(self, repository: str, reference: str, manifest: Manifest) -> httpx.Headers:
+    def put_manifest(self, repository: str, reference: str, manifest: ImageManifest) -> httpx.Headers:
         """Store *manifest* under a tag or its digest; return the registry's response. Raises as `manifest`."""
         attempt, path = f"push {repository}:{reference}", f"/v2/{repository}/manifests/{reference}"
         typed = {"Content-Type": manifest.media_type}

@@ -29,7 +29,7 @@ class Descriptor:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ImageManifest:
     """A manifest of an image or an artifact, as its registry has it."""
 
     digest: str
@@ -37,7 +37,7 @@ class Manifest:
     content: bytes
 
     @classmethod
-    def of(cls, content: bytes, media_type: str) -> Manifest:
+    def of(cls, content: bytes, media_type: str) -> ImageManifest:
         """The manifest with these bytes."""
         return cls(digest_of(content), media_type, content)
 

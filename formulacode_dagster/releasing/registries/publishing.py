@@ -17,7 +17,7 @@ from formulacode_dagster.releasing.registries.sbom import SBOM_TYPE, sbom_of
 from .accounts import STRANGER, Account, Credentials
 from .client import Limits, RegistryClient, base_url
 from .daemon import SYSTEM, ImageDaemon, Push, RateLimitedError
-from .manifests import Manifest
+from .manifests import ImageManifest
 from .pull_back import PullBack
 from .referrers import attach, attached_content
 
@@ -155,7 +155,7 @@ class Registry:
                 client.wait_for_limit(path, tag)
 
 
-def _require_measured(manifest: Manifest, image: BuiltImage, reference: str) -> None:
+def _require_measured(manifest: ImageManifest, image: BuiltImage, reference: str) -> None:
     try:
         holds = manifest.config.digest
     except ValueError as error:
@@ -169,7 +169,7 @@ def _require_measured(manifest: Manifest, image: BuiltImage, reference: str) -> 
         )
 
 
-def _sent_bytes(manifest: Manifest, push: Push) -> int:
+def _sent_bytes(manifest: ImageManifest, push: Push) -> int:
     """Bytes that *push* transferred: the missing layers, the configuration, the manifest."""
     layers = manifest.layers
     sent = {layers[index].digest: layers[index].size for index in push.sent if index < len(layers)}

@@ -13,7 +13,7 @@ from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 
 from .client import SYSTEM, RegistryClient
-from .manifests import OCI_INDEX, OCI_MANIFEST, Descriptor, Manifest, digest_of
+from .manifests import OCI_INDEX, OCI_MANIFEST, Descriptor, ImageManifest, digest_of
 
 EMPTY_TYPE = "application/vnd.oci.empty.v1+json"
 _EMPTY = b"{}"
@@ -22,7 +22,7 @@ LARGEST_ARTIFACT = 64 << 20
 
 
 def attach(
-    client: RegistryClient, repository: str, image: Manifest, artifact_type: str, content: bytes, name: str
+    client: RegistryClient, repository: str, image: ImageManifest, artifact_type: str, content: bytes, name: str
 ) -> str:
     """Attach *content* to *image*, unless something of that type is; digest of the artifact's manifest.
 
@@ -41,7 +41,7 @@ def attach(
         "layers": [{**blob.document, "annotations": {"org.opencontainers.image.title": name}}],
         "subject": subject.document,
     }
-    manifest = Manifest.of(json.dumps(document, sort_keys=True).encode(), OCI_MANIFEST)
+    manifest = ImageManifest.of(json.dumps(document, sort_keys=True).encode(), OCI_MANIFEST)
     headers = client.put_manifest(repository, manifest.digest, manifest)
     if _SUBJECT_HEADER not in headers:
         entry = Descriptor(manifest.digest, len(manifest.content), OCI_MANIFEST).document
@@ -93,7 +93,7 @@ def _list_under_tag(client: RegistryClient, repository: str, digest: str, entry:
     if all(other.get("digest") != entry["digest"] for other in entries):
         document = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [*entries, entry]}
         content = json.dumps(document, sort_keys=True).encode()
-        client.put_manifest(repository, _tag(digest), Manifest.of(content, OCI_INDEX))
+        client.put_manifest(repository, _tag(digest), ImageManifest.of(content, OCI_INDEX))
 
 
 def _tag(digest: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.measurement import Measurement, Metric
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Replay, ReplayVerdict, standing
@@ -22,7 +22,7 @@ def verdict_of(measured: Measurement, metric: Metric = Metric.TIME) -> tuple[Rep
     return ReplayVerdict.CONFIRMED if is_confirmed else ReplayVerdict.NOT_CONFIRMED, None
 
 
-def tasks_are_confirmed(replays: Mapping[str, Sequence[Replay]]) -> Judgement:
+def tasks_are_confirmed(replays: Mapping[str, Sequence[Replay]]) -> CheckFinding:
     """Pass when `LEAST_CONFIRMED` of the tasks that could be replayed, by task, are confirmed by each of their replays.
 
     Also when nothing was replayed; not when nothing that was tried could be run, since nothing is shown then.
@@ -43,5 +43,5 @@ def tasks_are_confirmed(replays: Mapping[str, Sequence[Replay]]) -> Judgement:
     figures = {"confirmed": confirmed, "ran": ran, "tasks": len(stands), "replays": sum(map(len, replays.values()))}
     reasons = Counter(replay.failure for made in replays.values() for replay in made if replay.failure)
     tally = {kind.value: {"replays": count} for kind, count in reasons.most_common()}
-    judged = Judgement.by_offenders(summary, offenders, {**figures, "share": share}, tally)
+    judged = CheckFinding.by_offenders(summary, offenders, {**figures, "share": share}, tally)
     return judged.model_copy(update={"passed": not stands or share >= LEAST_CONFIRMED})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.measurement import Verdict
 
-from .facts import MonthFacts, TaskSpeedup
+from .facts import ReportFacts, TaskSpeedup
 from .funnel import Funnel
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Charts:
     speedups: bytes
 
 
-def draw_charts(facts: MonthFacts) -> Charts:
+def draw_charts(facts: ReportFacts) -> Charts:
     """Both pictures of *facts*."""
     return Charts(funnel_chart(facts.funnel), speedup_chart(facts))
 
@@ -84,7 +84,7 @@ def funnel_chart(funnel: Funnel) -> bytes:
     return _png(figure)
 
 
-def speedup_chart(facts: MonthFacts) -> bytes:
+def speedup_chart(facts: ReportFacts) -> bytes:
     """One row a measured pull request: speed-up with its interval, benchmarks and control, on a logarithmic axis."""
     from matplotlib.figure import Figure
 

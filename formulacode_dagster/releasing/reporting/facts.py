@@ -49,7 +49,7 @@ class TaskSpeedup(Frozen):
     needs: str = Field(default="", description="what an inconclusive one would take")
 
 
-class MonthFacts(Frozen):
+class ReportFacts(Frozen):
     """Everything the report of a month says."""
 
     month: str
@@ -77,11 +77,11 @@ class MonthFacts(Frozen):
         return self.funnel.cost
 
 
-def month_facts(connection: Connection, month: Month) -> MonthFacts:
+def month_facts(connection: Connection, month: Month) -> ReportFacts:
     """Read the facts of *month*; a month before the first, or one never materialized, has none."""
     key = month.key
     if key < FIRST_MONTH:
-        return MonthFacts(month=key, funnel=count_funnel(key, []), measured=(), checks=(), release=None)
+        return ReportFacts(month=key, funnel=count_funnel(key, []), measured=(), checks=(), release=None)
     entries = ledger.entries_of(connection, key)
     # the row of a measurement that was repeated and failed is still there; it is no result any more
     stands = {entry.item for entry in entries if entry.stage is Stage.MEASUREMENTS and entry.state in _MEASURED}
@@ -114,7 +114,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
         )
     usage = usage_totals(connection, key)
     releases = artifacts.RELEASES.read(connection, key)
-    return MonthFacts(
+    return ReportFacts(
         month=key,
         funnel=count_funnel(key, entries, usage, spending_of(connection, key)),
         measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),

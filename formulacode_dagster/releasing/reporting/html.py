@@ -8,11 +8,11 @@ from pathlib import Path
 from formulacode_dagster.operating.files.atomic import disk_errors, replacing
 
 from .charts import Charts, draw_charts, ratio_text
-from .facts import MonthFacts
+from .facts import ReportFacts
 from .flames import flame_graphs
 
 
-def render_report(facts: MonthFacts, before: MonthFacts, charts: Charts | None = None) -> str:
+def render_report(facts: ReportFacts, before: ReportFacts, charts: Charts | None = None) -> str:
     """Return the report of *facts*, with the changes since *before*; every text from outside is escaped.
 
     *charts* are those of *facts*, drawn here if they are not given.
@@ -40,7 +40,7 @@ def render_report(facts: MonthFacts, before: MonthFacts, charts: Charts | None =
     )
 
 
-def write_report(folder: Path, facts: MonthFacts, before: MonthFacts, charts: Charts | None = None) -> Path:
+def write_report(folder: Path, facts: ReportFacts, before: ReportFacts, charts: Charts | None = None) -> Path:
     """Write `<month>.html` into *folder*, which is created if it is missing; atomically.
 
     *charts* are as for `render_report`. Raises OutsideSystemError when the disk does not take it.

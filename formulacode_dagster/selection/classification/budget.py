@@ -34,7 +34,7 @@ class Prices(Frozen):
 
 
 @dataclass
-class Budget:
+class TokenBudget:
     """The tokens and dollars left for one month, shared by concurrent calls of one event loop.
 
     Spending of other runs becomes known with every recorded call: they exceed the limits by at most the calls in

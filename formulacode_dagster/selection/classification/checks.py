@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.evaluation import ClassifierEvaluation
 
 SIGMAS = 3.0
@@ -13,7 +13,7 @@ SIGMAS = 3.0
 
 def every_candidate_has_verdict(
     candidates: Sequence[str], classified: Sequence[str], failed: Sequence[str], rejected: Sequence[str]
-) -> Judgement:
+) -> CheckFinding:
     """Each of *candidates* (item names) was judged, failed on record, or was rejected. None just vanished."""
     accounted = {*classified, *failed, *rejected}
     lost = sorted(set(candidates) - accounted)
@@ -21,10 +21,10 @@ def every_candidate_has_verdict(
     if lost:
         summary = f"{len(lost)} of {len(set(candidates))} candidates have neither a verdict nor a recorded failure"
     figures = {"candidates": len(set(candidates)), "lost": len(lost), "failed": len(set(failed))}
-    return Judgement.by_offenders(summary, lost, figures)
+    return CheckFinding.by_offenders(summary, lost, figures)
 
 
-def share_of_positives(positives: int, candidates: int, history: Sequence[tuple[int, int]]) -> Judgement:
+def share_of_positives(positives: int, candidates: int, history: Sequence[tuple[int, int]]) -> CheckFinding:
     """Pass if the share of performance changes is within three-sigma limits of earlier months.
 
     *history* has (positives, candidates) of other months. The limits of this p-chart allow for the few data of this
@@ -37,13 +37,13 @@ def share_of_positives(positives: int, candidates: int, history: Sequence[tuple[
         summary = (
             "no candidates" if not candidates else f"{share:.1%} are performance; no earlier month to compare with"
         )
-        return Judgement(passed=True, summary=summary, figures=figures)
+        return CheckFinding(passed=True, summary=summary, figures=figures)
     # one more of each kind: a history of only one kind must not give limits of zero width
     expected = (seen_positives + 1) / (seen + 2)
     spread = SIGMAS * math.sqrt(expected * (1 - expected) * (1 / candidates + 1 / (seen + 2)))
     lower, upper = max(0.0, expected - spread), min(1.0, expected + spread)
     passed = lower <= share <= upper
-    return Judgement(
+    return CheckFinding(
         passed=passed,
         summary=(
             f"{share:.1%} of {candidates} candidates are performance, {'within' if passed else 'outside'} the limits "
@@ -53,7 +53,7 @@ def share_of_positives(positives: int, candidates: int, history: Sequence[tuple[
     )
 
 
-def accuracy_on_labelled_set(evaluations: Mapping[tuple[str, str], ClassifierEvaluation | None]) -> Judgement:
+def accuracy_on_labelled_set(evaluations: Mapping[tuple[str, str], ClassifierEvaluation | None]) -> CheckFinding:
     """Each model and version of the prompt that judged has been measured on the labelled commits.
 
     *evaluations* has the newest of each (model, prompt version), None if there is none. Figures are of the last.
@@ -77,4 +77,4 @@ def accuracy_on_labelled_set(evaluations: Mapping[tuple[str, str], ClassifierEva
             "calibration_error": last.calibration_error,
             "dollars_per_thousand": last.dollars_per_thousand,
         }
-    return Judgement.by_offenders("; ".join(told) or "no verdict of a model", unmeasured, figures)
+    return CheckFinding.by_offenders("; ".join(told) or "no verdict of a model", unmeasured, figures)

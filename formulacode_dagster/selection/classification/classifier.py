@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from formulacode_dagster.models.classification import Category, Classification, Opinion
+from formulacode_dagster.models.classification import Category, Classification, JudgeOpinion
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.pull_request import MergedPullRequest
@@ -13,7 +13,7 @@ from formulacode_dagster.models.reasons import FailureKind
 
 from .evidence import objection_to
 from .language_model import LanguageModel, Requirement
-from .prompts import PROMPT_VERSION, Judgement, Way, prompt_for
+from .prompts import PROMPT_VERSION, Judgement, PromptOrder, prompt_for
 from .symbolic import POSITIVE
 
 DOUBTED_BELOW = 0.8
@@ -21,7 +21,7 @@ DOUBTED_BELOW = 0.8
 
 
 @dataclass(frozen=True)
-class Judges:
+class CandidateJudges:
     """Judges of candidates."""
 
     first: LanguageModel
@@ -35,12 +35,12 @@ class Judges:
 class Opined:
     """One judge's opinion, whether it saw only part of the patch, and its cost."""
 
-    opinion: Opinion
+    opinion: JudgeOpinion
     patch_truncated: bool
     cost: Cost
 
 
-async def opine(facts: MergedPullRequest, patch: bytes, model: LanguageModel, way: Way = Way.TEXTS_FIRST) -> Opined:
+async def opine(facts: MergedPullRequest, patch: bytes, model: LanguageModel, way: PromptOrder = PromptOrder.TEXTS_FIRST) -> Opined:
     """Return the opinion of *model* on a pull request, asked in one *way*.
 
     An error is never a verdict: ItemFailure (`evidence` if it twice quoted text that is not in the diff) and
@@ -54,18 +54,18 @@ async def opine(facts: MergedPullRequest, patch: bytes, model: LanguageModel, wa
     judgement = answered.answer.model_dump()
     if not answered.answer.is_performance:
         judgement["category"] = Category.UNCATEGORIZED
-    opinion = Opinion(**judgement, model=model.name, output_mode=answered.mode, temperature=answered.temperature)
+    opinion = JudgeOpinion(**judgement, model=model.name, output_mode=answered.mode, temperature=answered.temperature)
     return Opined(opinion, prompt.patch_truncated, answered.cost)
 
 
-def is_disputed(opinion: Opinion, facts: MergedPullRequest) -> bool:
+def is_disputed(opinion: JudgeOpinion, facts: MergedPullRequest) -> bool:
     """Return True if *opinion* is a negative verdict with low confidence or a contradicting title."""
     if opinion.is_performance:
         return False
     return opinion.confidence < DOUBTED_BELOW or POSITIVE.search(facts.title) is not None
 
 
-async def classify(facts: MergedPullRequest, patch: bytes, judges: Judges) -> tuple[Classification, Cost]:
+async def classify(facts: MergedPullRequest, patch: bytes, judges: CandidateJudges) -> tuple[Classification, Cost]:
     """Return the verdict of *judges* on a pull request, positive or negative, and its cost. Raises as `opine`.
 
     The failure of the second fails the item, and carries the cost of both: the first's answer is kept, and not paid for
@@ -75,7 +75,7 @@ async def classify(facts: MergedPullRequest, patch: bytes, judges: Judges) -> tu
     opinions, cost = [first.opinion], first.cost
     if judges.second is not None and (first.opinion.is_performance or is_disputed(first.opinion, facts)):
         try:
-            second = await opine(facts, patch, judges.second, Way.DIFF_FIRST)
+            second = await opine(facts, patch, judges.second, PromptOrder.DIFF_FIRST)
         except ItemFailure as failure:
             failure.cost += first.cost
             raise
@@ -84,7 +84,7 @@ async def classify(facts: MergedPullRequest, patch: bytes, judges: Judges) -> tu
     return verdict_of(facts, opinions, patch_truncated=first.patch_truncated), cost
 
 
-def verdict_of(facts: MergedPullRequest, opinions: list[Opinion], *, patch_truncated: bool) -> Classification:
+def verdict_of(facts: MergedPullRequest, opinions: list[JudgeOpinion], *, patch_truncated: bool) -> Classification:
     """Combine the verdicts: any positive one accepts.
 
     Reason and evidence are those of the first that says so; category and difficulty of the last that does.
@@ -112,7 +112,7 @@ def verdict_of(facts: MergedPullRequest, opinions: list[Opinion], *, patch_trunc
     )
 
 
-def _disagreements(opinions: list[Opinion]) -> tuple[str, ...]:
+def _disagreements(opinions: list[JudgeOpinion]) -> tuple[str, ...]:
     if len({opinion.is_performance for opinion in opinions}) > 1:
         return ("is_performance",)
     # for a negative verdict neither has a meaning

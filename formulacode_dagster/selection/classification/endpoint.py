@@ -40,7 +40,7 @@ _MODERATION = re.compile(r"content[ _-]?(?:filter|policy|management)|moderat|fla
 _EXCERPT = 300
 
 
-class Retries(Frozen):
+class ModelRetries(Frozen):
     """Retry limits. Seconds; an attempt that times out has cost its whole timeout, so there are fewer of those."""
 
     attempts: int = 4
@@ -50,7 +50,7 @@ class Retries(Frozen):
     unanswered_until_dead: int = 5
 
 
-class Endpoint:
+class OpenAIEndpoint:
     """An OpenAI-compatible endpoint, through the `openai` client. Lives in one event loop."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Endpoint:
         temperature: float | None = None,
         capabilities: Capabilities | None = None,
         timeout_seconds: float = 120.0,
-        retries: Retries | None = None,
+        retries: ModelRetries | None = None,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
         """*base_url* `` means OpenAI's own. *max_tokens* limits an answer; *timeout_seconds* one attempt at it.
@@ -78,7 +78,7 @@ class Endpoint:
         self.temperature = temperature
         self.capabilities = capabilities
         self._timeout = timeout_seconds
-        self._retries = retries or Retries()
+        self._retries = retries or ModelRetries()
         self._on_wait = on_wait
         self._secret = api_key
         self._resume_at = 0.0

@@ -18,8 +18,8 @@ from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.cancellation.answers import note_answer
 
-from .budget import Budget, Prices
-from .endpoint import SYSTEM, Endpoint
+from .budget import TokenBudget, Prices
+from .endpoint import SYSTEM, OpenAIEndpoint
 from .probing import QUESTION, Probe, probe, probe_key
 from .replies import Reply
 from .requests import Capabilities, Message
@@ -46,7 +46,7 @@ _CHARACTERS_PER_TOKEN = 3
 
 
 @dataclass(frozen=True)
-class Answered(Generic[Answer]):
+class ModelAnswer(Generic[Answer]):
     """An answer, its cost now, and how it was requested when it was paid."""
 
     answer: Answer
@@ -63,9 +63,9 @@ class LanguageModel:
     Raises ConfigurationError for a dollar budget without prices.
     """
 
-    endpoint: Endpoint
+    endpoint: OpenAIEndpoint
     cache: CompletionCache
-    budget: Budget
+    budget: TokenBudget
     prices: Prices
     book: Book | None = None
     """Receives all spending, also without a result; it may block."""
@@ -81,7 +81,7 @@ class LanguageModel:
 
     async def ask(
         self, messages: Sequence[Message], answer: type[Answer], requirement: Requirement[Answer] | None = None
-    ) -> Answered[Answer]:
+    ) -> ModelAnswer[Answer]:
         """Return the model's answer to *messages* as an *answer*, and its cost; nothing for a cached one.
 
         An answer that *requirement* objects to is requested again, like an unusable one. Raises ItemFailure
@@ -92,7 +92,7 @@ class LanguageModel:
         key = await asyncio.to_thread(self._key, messages, schema)
         cached = await asyncio.to_thread(self.cache.get, key)
         if cached is not None and (kept := _parse(cached.content, answer, requirement)[0]) is not None:
-            return Answered(kept, Cost(), cached.mode, cached.temperature)
+            return ModelAnswer(kept, Cost(), cached.mode, cached.temperature)
         capabilities, cost = await self.probe()
         talk, said, problem = list(messages), "", _Problem(FailureKind.MODEL_ANSWER, "")
         for _ in range(_ASKED):
@@ -104,7 +104,7 @@ class LanguageModel:
                 note_answer(SYSTEM)
                 completion = self._completion(key, reply.content, cost, capabilities)
                 await asyncio.to_thread(self.cache.put, completion)
-                return Answered(parsed, cost, completion.mode, completion.temperature)
+                return ModelAnswer(parsed, cost, completion.mode, completion.temperature)
             said = reply.refusal or reply.content
             talk = [*messages, *_correction(reply, problem)]
         failure = self._useless(said, problem)

@@ -10,8 +10,8 @@ from typing import Protocol
 from formulacode_dagster.models.completion import CompletionCache
 from formulacode_dagster.models.items import Cost
 
-from .budget import Budget, Prices
-from .endpoint import Endpoint
+from .budget import TokenBudget, Prices
+from .endpoint import OpenAIEndpoint
 from .language_model import LanguageModel
 
 
@@ -76,13 +76,13 @@ class ModelAccess:
         if not names:
             yield []
             return
-        budget = Budget(
+        budget = TokenBudget(
             account.month, tokens=self.tokens_per_month, dollars=self.dollars_per_month, spent=account.spent()
         )
         async with AsyncExitStack() as stack:
             models = []
             for name in names:
-                endpoint = Endpoint(
+                endpoint = OpenAIEndpoint(
                     base_url=self.base_url,
                     api_key=self.api_key,
                     model=name,

@@ -42,7 +42,7 @@ _MEANINGS: dict[Category, str] = {
 }
 
 
-class Way(StrEnum):
+class PromptOrder(StrEnum):
     """Order of the prompt's parts: two judges, or one asked twice, should not repeat each other."""
 
     TEXTS_FIRST = "texts_first"
@@ -50,8 +50,8 @@ class Way(StrEnum):
 
 
 _INTRODUCTIONS = {
-    Way.TEXTS_FIRST: "You decide whether a merged pull request makes code run faster or use less memory.",
-    Way.DIFF_FIRST: (
+    PromptOrder.TEXTS_FIRST: "You decide whether a merged pull request makes code run faster or use less memory.",
+    PromptOrder.DIFF_FIRST: (
         "You review a diff for what it costs to run the code before and after it. Read the diff first, as if you knew "
         "nothing else of it: which operation takes fewer steps, less time or less memory, if any does, and by which "
         "means? Only then read what its authors say."
@@ -109,7 +109,7 @@ class Prompt:
     patch_truncated: bool
 
 
-def prompt_for(facts: MergedPullRequest, patch: bytes, way: Way = Way.TEXTS_FIRST) -> Prompt:
+def prompt_for(facts: MergedPullRequest, patch: bytes, way: PromptOrder = PromptOrder.TEXTS_FIRST) -> Prompt:
     """Ask about a pull request in one *way*, with as much of *patch* as fits.
 
     Large ones take CPU time: keep it off the event loop.
@@ -123,7 +123,7 @@ def prompt_for(facts: MergedPullRequest, patch: bytes, way: Way = Way.TEXTS_FIRS
         *(("issue", issue) for issue in _issues(facts)),
     ]
     diff = ("patch", excerpt.text)
-    sections = [diff, *texts] if way is Way.DIFF_FIRST else [*texts, diff]
+    sections = [diff, *texts] if way is PromptOrder.DIFF_FIRST else [*texts, diff]
     instructions = f"{_INTRODUCTIONS[way]}\n\n{_CRITERIA}"
     question = f"{sectioned(sections)}\n\n{_REMINDER}"
     return Prompt(

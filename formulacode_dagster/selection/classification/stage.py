@@ -18,7 +18,7 @@ from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSu
 from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS, PullRequestKey
 from formulacode_dagster.operating.store.pull_requests import iterate_done, patch_of, pull_request_of
 
-from .classifier import Judges, classify
+from .classifier import CandidateJudges, classify
 from .model_access import ModelAccess, SpendingAccount
 from .prompts import PROMPT_VERSION
 from .symbolic import screen
@@ -34,10 +34,10 @@ class ClassificationTools:
     """Second judge; the name of the first asks that model again with the diff first. Empty: no second judge."""
 
     @asynccontextmanager
-    async def judges(self, account: SpendingAccount) -> AsyncIterator[Judges]:
+    async def judges(self, account: SpendingAccount) -> AsyncIterator[CandidateJudges]:
         """Connect to the judges; raises as `ModelAccess.connect`."""
         async with self.models.connect(account, list(dict.fromkeys((self.model, self.judge or self.model)))) as models:
-            yield Judges(models[0], models[-1] if self.judge else None)
+            yield CandidateJudges(models[0], models[-1] if self.judge else None)
 
 
 @dataclass(frozen=True)

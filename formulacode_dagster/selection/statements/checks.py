@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import MergedPullRequest
 
 from .second_look import look_again
 
 
-def nothing_leaks(statements: Iterable[tuple[ProblemStatement, MergedPullRequest, bytes]]) -> Judgement:
+def nothing_leaks(statements: Iterable[tuple[ProblemStatement, MergedPullRequest, bytes]]) -> CheckFinding:
     """Pass if no variant of a statement reveals anything of its solution to a second check.
 
     *statements* come with the facts and the patch of their pull request, taken one at a time, so a month's patches need
@@ -28,4 +28,4 @@ def nothing_leaks(statements: Iterable[tuple[ProblemStatement, MergedPullRequest
     if offenders:
         summary = f"{len(offenders)} of {count} statements tell of their solutions, in {leaks} places"
     figures = {"statements": count, "leaking": len(offenders), "leaks": leaks}
-    return Judgement.by_offenders(summary, offenders, figures)
+    return CheckFinding.by_offenders(summary, offenders, figures)

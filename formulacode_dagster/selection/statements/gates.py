@@ -33,7 +33,7 @@ Run = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Secrets:
+class WithheldText:
     """Everything of one pull request that a text must not reveal."""
 
     repository: str
@@ -53,7 +53,7 @@ class Secrets:
 class Gates:
     """Looks for one pull request's secrets in texts."""
 
-    def __init__(self, secrets: Secrets, *, earlier: Sequence[str] = ()) -> None:
+    def __init__(self, secrets: WithheldText, *, earlier: Sequence[str] = ()) -> None:
         """*earlier* was written before the pull request: text that occurs there was not taken from its words."""
         self._secrets = secrets
         self._trails = Trails(secrets.repository, secrets.number, secrets.shas)

@@ -77,7 +77,7 @@ change, and ask what you would try after reading it. Where that is what the chan
 
 
 @dataclass(frozen=True)
-class Judges:
+class StatementJudges:
     """The configured judges."""
 
     models: Sequence[Model]

@@ -15,7 +15,7 @@ from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.problem import Leak, ProblemStatement
 from formulacode_dagster.selection.prompting.sections import sectioned
 
-from .judging import Judges, Model
+from .judging import StatementJudges, Model
 from .statements import Stated
 from .view import WriterView
 from .writing import with_report
@@ -44,7 +44,7 @@ class Models:
     """Writer and judges; either may be missing."""
 
     writer: Model | None = None
-    judges: Judges | None = None
+    judges: StatementJudges | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ async def improve(stated: Stated, *, patch: bytes, models: Models) -> tuple[Prob
     return statement.model_copy(update=changes), cost
 
 
-async def _judged(text: str, patch: bytes, judges: Judges | None) -> tuple[list[Leak], Cost]:
+async def _judged(text: str, patch: bytes, judges: StatementJudges | None) -> tuple[list[Leak], Cost]:
     return ([], Cost()) if judges is None else await judges.judge(text, patch, _WHERE)
 
 

@@ -23,7 +23,7 @@ from formulacode_dagster.sources.git.landing import wanted_commits
 from formulacode_dagster.sources.git.log import login_of
 from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
 
-from .judging import JUDGES_VERSION, Judges
+from .judging import JUDGES_VERSION, StatementJudges
 from .model_writing import Models, improve
 from .statements import Stated, state_problem
 from .writing import TEMPLATE_VERSION
@@ -46,7 +46,7 @@ class StatementModels:
         names = [self.writer] if self.writer else []
         async with self.models.connect(account, [*names, *self.judges]) as connected:
             judges = connected[len(names) :]
-            yield Models(connected[0] if names else None, Judges(judges) if judges else None)
+            yield Models(connected[0] if names else None, StatementJudges(judges) if judges else None)
 
 
 @dataclass(frozen=True)

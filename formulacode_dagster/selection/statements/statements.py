@@ -15,7 +15,7 @@ from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullReque
 from formulacode_dagster.models.reasons import FailureKind
 
 from .anonymize import People, signed_names
-from .gates import Gates, Secrets
+from .gates import Gates, WithheldText
 from .view import EarlierIssue, WriterView, view_of
 from .writing import TEMPLATE_VERSION, write_issue, write_minimal
 
@@ -113,11 +113,11 @@ def secrets_of(
     walk: LinkWalk | None,
     commits: Sequence[BranchCommit] = (),
     names_at_base: frozenset[str] = frozenset(),
-) -> Secrets:
+) -> WithheldText:
     """Return everything that no text about the pull request may reveal; *commits* are those of its branch."""
     issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
     shas = (facts.merge_commit_sha, facts.head_sha, *(commit.sha for commit in commits))
-    return Secrets(
+    return WithheldText(
         repository=facts.repository,
         number=facts.number,
         patch=patch,

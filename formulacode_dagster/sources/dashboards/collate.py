@@ -14,7 +14,7 @@ import polars as pl
 
 from . import tables
 from .faults import Fault, FaultKind
-from .index import Benchmark, graph_path
+from .index import SiteBenchmark, graph_path
 from .results import RawResults, ResultFile
 from .summaries import summary_of
 
@@ -32,7 +32,7 @@ class History:
     branch: str = "main"
 
 
-def collate(raw: RawResults, history: History | None = None, project: str = "", commit_url: str = "") -> tables.Site:
+def collate(raw: RawResults, history: History | None = None, project: str = "", commit_url: str = "") -> tables.SiteTables:
     """The tables of *raw*, with a series for each benchmark, environment and combination of parameters.
 
     Several results of one series at one commit are averaged, as in asv. Without *history*, commits are numbered by the
@@ -57,7 +57,7 @@ def collate(raw: RawResults, history: History | None = None, project: str = "", 
         ]
     )
     environments = {environment for _, environment in graphs}
-    return tables.Site(
+    return tables.SiteTables(
         project=project,
         commit_url=commit_url,
         revisions=revisions,
@@ -76,7 +76,7 @@ def collate(raw: RawResults, history: History | None = None, project: str = "", 
     )
 
 
-def history_of(site: tables.Site) -> History:
+def history_of(site: tables.SiteTables) -> History:
     """The commits as *site* numbers them."""
     rows = site.revisions.select("revision", "hash", "date", "tags").rows()
     return History(
@@ -97,7 +97,7 @@ def _by_dates(files: Iterable[ResultFile]) -> History:
 
 
 def _graphs(
-    benchmarks: Mapping[str, Benchmark], files: Sequence[ResultFile], history: History, faults: list[Fault]
+    benchmarks: Mapping[str, SiteBenchmark], files: Sequence[ResultFile], history: History, faults: list[Fault]
 ) -> dict[tuple[str, Environment], dict[int, list[list[Cell]]]]:
     """Results by benchmark, environment and commit: a cell for each combination of parameters."""
     keys = sorted({key for file in files for key in file.environment})
@@ -119,7 +119,7 @@ def _graphs(
 
 
 def _series_and_points(
-    benchmarks: Mapping[str, Benchmark], graphs: Mapping[tuple[str, Environment], Mapping[int, list[list[Cell]]]]
+    benchmarks: Mapping[str, SiteBenchmark], graphs: Mapping[tuple[str, Environment], Mapping[int, list[list[Cell]]]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     series: list[tuple[Any, ...]] = []
     points: list[tuple[Any, ...]] = []

@@ -13,12 +13,12 @@ from .history import history_of_mirror
 from .publish import publish
 from .results import RawResults, read_results
 from .sites import Dashboard
-from .tables import Site
+from .tables import SiteTables
 
 COMMIT_URL = "https://github.com/{repository}/commit/"
 
 
-class Order(StrEnum):
+class CommitNumbering(StrEnum):
     """Source of the commit numbers."""
 
     MIRROR = "mirror"
@@ -32,11 +32,11 @@ class Order(StrEnum):
 class Collated:
     """Raw results as the tables of a site, and the source of their commit numbers."""
 
-    site: Site
-    order: Order
+    site: SiteTables
+    order: CommitNumbering
 
 
-def collate_folder(dashboard: Dashboard, folder: Path, *, mirror: Mirror | None, published: Site | None) -> Collated:
+def collate_folder(dashboard: Dashboard, folder: Path, *, mirror: Mirror | None, published: SiteTables | None) -> Collated:
     """The raw results of *dashboard*, and the site that they make in *folder*.
 
     The order is that of *published* if it has every commit, so that revisions mean the same in both; otherwise that of
@@ -45,16 +45,16 @@ def collate_folder(dashboard: Dashboard, folder: Path, *, mirror: Mirror | None,
     """
     raw = read_results(Path(dashboard.results))
     if published is not None and _knows_all(published, raw):
-        history, order = history_of(published), Order.PUBLISHED
+        history, order = history_of(published), CommitNumbering.PUBLISHED
     elif mirror is not None:
-        history, order = history_of_mirror(mirror), Order.MIRROR
+        history, order = history_of_mirror(mirror), CommitNumbering.MIRROR
     else:
-        history, order = None, Order.DATES
+        history, order = None, CommitNumbering.DATES
     url = COMMIT_URL.format(repository=dashboard.repository) if dashboard.repository else ""
     site = collate(raw, history, dashboard.name, url)
     publish(site, folder, raw.descriptions, raw.machines)
     return Collated(site, order)
 
 
-def _knows_all(published: Site, raw: RawResults) -> bool:
+def _knows_all(published: SiteTables, raw: RawResults) -> bool:
     return {file.commit for file in raw.files} <= set(published.revisions["hash"])

@@ -13,7 +13,7 @@ from formulacode_dagster.operating.cancellation.loops import in_thread
 from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 
 from .faults import DashboardError, Fault, FaultKind
-from .index import INDEX, INFO, REGRESSIONS, Index, parse_index
+from .index import INDEX, INFO, REGRESSIONS, SiteIndex, parse_index
 from .server import Answer, Server
 
 RECORD = ".fetched.jsonl"
@@ -71,7 +71,7 @@ async def download(
     return work.result()
 
 
-def _paths(index: Index) -> list[tuple[str, ...]]:
+def _paths(index: SiteIndex) -> list[tuple[str, ...]]:
     """Iterate over the files of a site except its index, with their possible places; site-wide files first."""
     files = [(INFO,), (REGRESSIONS,), *((path,) for _, path in index.summaries())]
     return [*files, *(paths for *_, paths in index.graphs())]

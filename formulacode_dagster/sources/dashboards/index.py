@@ -23,7 +23,7 @@ class _Read(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Benchmark(_Read):
+class SiteBenchmark(_Read):
     """A benchmark as the site describes it; its parameters are texts."""
 
     name: str
@@ -44,7 +44,7 @@ Environment = Mapping[str, str | None]
 """The machine, branch, Python and packages of a graph; an empty text and None are different values."""
 
 
-class Index(_Read):
+class SiteIndex(_Read):
     """Contents of a site according to its index."""
 
     project: str = ""
@@ -52,10 +52,10 @@ class Index(_Read):
     revision_to_hash: dict[int, str]
     revision_to_date: dict[int, int] = Field(description="milliseconds since 1970")
     graph_param_list: tuple[Environment, ...]
-    benchmarks: dict[str, Benchmark]
+    benchmarks: dict[str, SiteBenchmark]
     tags: dict[str, int] = Field(default_factory=dict)
 
-    def graphs(self) -> Iterator[tuple[Environment, Benchmark, tuple[str, ...]]]:
+    def graphs(self) -> Iterator[tuple[Environment, SiteBenchmark, tuple[str, ...]]]:
         """Iterate over every graph that the site may have, with the paths that versions of asv use for it."""
         for environment in self.graph_param_list:
             folders = _folders(environment)
@@ -63,7 +63,7 @@ class Index(_Read):
                 file = f"{_sanitized(name)}.json"
                 yield environment, benchmark, tuple(f"{folder}/{file}" for folder in folders)
 
-    def summaries(self) -> Iterator[tuple[Benchmark, str]]:
+    def summaries(self) -> Iterator[tuple[SiteBenchmark, str]]:
         """The summary of each benchmark, over all environments and parameters."""
         for name, benchmark in self.benchmarks.items():
             yield benchmark, summary_path(name)
@@ -79,13 +79,13 @@ def summary_path(benchmark: str) -> str:
     return f"graphs/summary/{_sanitized(benchmark)}.json"
 
 
-def parse_index(content: bytes) -> Index | Fault:
+def parse_index(content: bytes) -> SiteIndex | Fault:
     """Return the index in *content*, or its fault."""
     read = parse_json(INDEX, content)
     if isinstance(read, Fault):
         return read
     try:
-        return Index.model_validate(read)
+        return SiteIndex.model_validate(read)
     except ValidationError as error:
         return Fault(INDEX, FaultKind.MALFORMED, first_fault(error))
 

@@ -6,13 +6,13 @@ import io
 
 import polars as pl
 
-from .tables import Site
+from .tables import SiteTables
 
 MEASURED, MISSING, INK = "#2f6f9f", "#d9a441", "#1f2933"
 DPI = 110
 
 
-def draw_points(site: Site) -> bytes:
+def draw_points(site: SiteTables) -> bytes:
     """Plot the number of measured and missing points by month of their commits, as PNG."""
     from matplotlib.figure import Figure
 

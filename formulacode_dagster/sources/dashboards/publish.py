@@ -16,7 +16,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.files.atomic import disk_errors
 
 from .index import INDEX, INFO, REGRESSIONS, summary_path
-from .tables import Site
+from .tables import SiteTables
 
 HASH_LENGTH = 8
 FRONT_END = "www"
@@ -27,7 +27,7 @@ _PAGES = [
 ]
 
 
-def publish(site: Site, folder: Path, descriptions: Mapping[str, Any], machines: Mapping[str, Any]) -> None:
+def publish(site: SiteTables, folder: Path, descriptions: Mapping[str, Any], machines: Mapping[str, Any]) -> None:
     """Write *site* in published form to *folder*, replacing its content, completely or not at all.
 
     *descriptions* are the benchmarks, *machines* the machines, in the form of `benchmarks.json` and `machine.json`.
@@ -67,7 +67,7 @@ def _front_end() -> Path | None:
     return pages if pages and pages.is_dir() else None
 
 
-def _files(site: Site, descriptions: Mapping[str, Any], machines: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _files(site: SiteTables, descriptions: Mapping[str, Any], machines: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     environments = [json.loads(told) for told in site.series["environment"].unique(maintain_order=True)]
     keys = sorted({key for environment in environments for key in environment})
     values = {key: {environment.get(key) for environment in environments} for key in keys}
@@ -118,7 +118,7 @@ def _graph(points: pl.DataFrame, series: pl.DataFrame) -> list[list[Any]]:
     return [[revision, values] for revision, values in rows]
 
 
-def _regressions(site: Site) -> list[list[Any]]:
+def _regressions(site: SiteTables) -> list[list[Any]]:
     environments = {
         path: json.loads(told) for path, told in site.series.select("path", "environment").unique().iter_rows()
     }

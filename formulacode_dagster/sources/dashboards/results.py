@@ -16,11 +16,11 @@ from formulacode_dagster.models.base import first_fault
 
 from .faults import DashboardError, Fault, FaultKind, parse_json
 from .folder import Folder
-from .index import Benchmark
+from .index import SiteBenchmark
 
 BENCHMARKS, MACHINE = "benchmarks.json", "machine.json"
 RESULTS = "results"
-_BENCHMARKS: TypeAdapter[dict[str, Benchmark]] = TypeAdapter(dict[str, Benchmark])
+_BENCHMARKS: TypeAdapter[dict[str, SiteBenchmark]] = TypeAdapter(dict[str, SiteBenchmark])
 _ALL_PARAMETERS = ("result", "stats_ci_99_a", "stats_ci_99_b")
 
 
@@ -48,7 +48,7 @@ class ResultFile:
 class RawResults:
     """All that a folder of results has."""
 
-    benchmarks: Mapping[str, Benchmark]
+    benchmarks: Mapping[str, SiteBenchmark]
     descriptions: Mapping[str, Any]
     """`benchmarks.json` as it was written, for asv's own front end."""
     machines: Mapping[str, Any]
@@ -81,7 +81,7 @@ def read_results(folder: Path) -> RawResults:
     return RawResults(benchmarks, descriptions, machines, tuple(files), tuple(faults))
 
 
-def _benchmarks(root: Folder) -> tuple[dict[str, Any], dict[str, Benchmark]]:
+def _benchmarks(root: Folder) -> tuple[dict[str, Any], dict[str, SiteBenchmark]]:
     read = _json(root, BENCHMARKS)
     if not isinstance(read, Fault):
         # besides the benchmarks it has the number of its format

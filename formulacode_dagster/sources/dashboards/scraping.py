@@ -11,7 +11,7 @@ from .download import Download, download
 from .server import Server
 from .site import read_site
 from .sites import folder_of
-from .tables import Site
+from .tables import SiteTables
 
 SITE_FOLDER = "site"
 """Folder of the downloaded site, next to its tables."""
@@ -21,7 +21,7 @@ SITE_FOLDER = "site"
 class Scraped:
     """A site and its download; None for a folder."""
 
-    site: Site
+    site: SiteTables
     download: Download | None
 
 

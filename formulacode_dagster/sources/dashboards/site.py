@@ -16,10 +16,10 @@ from . import tables
 from .faults import DashboardError, Fault, FaultKind, parse_json
 from .folder import Folder
 from .graphs import Graph, parse_graph
-from .index import INDEX, REGRESSIONS, Benchmark, Environment, Index, parse_index
+from .index import INDEX, REGRESSIONS, SiteBenchmark, Environment, SiteIndex, parse_index
 
 
-def read_site(folder: Path, not_fetched: Sequence[Fault] = ()) -> tables.Site:
+def read_site(folder: Path, not_fetched: Sequence[Fault] = ()) -> tables.SiteTables:
     """Read the tables of the site in *folder*. Faults of single files are in its `faults`.
 
     Files that a download could not fetch (*not_fetched*) are reported as such instead of absent.
@@ -37,7 +37,7 @@ def read_site(folder: Path, not_fetched: Sequence[Fault] = ()) -> tables.Site:
     lost = {fault.path for fault in not_fetched}
     faults = [*not_fetched, *(at for at in reader.faults if at.kind is not FaultKind.ABSENT or at.path not in lost)]
     read = [(name, graph) for name, graph in summaries if graph is not None]
-    return tables.Site(
+    return tables.SiteTables(
         project=index.project,
         commit_url=index.show_commit_url.replace("#", ""),
         revisions=_revisions(index),
@@ -69,7 +69,7 @@ class _Reader:
         self._environment: Environment = {}
         self._told = "{}"
 
-    def index(self) -> Index:
+    def index(self) -> SiteIndex:
         content = self.folder.content(INDEX)
         index = parse_index(content) if isinstance(content, bytes) else content
         if isinstance(index, Fault):
@@ -86,7 +86,7 @@ class _Reader:
         self.faults += faults
         return graph
 
-    def add(self, environment: Environment, benchmark: Benchmark, path: str, graph: Graph) -> None:
+    def add(self, environment: Environment, benchmark: SiteBenchmark, path: str, graph: Graph) -> None:
         self.graphs_read += 1
         self._graphs.append(graph)
         if environment is not self._environment:
@@ -121,7 +121,7 @@ class _Reader:
         self.faults += [Fault(path, FaultKind.UNKNOWN_REVISION) for path in paths]
 
 
-def _read_graphs(reader: _Reader, index: Index) -> None:
+def _read_graphs(reader: _Reader, index: SiteIndex) -> None:
     for environment, benchmark, paths in index.graphs():
         path = reader.folder.present(paths)
         graph = reader.graph(path, benchmark.combinations if benchmark.params else None)
@@ -152,7 +152,7 @@ def _lengths(graphs: Sequence[Graph]) -> NDArray[np.int64]:
     return np.array([len(graph.revisions) for graph in graphs], np.int64)
 
 
-def _revisions(index: Index) -> pl.DataFrame:
+def _revisions(index: SiteIndex) -> pl.DataFrame:
     tags: dict[int, list[str]] = {}
     for name, revision in index.tags.items():
         tags.setdefault(revision, []).append(name)
@@ -164,7 +164,7 @@ def _revisions(index: Index) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=flat, orient="row").cast(tables.REVISIONS)
 
 
-def _backwards_in_time(index: Index) -> list[Fault]:
+def _backwards_in_time(index: SiteIndex) -> list[Fault]:
     dates = [date for _, date in sorted(index.revision_to_date.items())]
     backwards = sum(later < earlier for earlier, later in pairwise(dates))
     return [Fault(INDEX, FaultKind.BACKWARDS_IN_TIME, f"{backwards} of {len(dates)} commits")] if backwards else []

@@ -16,13 +16,13 @@ from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.operating.store.series.tables import DASHBOARDS, SITE_TABLES
 
 from .sites import Dashboard
-from .tables import FRAMES, Site, tables_of, write_tables
+from .tables import FRAMES, SiteTables, tables_of, write_tables
 
 _FIGURES = ("project", "commit_url", "graphs_expected", "graphs_read", "summaries_expected", "summaries_read")
 
 
 def save_site(
-    connection: Connection, dashboard: Dashboard, source: Source, site: Site, *, run_id: str, read_at: datetime
+    connection: Connection, dashboard: Dashboard, source: Source, site: SiteTables, *, run_id: str, read_at: datetime
 ) -> None:
     """Make *site* all that is kept of *dashboard* by *source*."""
     key = {"dashboard": dashboard.name, "source": source.value}
@@ -40,7 +40,7 @@ def save_site(
         replace_frame(connection, SITE_TABLES[name], key, frame)
 
 
-def keep_site(database: Database, dashboard: Dashboard, source: Source, site: Site, folder: Path, run_id: str) -> None:
+def keep_site(database: Database, dashboard: Dashboard, source: Source, site: SiteTables, folder: Path, run_id: str) -> None:
     """Keep *site* in *database*, and as Parquet in *folder*, by its source.
 
     Raises OutsideSystemError when the database does not answer or the disk is full.
@@ -50,13 +50,13 @@ def keep_site(database: Database, dashboard: Dashboard, source: Source, site: Si
     write_tables(tables_of(site), folder / source.value)
 
 
-def kept_site(database: Database, dashboard: str, source: Source) -> Site | None:
+def kept_site(database: Database, dashboard: str, source: Source) -> SiteTables | None:
     """Return the stored site of *dashboard* from *source*; None if there is none."""
     with database.transaction() as connection:
         return load_site(connection, dashboard, source) if source in sources_of(connection, dashboard) else None
 
 
-def kept_sites(database: Database, dashboard: str) -> dict[Source, Site]:
+def kept_sites(database: Database, dashboard: str) -> dict[Source, SiteTables]:
     """Return the stored sites of *dashboard* by source. Raises ConfigurationError if there is none."""
     with database.transaction() as connection:
         sites = {source: load_site(connection, dashboard, source) for source in sources_of(connection, dashboard)}
@@ -68,7 +68,7 @@ def kept_sites(database: Database, dashboard: str) -> dict[Source, Site]:
     return sites
 
 
-def load_site(connection: Connection, dashboard: str, source: Source) -> Site:
+def load_site(connection: Connection, dashboard: str, source: Source) -> SiteTables:
     """Load the site that `save_site` stored. Raises ConfigurationError if there is none."""
     columns = DASHBOARDS.columns
     of = (columns.dashboard == dashboard) & (columns.source == source.value)
@@ -81,7 +81,7 @@ def load_site(connection: Connection, dashboard: str, source: Source) -> Site:
     key = {"dashboard": dashboard, "source": source.value}
     kept: dict[str, Any] = {name: row[name] for name in _FIGURES}
     kept |= {name: read_frame(connection, SITE_TABLES[name], key, schema) for name, schema in FRAMES.items()}
-    return Site(**kept, benchmarks=tuple(row["benchmarks"]))
+    return SiteTables(**kept, benchmarks=tuple(row["benchmarks"]))
 
 
 def sources_of(connection: Connection, dashboard: str) -> list[Source]:

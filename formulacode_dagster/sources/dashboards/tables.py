@@ -60,7 +60,7 @@ FAULTS = pl.Schema({"path": pl.String(), "kind": pl.String(), "detail": pl.Strin
 
 
 @dataclass(frozen=True)
-class Site:
+class SiteTables:
     """The tables of one site, each with the schema of its name above."""
 
     project: str
@@ -112,6 +112,6 @@ FRAMES = {
 """The tables of a site and their schemas."""
 
 
-def tables_of(site: Site) -> dict[str, pl.DataFrame]:
+def tables_of(site: SiteTables) -> dict[str, pl.DataFrame]:
     """The tables of *site* by their names."""
     return {name: getattr(site, name) for name in FRAMES}

@@ -17,7 +17,7 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
 from .damage import visible_damage
-from .use import Use
+from .use import MirrorUse
 
 PARTIAL = ".partial"
 """Folder for mirrors being made or removed; a name in it is the repository's, with a comma for the slash, then `@`."""
@@ -89,7 +89,7 @@ def make_room(root: Path, budget: int) -> tuple[list[KeptMirror], int]:
     Mirrors in use stay, so more than *budget* may be left. Raises OSError.
     """
     _sweep(root)
-    uses = [(repository, Use(mirror_path(root, repository))) for repository in repositories(root)]
+    uses = [(repository, MirrorUse(mirror_path(root, repository))) for repository in repositories(root)]
     sized = [(use.last(), use.size(), repository) for repository, use in uses if use.mirror.exists()]
     left = sum(size for _, size, _ in sized)
     evicted = []
@@ -126,7 +126,7 @@ def repositories(root: Path) -> list[str]:
 
 
 def _kept(repository: str, root: Path) -> KeptMirror | None:
-    use = Use(mirror_path(root, repository))
+    use = MirrorUse(mirror_path(root, repository))
     try:
         why = visible_damage(use.mirror)
         with use.nobody() as unused:
@@ -138,7 +138,7 @@ def _kept(repository: str, root: Path) -> KeptMirror | None:
 
 def _remove(root: Path, repository: str) -> KeptMirror | None:
     """Remove one mirror; None when somebody uses or makes it, or it is gone."""
-    use = Use(mirror_path(root, repository))
+    use = MirrorUse(mirror_path(root, repository))
     evicted = partial_path(root, repository, "evicted")
     try:
         with locked(root, repository, 0), use.nobody() as unused:

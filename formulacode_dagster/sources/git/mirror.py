@@ -24,8 +24,8 @@ from .command import GitError, git
 from .damage import damage_of, is_shallow
 from .eviction import KeptMirror, clear_partial, locked, make_room, mirror_path, partial_path
 from .history import Mirror
-from .remote import BACKOFF, KEPT, Remote, checked_name
-from .use import Hold, Use
+from .remote import BACKOFF, KEPT, GitRemote, checked_name
+from .use import Hold, MirrorUse
 
 __all__ = ["Mirror", "MirrorCache"]
 
@@ -53,7 +53,7 @@ class MirrorCache:
     ) -> None:
         self._root = root
         self._clock = clock
-        self._remote = Remote(clone_url, filtered=filtered, backoff=backoff)
+        self._remote = GitRemote(clone_url, filtered=filtered, backoff=backoff)
         self._budget = budget
         self._say = say
         self._refused: set[tuple[str, str]] = set()
@@ -100,7 +100,7 @@ class MirrorCache:
             if missing := _missing(path, missing):
                 self._remote.fetch(repository, path, missing)
                 self._refused.update((repository, sha) for sha in _missing(path, missing))
-        return Use(path).hold(), grown
+        return MirrorUse(path).hold(), grown
 
     def _rebuild(self, repository: str, path: Path) -> None:
         clear_partial(self._root, repository)

@@ -35,7 +35,7 @@ def checked_name(repository: str) -> str:
     return repository
 
 
-class Remote:
+class GitRemote:
     """Clones and fetches; transient faults are retried; a lasting fault is the item's, a dead host stops the stage."""
 
     def __init__(self, clone_url: str, *, filtered: bool | None = None, backoff: Backoff = BACKOFF) -> None:

@@ -17,7 +17,7 @@ from .command import GitError, git
 from .damage import BROKEN_MARK, visible_damage
 from .eviction import locked, mirror_path, repositories
 from .faults import Fault, fault_of
-from .use import Use
+from .use import MirrorUse
 
 MOST_PACKS = 50
 MOST_LOOSE = 6700
@@ -95,7 +95,7 @@ def repack_mirrors(root: Path, *, dry_run: bool) -> RepackReport:
         try:
             if not _is_over(*_counts(mirror)):
                 continue
-            with locked(root, repository, 0), Use(mirror).nobody() as unused:
+            with locked(root, repository, 0), MirrorUse(mirror).nobody() as unused:
                 if unused:
                     done.append(_repack(repository, mirror, dry_run=dry_run))
                 else:
@@ -115,7 +115,7 @@ def repack_mirrors(root: Path, *, dry_run: bool) -> RepackReport:
 def _repack(repository: str, mirror: Path, *, dry_run: bool) -> Repacked:
     """The caller ensures that the mirror is unused. Raises GitError."""
     packs, loose = _counts(mirror)
-    before = Use(mirror).size()
+    before = MirrorUse(mirror).size()
     if dry_run:
         return Repacked(repository, packs, loose, before, before)
     _clear(mirror)
@@ -133,7 +133,7 @@ def _repack(repository: str, mirror: Path, *, dry_run: bool) -> Repacked:
         _clear(mirror)
         raise
     git(mirror, "pack-refs", "--all", "--prune")
-    return Repacked(repository, packs, loose, before, Use(mirror).size())
+    return Repacked(repository, packs, loose, before, MirrorUse(mirror).size())
 
 
 def _is_over(packs: int, loose: int) -> bool:

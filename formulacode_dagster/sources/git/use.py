@@ -39,7 +39,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Use:
+class MirrorUse:
     """The use of the mirror at *mirror*, `owner/name.git`."""
 
     mirror: Path

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.intake import SearchGap
 from formulacode_dagster.models.items import ItemState, LedgerEntry
 from formulacode_dagster.models.month import Month
@@ -18,27 +18,27 @@ MOST_MISSING = 0.01
 _SHA = re.compile(r"[0-9a-f]{40}")
 
 
-def not_empty(rows: Sequence[Repository], tracked: Collection[str]) -> Judgement:
+def not_empty(rows: Sequence[Repository], tracked: Collection[str]) -> CheckFinding:
     """Pass if at least one repository is *tracked*, by name."""
     count = sum(row.full_name in tracked for row in rows)
-    return Judgement(
+    return CheckFinding(
         passed=count > 0,
         summary=f"{count} of {len(rows)} repositories are tracked",
         figures={"repositories": len(rows), "tracked": count},
     )
 
 
-def every_repository_resolves(rows: Sequence[Repository]) -> Judgement:
+def every_repository_resolves(rows: Sequence[Repository]) -> CheckFinding:
     """No tracked repository vanished, and no two rows are the same one."""
     vanished = [row.full_name for row in rows if row.state is RepositoryState.VANISHED]
     ids = Counter(row.id for row in rows if row.state is not RepositoryState.VANISHED)
     doubled = [row.full_name for row in rows if ids[row.id] > 1]
     summary = f"{len(vanished)} vanished, {len(doubled)} stored twice, of {len(rows)}"
     figures = {"vanished": len(vanished), "doubled": len(doubled)}
-    return Judgement.by_offenders(summary, vanished + doubled, figures)
+    return CheckFinding.by_offenders(summary, vanished + doubled, figures)
 
 
-def searches_complete(gaps: Sequence[SearchGap]) -> Judgement:
+def searches_complete(gaps: Sequence[SearchGap]) -> CheckFinding:
     """Pass if every code search returned its count, up to `MOST_MISSING`; GitHub documents its counts as approximate.
 
     A search over which GitHub timed out fails: its count is incomplete.
@@ -50,7 +50,7 @@ def searches_complete(gaps: Sequence[SearchGap]) -> Judgement:
         for gap in short
     ]
     summary = f"{len(gaps)} searches stayed short, of {missing} files in all" if gaps else "no search stayed short"
-    return Judgement.by_offenders(summary, offenders, {"searches": len(gaps), "missing": missing})
+    return CheckFinding.by_offenders(summary, offenders, {"searches": len(gaps), "missing": missing})
 
 
 def counts_match(
@@ -59,7 +59,7 @@ def counts_match(
     counts: Sequence[IntakeCount],
     rows: Mapping[int, int],
     windows: Sequence[LedgerEntry],
-) -> Judgement:
+) -> CheckFinding:
     """Pass if as many pull requests are stored as GitHub reports, for every tracked repository.
 
     *rows* are the numbers of stored pull requests by repository id; *windows* the ledger's entries of repositories. A
@@ -89,10 +89,10 @@ def counts_match(
     if missing:
         summary = f"{summary}; {missing} repositories could not be taken in"
     figures = {"reported": reported, "stored": stored, "repositories": len(judged), "missing": missing}
-    return Judgement.by_offenders(summary, offenders, figures)
+    return CheckFinding.by_offenders(summary, offenders, figures)
 
 
-def mirror_knows_no_more(unseen: Sequence[str], unread: Mapping[str, str], shown: int) -> Judgement:
+def mirror_knows_no_more(unseen: Sequence[str], unread: Mapping[str, str], shown: int) -> CheckFinding:
     """No merge is *unseen*: on a default branch and not in GitHub's answer; and every mirror could be read.
 
     *unread* are those that could not, with the reason; *shown* is how many merges the others show.
@@ -101,10 +101,10 @@ def mirror_knows_no_more(unseen: Sequence[str], unread: Mapping[str, str], shown
     if unread:
         summary += f"; {len(unread)} mirrors could not be asked"
     offenders = [*unseen, *(f"{name}: {why}" for name, why in unread.items())]
-    return Judgement.by_offenders(summary, offenders, {"shown": shown, "unseen": len(unseen), "unread": len(unread)})
+    return CheckFinding.by_offenders(summary, offenders, {"shown": shown, "unseen": len(unseen), "unread": len(unread)})
 
 
-def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> Judgement:
+def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> CheckFinding:
     """Merged within the month, hashes well-formed, facts and change of the same pull request, each stored once.
 
     *prs* are gone through once, and none is held on to.
@@ -117,7 +117,7 @@ def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> Judgement:
         offenders += [f"{row.item}: {fault}" for fault in _faults(row, window, times[row.key])]
     figures = {"pull_requests": times.total(), "faults": len(offenders)}
     summary = f"{len(offenders)} faults in {times.total()} pull requests"
-    return Judgement.by_offenders(summary, offenders, figures)
+    return CheckFinding.by_offenders(summary, offenders, figures)
 
 
 def _faults(row: PullRequest, window: Month, times: int) -> list[str]:

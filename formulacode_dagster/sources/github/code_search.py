@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
-from .nodes import Answered, read
+from .nodes import GitHubRecord, read
 from .queries import CODE_SEARCH_PATH
 from .search_limits import PUBLIC, SearchLimits
 
@@ -36,19 +36,19 @@ class CodeHit:
     repository: str
 
 
-class _RepositoryPart(Answered):
+class _RepositoryPart(GitHubRecord):
     id: int
     node_id: str
     full_name: str
 
 
-class _Item(Answered):
+class _Item(GitHubRecord):
     name: str
     path: str
     repository: _RepositoryPart
 
 
-class _Page(Answered):
+class _Page(GitHubRecord):
     total_count: int
     incomplete_results: bool
     items: tuple[_Item, ...]
@@ -98,7 +98,7 @@ class Gap:
 
 
 async def find_files(
-    client: GitHubClient, name: str, tell: Tell, limits: SearchLimits = PUBLIC
+    client: GitHubTransport, name: str, tell: Tell, limits: SearchLimits = PUBLIC
 ) -> tuple[tuple[CodeHit, ...], tuple[Gap, ...]]:
     """Return all files named exactly *name*, by repository and path, and the gaps of the search.
 
@@ -113,7 +113,7 @@ async def find_files(
 class _Finder:
     """Progress of one name: found so far, of how many."""
 
-    def __init__(self, client: GitHubClient, name: str, tell: Tell, limits: SearchLimits) -> None:
+    def __init__(self, client: GitHubTransport, name: str, tell: Tell, limits: SearchLimits) -> None:
         self._client = client
         self._whole = _Slice(name)
         self._tell = tell

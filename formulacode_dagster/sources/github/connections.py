@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .nodes import Connection, read
 
@@ -17,7 +17,7 @@ Node = TypeVar("Node")
 
 
 async def read_nodes(
-    client: GitHubClient,
+    client: GitHubTransport,
     node_id: str,
     first: Connection[Node] | None,
     model: type[Connection[Node]],

@@ -14,7 +14,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.sources.github.transport.answers import GraphQLAnswer
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .concurrency import gather_or_raise
 from .nodes import RepositoryStatus, SearchCount, read
@@ -54,7 +54,7 @@ NoWindow = ItemFailure | Rejection
 """Why a repository has no window: an error, or a state that excludes it."""
 
 
-async def count_merged(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | NoWindow]:
+async def count_merged(client: GitHubTransport, questions: Sequence[Question]) -> list[Counted | NoWindow]:
     """Return the answers to *questions* in order; an error in place of an answer concerns that one only.
 
     Errors: ItemFailure `vanished` for a repository that is gone, `incomplete` for one that GitHub does not report;
@@ -65,7 +65,7 @@ async def count_merged(client: GitHubClient, questions: Sequence[Question]) -> l
     return [answer for answers in answered for answer in answers]
 
 
-async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | NoWindow]:
+async def _batch(client: GitHubTransport, questions: Sequence[Question]) -> list[Counted | NoWindow]:
     answers: dict[int, Counted | NoWindow] = {}
     pending = dict(enumerate(questions))
     why: dict[int, str] = {}
@@ -90,7 +90,7 @@ async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Co
     return [answers[position] for position in range(len(questions))]
 
 
-async def _request(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | NoWindow | _Unanswered]:
+async def _request(client: GitHubTransport, questions: Sequence[Question]) -> list[Counted | NoWindow | _Unanswered]:
     variables: dict[str, object] = {"ids": [question.repository.node_id for question in questions]}
     for index, question in enumerate(questions):
         variables[f"q{index}"] = search_text(question.name, question.window)

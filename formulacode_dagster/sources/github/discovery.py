@@ -12,7 +12,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.operating.runner.progress import listener
 from formulacode_dagster.sources.git.asv_files import FILE_NAMES
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .code_search import CodeHit, find_files
 from .metadata import Found, Unseen, repositories_by_id, repositories_named
@@ -37,7 +37,7 @@ class _Candidate:
 
 
 async def discover_repositories(
-    client: GitHubClient,
+    client: GitHubTransport,
     month: Month,
     wanted: Sequence[str] = (),
     limits: SearchLimits = PUBLIC,

@@ -10,7 +10,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.log import GHOST
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .connections import Node, read_nodes
 from .nodes import Connection, IssueNode, NamedNode, PullRequestNode
@@ -21,7 +21,7 @@ _LABELS, _ISSUES = Connection[NamedNode], Connection[IssueNode]
 
 
 async def whole_pull_request(
-    client: GitHubClient, node: PullRequestNode, *, month: Month, repository_id: int, repository: str
+    client: GitHubTransport, node: PullRequestNode, *, month: Month, repository_id: int, repository: str
 ) -> MergedPullRequest:
     """*node*, merged in *month*, with all that a page cut short; raises ItemFailure (`incomplete`)."""
     return MergedPullRequest(
@@ -44,12 +44,12 @@ async def whole_pull_request(
     )
 
 
-async def _labels(client: GitHubClient, pull_request: PullRequestNode) -> tuple[str, ...]:
+async def _labels(client: GitHubTransport, pull_request: PullRequestNode) -> tuple[str, ...]:
     nodes = await _whole(client, pull_request.labels, _LABELS, PULL_REQUEST_LABELS, pull_request.id, "labels")
     return tuple(sorted(node.name for node in nodes))
 
 
-async def _closing_issues(client: GitHubClient, pull_request: PullRequestNode) -> tuple[LinkedIssue, ...]:
+async def _closing_issues(client: GitHubTransport, pull_request: PullRequestNode) -> tuple[LinkedIssue, ...]:
     """Return those opened before it, by repository and number."""
     opened_at = pull_request.created_at
     nodes = await _whole(
@@ -77,7 +77,7 @@ async def _closing_issues(client: GitHubClient, pull_request: PullRequestNode) -
 
 
 async def _whole(
-    client: GitHubClient,
+    client: GitHubTransport,
     page: Connection[Node] | None,
     model: type[Connection[Node]],
     query: str,

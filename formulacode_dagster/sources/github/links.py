@@ -14,10 +14,10 @@ from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment, ThreadKind, UnreadableLink
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .metered import MeteredClient
-from .references import Reference
+from .references import ThreadReference
 from .threads import Thread, ThreadNode, as_it_stood, read_threads
 
 DEPTH = 2
@@ -26,7 +26,7 @@ MOST_PER_LEVEL = 50
 
 
 async def walk_links(
-    client: GitHubClient,
+    client: GitHubTransport,
     repository: str,
     number: int,
     *,
@@ -51,7 +51,7 @@ async def walk_links(
     own repository, because nothing private may enter a public statement). Raises ItemFailure (`vanished`, `incomplete`)
     if that is the pull request itself, and OutsideSystemError if GitHub is dead.
     """
-    name = Reference(repository, number)
+    name = ThreadReference(repository, number)
     root = (await read_threads(client, [name]))[name]
     if isinstance(root, UnreadableLink):
         kind = FailureKind.VANISHED if root.reason == "not_found" else FailureKind.INCOMPLETE
@@ -83,7 +83,7 @@ class LinkSource(MeteredClient):
 
 @dataclass
 class _Walk:
-    client: GitHubClient
+    client: GitHubTransport
     root: ThreadNode
     moment: datetime | None
     issues_before: datetime | None
@@ -127,7 +127,7 @@ class _Walk:
 
     async def _next(self, level: Sequence[Thread]) -> list[Thread]:
         """Return the new references of *level*, as they were before the moment."""
-        named: dict[tuple[str, int], Reference] = {}
+        named: dict[tuple[str, int], ThreadReference] = {}
         for reference in (reference for thread in level for reference in thread.references):
             if reference.key not in self._names:
                 named.setdefault(reference.key, reference)

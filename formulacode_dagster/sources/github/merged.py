@@ -19,7 +19,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS, FailureKind
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .completeness import fault_of
 from .concurrency import gather_or_raise
@@ -36,7 +36,7 @@ ATTEMPTS = 3
 
 
 async def take_in(
-    client: GitHubClient,
+    client: GitHubTransport,
     month: Month,
     repositories: Sequence[Repository],
     finish: FinishWindow,
@@ -52,7 +52,7 @@ async def take_in(
 
 
 class _Intake:
-    def __init__(self, client: GitHubClient, month: Month, finish: FinishWindow, limits: SearchLimits) -> None:
+    def __init__(self, client: GitHubTransport, month: Month, finish: FinishWindow, limits: SearchLimits) -> None:
         self._client = client
         self._month = month
         self._window = Window(month.start, month.end)

@@ -10,7 +10,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.github.transport.answers import GraphQLAnswer
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .nodes import RepositoryNode, read
 from .queries import REPOSITORIES_BY_ID, repositories_by_name
@@ -32,7 +32,7 @@ _Path = tuple[str | int, ...]
 _Ask = Callable[[Sequence[str]], Awaitable[tuple[GraphQLAnswer, list[tuple[Any, _Path]]]]]
 
 
-async def repositories_by_id(client: GitHubClient, ids: Sequence[str]) -> dict[str, Found]:
+async def repositories_by_id(client: GitHubTransport, ids: Sequence[str]) -> dict[str, Found]:
     """Return the repository of each of the node *ids*; raises ItemFailure (`incomplete`) if GitHub cannot say."""
 
     async def ask(batch: Sequence[str]) -> tuple[GraphQLAnswer, list[tuple[Any, _Path]]]:
@@ -43,7 +43,7 @@ async def repositories_by_id(client: GitHubClient, ids: Sequence[str]) -> dict[s
     return await _in_batches(ask, ids)
 
 
-async def repositories_named(client: GitHubClient, names: Sequence[str]) -> dict[str, Found]:
+async def repositories_named(client: GitHubTransport, names: Sequence[str]) -> dict[str, Found]:
     """Return the repository of each of *names*, following renames, ignoring case; raises as the other function.
 
     Raises ConfigurationError for an invalid name.

@@ -7,14 +7,14 @@ from typing import Self
 
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 
 @dataclass
 class MeteredClient:
     """Asks GitHub over *client*, which it opens and closes; usage is booked for *stage*, *month* and *run_id*."""
 
-    client: GitHubClient
+    client: GitHubTransport
     stage: Stage
     month: str
     run_id: str

@@ -15,20 +15,20 @@ from formulacode_dagster.models.reasons import FailureKind
 Node = TypeVar("Node")
 
 
-class Answered(BaseModel):
+class GitHubRecord(BaseModel):
     """A record of GitHub's: camelCase, and free to carry more than we read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
 
-class PageInfo(Answered):
+class PageInfo(GitHubRecord):
     """Cursor of a connection."""
 
     has_next_page: bool
     end_cursor: str | None = None
 
 
-class Connection(Answered, Generic[Node]):
+class Connection(GitHubRecord, Generic[Node]):
     """A page of a connection; a null node is one that GitHub failed to load."""
 
     total_count: int
@@ -36,13 +36,13 @@ class Connection(Answered, Generic[Node]):
     nodes: tuple[Node | None, ...]
 
 
-class Actor(Answered):
+class Actor(GitHubRecord):
     """Somebody; null in GitHub's answers for a deleted account."""
 
     login: str
 
 
-class Authored(Answered):
+class Authored(GitHubRecord):
     """A text with its author."""
 
     id: str
@@ -58,14 +58,14 @@ class Written(Authored):
     """When that version was written; None when it is the first one."""
 
 
-class RepositoryRef(Answered):
+class RepositoryRef(GitHubRecord):
     """The repository a node belongs to."""
 
     name_with_owner: str
     database_id: int | None = None
 
 
-class RepositoryNode(Answered):
+class RepositoryNode(GitHubRecord):
     """Metadata of a repository."""
 
     database_id: int
@@ -83,7 +83,7 @@ class RepositoryNode(Answered):
     default_branch_ref: NamedNode | None = None
 
 
-class RepositoryStatus(Answered):
+class RepositoryStatus(GitHubRecord):
     """Properties of a repository that can change between discovery and intake."""
 
     database_id: int
@@ -93,19 +93,19 @@ class RepositoryStatus(Answered):
     is_private: bool
 
 
-class NamedNode(Answered):
+class NamedNode(GitHubRecord):
     """A label, a language, a branch."""
 
     name: str
 
 
-class CommitRef(Answered):
+class CommitRef(GitHubRecord):
     """A commit."""
 
     oid: str
 
 
-class CountOnly(Answered):
+class CountOnly(GitHubRecord):
     """A connection of which only the size was asked."""
 
     total_count: int
@@ -119,7 +119,7 @@ class IssueNode(Written):
     repository: RepositoryRef
 
 
-class EditNode(Answered):
+class EditNode(GitHubRecord):
     """A version of an issue's body; `diff` is its whole text, null when it was deleted."""
 
     edited_at: datetime
@@ -142,13 +142,13 @@ class PullRequestNode(Authored):
     closing_issues_references: Connection[IssueNode] | None = None
 
 
-class SearchCount(Answered):
+class SearchCount(GitHubRecord):
     """The size of a search."""
 
     issue_count: int
 
 
-class SearchPage(Answered):
+class SearchPage(GitHubRecord):
     """A page of search results; `issue_count` is the size of the whole."""
 
     issue_count: int
@@ -156,7 +156,7 @@ class SearchPage(Answered):
     nodes: tuple[PullRequestNode | None, ...]
 
 
-AnsweredT = TypeVar("AnsweredT", bound=Answered)
+AnsweredT = TypeVar("AnsweredT", bound=GitHubRecord)
 
 
 def read(model: type[AnsweredT], raw: Any, what: str) -> AnsweredT:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.github.transport.answers import GraphQLAnswer
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .counting import Counted
 from .nodes import PullRequestNode, SearchPage, read
@@ -57,7 +57,7 @@ class SearchResult:
 
 
 async def read_request(
-    client: GitHubClient, searches: Sequence[Counted], limits: SearchLimits = PUBLIC
+    client: GitHubTransport, searches: Sequence[Counted], limits: SearchLimits = PUBLIC
 ) -> list[SearchResult]:
     """Page through *searches* together, as far as they were counted, in the order given.
 

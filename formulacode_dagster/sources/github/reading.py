@@ -12,12 +12,12 @@ from formulacode_dagster.models.links import Link, UnreadableLink
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .linked import whole_pull_request
-from .nodes import Answered, PullRequestNode, read
+from .nodes import GitHubRecord, PullRequestNode, read
 from .queries import PULL_REQUEST_BY_NAME, PULL_REQUEST_FILES_PATH, PULL_REQUEST_PATH, TIMELINE_PATH
-from .references import Reference
+from .references import ThreadReference
 from .threads import as_it_stood, read_threads
 from .timeline import TimelineEvent
 
@@ -37,11 +37,11 @@ STATUS_LETTERS = {
 }
 
 
-class _Unmerged(Answered):
+class _Unmerged(GitHubRecord):
     merged_at: datetime | None = None
 
 
-async def read_pull_request(client: GitHubClient, repository: str, number: int) -> MergedPullRequest:
+async def read_pull_request(client: GitHubTransport, repository: str, number: int) -> MergedPullRequest:
     """The facts of one merged pull request, 1 point, as intake stores them.
 
     Raises ItemFailure: `vanished` when GitHub does not show it, `not_merged` when it has no merge to speak of.
@@ -71,7 +71,7 @@ async def read_pull_request(client: GitHubClient, repository: str, number: int) 
     )
 
 
-async def read_diff(client: GitHubClient, repository: str, number: int) -> bytes:
+async def read_diff(client: GitHubTransport, repository: str, number: int) -> bytes:
     """Return the pull request's diff, 1 REST call; bytes that are not UTF-8 become replacement characters.
 
     Raises ItemFailure `too_large` beyond 300 files or 20,000 lines: GitHub has no such diff, a mirror has.
@@ -90,7 +90,7 @@ async def read_diff(client: GitHubClient, repository: str, number: int) -> bytes
     return str(answer.data).encode()
 
 
-async def read_files(client: GitHubClient, repository: str, number: int) -> tuple[ChangedFile, ...]:
+async def read_files(client: GitHubTransport, repository: str, number: int) -> tuple[ChangedFile, ...]:
     """Every file of the pull request, 1 REST call for 100 of them.
 
     Raises ItemFailure `too_large` when they are more than REST lists (3,000).
@@ -109,12 +109,12 @@ async def read_files(client: GitHubClient, repository: str, number: int) -> tupl
     return tuple(files)
 
 
-async def read_thread(client: GitHubClient, repository: str, number: int, before: datetime | None = None) -> Link:
+async def read_thread(client: GitHubTransport, repository: str, number: int, before: datetime | None = None) -> Link:
     """An issue or pull request with its comments, 1 point; with *before*, as it stood at that moment.
 
     Raises ItemFailure `vanished` when GitHub does not show it, or it was not there *before*.
     """
-    name = Reference(repository, number)
+    name = ThreadReference(repository, number)
     node = (await read_threads(client, [name]))[name]
     if isinstance(node, UnreadableLink):
         kind = FailureKind.VANISHED if node.reason == "not_found" else FailureKind.INCOMPLETE
@@ -125,13 +125,13 @@ async def read_thread(client: GitHubClient, repository: str, number: int, before
     return thread.link
 
 
-async def read_timeline(client: GitHubClient, repository: str, number: int) -> tuple[TimelineEvent, ...]:
+async def read_timeline(client: GitHubTransport, repository: str, number: int) -> tuple[TimelineEvent, ...]:
     """Everything that happened to an issue or pull request, oldest first, 1 REST call for 100 entries."""
     path = TIMELINE_PATH.format(repository=repository, number=number)
     return tuple([_event(raw) async for raw in _pages(client, path)])
 
 
-async def _pages(client: GitHubClient, path: str) -> AsyncIterator[Mapping[str, Any]]:
+async def _pages(client: GitHubTransport, path: str) -> AsyncIterator[Mapping[str, Any]]:
     page = 1
     while True:
         answer = await client.rest(path, {"per_page": PAGE, "page": page})

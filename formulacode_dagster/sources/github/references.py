@@ -44,7 +44,7 @@ _PHRASE = re.compile(r"and/or|n/a|w/o|i/o|ci/cd|tcp/ip|yes/no|on/off|he/she|true
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Reference:
+class ThreadReference:
     """An issue or pull request by name; only GitHub knows which of the two, and whether it exists."""
 
     repository: str
@@ -59,7 +59,7 @@ class Reference:
         return f"{self.repository}#{self.number}"
 
 
-def references_in(text: str, repository: str, *, reached: int = 0) -> tuple[Reference, ...]:
+def references_in(text: str, repository: str, *, reached: int = 0) -> tuple[ThreadReference, ...]:
     """Return the references of *text*, written in *repository* (`owner/repo`): each once, in order of appearance.
 
     `#12`, `GH-12`, `owner/repo#12` and pages of issues and pull requests, with any anchor. Excluded are references in
@@ -67,7 +67,7 @@ def references_in(text: str, repository: str, *, reached: int = 0) -> tuple[Refe
     only look like a repository (`docs/index.md#3`, `and/or#2`), and colours: six digits are a colour unless the
     repository's numbers reach that far, which *reached*, the number of the thread with the text, shows.
     """
-    references: dict[tuple[str, int], Reference] = {}
+    references: dict[tuple[str, int], ThreadReference] = {}
     for reference in _scan(_bare(text[:LONGEST_TEXT]), repository, reached):
         if reference.number <= LARGEST_NUMBER:
             references.setdefault(reference.key, reference)
@@ -82,17 +82,17 @@ def _bare(text: str) -> str:
     return _EMAIL.sub(" ", text)
 
 
-def _scan(text: str, home: str, reached: int) -> Iterator[Reference]:
+def _scan(text: str, home: str, reached: int) -> Iterator[ThreadReference]:
     for match in _REFERENCE.finditer(text):
         if match["page"] and _is_name(match["page"]):
-            yield Reference(match["page"], int(match["paged"]))
+            yield ThreadReference(match["page"], int(match["paged"]))
         elif match["repository"]:
             if _is_name(match["repository"]) and _is_plausible(match["repository"], home):
-                yield Reference(match["repository"], int(match["named"]))
+                yield ThreadReference(match["repository"], int(match["named"]))
         elif match["numbered"]:
-            yield Reference(home, int(match["numbered"]))
+            yield ThreadReference(home, int(match["numbered"]))
         elif match["bare"] and (len(match["bare"]) < COLOUR_DIGITS or len(match["bare"]) <= len(str(reached))):
-            yield Reference(home, int(match["bare"]))
+            yield ThreadReference(home, int(match["bare"]))
 
 
 def _is_name(repository: str) -> bool:

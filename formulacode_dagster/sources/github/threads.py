@@ -14,18 +14,18 @@ from formulacode_dagster.models.links import Link, ThreadComment, ThreadKind, Un
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.log import GHOST
 from formulacode_dagster.sources.github.transport.answers import GraphQLAnswer
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .connections import read_nodes
-from .nodes import Answered, Connection, RepositoryRef, Written, read
+from .nodes import GitHubRecord, Connection, RepositoryRef, Written, read
 from .queries import THREAD_COMMENTS, THREAD_EVENTS, threads_query
-from .references import Reference, references_in
+from .references import ThreadReference, references_in
 from .versions import bodies_before
 
 ATTEMPTS = 3
 
 
-class NamedThread(Answered):
+class NamedThread(GitHubRecord):
     """The other side of an event; empty if GitHub does not show it."""
 
     number: int | None = None
@@ -33,7 +33,7 @@ class NamedThread(Answered):
     repository: RepositoryRef | None = None
 
 
-class EventNode(Answered):
+class EventNode(GitHubRecord):
     """A cross-reference, a link set by hand, or a new title."""
 
     created_at: datetime
@@ -45,7 +45,7 @@ class EventNode(Answered):
 _COMMENTS, _EVENTS = Connection[Written], Connection[EventNode]
 
 
-class _Home(Answered):
+class _Home(GitHubRecord):
     name_with_owner: str
     is_private: bool
 
@@ -63,9 +63,9 @@ class ThreadNode(Written):
     closing_issues_references: Connection[NamedThread] | None = None
 
     @property
-    def name(self) -> Reference:
+    def name(self) -> ThreadReference:
         """Its current name, which may differ from the requested one."""
-        return Reference(self.repository.name_with_owner, self.number)
+        return ThreadReference(self.repository.name_with_owner, self.number)
 
 
 @dataclass(frozen=True)
@@ -73,20 +73,20 @@ class Thread:
     """An issue or pull request as it stood, and the references of its texts and timeline, in order."""
 
     link: Link
-    references: tuple[Reference, ...]
+    references: tuple[ThreadReference, ...]
     partly_read: bool
     later: tuple[ThreadComment, ...] = ()
     """Comments from the moment on, as far as they were read, for the detection of quotations."""
 
     @property
-    def name(self) -> Reference:
+    def name(self) -> ThreadReference:
         """Its name when it was read."""
-        return Reference(self.link.repository, self.link.number)
+        return ThreadReference(self.link.repository, self.link.number)
 
 
 async def read_threads(
-    client: GitHubClient, names: Sequence[Reference]
-) -> Mapping[Reference, ThreadNode | UnreadableLink]:
+    client: GitHubTransport, names: Sequence[ThreadReference]
+) -> Mapping[ThreadReference, ThreadNode | UnreadableLink]:
     """Read each of *names* (at most 50) in one request, or in smaller ones if GitHub finds that too heavy.
 
     Threads that GitHub does not show become UnreadableLink; a GitHub that is dead, or refuses every request, raises as
@@ -104,9 +104,9 @@ async def read_threads(
 
 
 async def _read_together(
-    client: GitHubClient, names: Sequence[Reference]
-) -> dict[Reference, ThreadNode | UnreadableLink]:
-    threads: dict[Reference, ThreadNode | UnreadableLink] = {}
+    client: GitHubTransport, names: Sequence[ThreadReference]
+) -> dict[ThreadReference, ThreadNode | UnreadableLink]:
+    threads: dict[ThreadReference, ThreadNode | UnreadableLink] = {}
     for _ in range(ATTEMPTS):
         waiting = [name for name in names if name not in threads]
         if not waiting:
@@ -132,7 +132,7 @@ def _refusal(answer: GraphQLAnswer, alias: str) -> str:
     return kinds[0].lower() if kinds else ""
 
 
-async def as_it_stood(client: GitHubClient, nodes: Sequence[ThreadNode], moment: datetime | None) -> tuple[Thread, ...]:
+async def as_it_stood(client: GitHubTransport, nodes: Sequence[ThreadNode], moment: datetime | None) -> tuple[Thread, ...]:
     """*nodes* with nothing that was written, edited, linked or renamed at *moment* or later."""
     whole = [await _completed(client, node, moment) for node in nodes]
     texts: list[Written] = [thread.node for thread in whole]
@@ -153,7 +153,7 @@ class _Whole:
     partly_read: bool
 
 
-async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | None) -> _Whole:
+async def _completed(client: GitHubTransport, node: ThreadNode, moment: datetime | None) -> _Whole:
     comments, missing_comments = await read_nodes(
         client,
         node.id,
@@ -203,7 +203,7 @@ def _comment(comment: Written, body: str) -> ThreadComment:
     return ThreadComment(author=author, body=body, created_at=comment.created_at)
 
 
-def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) -> tuple[Reference, ...]:
+def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) -> tuple[ThreadReference, ...]:
     """Return closing issues first, then references of body, comments and timeline, without the thread itself."""
     name = whole.node.name
     written = [reference for text in texts for reference in references_in(text, name.repository, reached=name.number)]
@@ -217,23 +217,23 @@ def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) ->
         for node in (closing.nodes if closing else ())
         if (reference := _named(node, moment)) and (reference.key in early or reference.key not in unlinked)
     )
-    references_by_key: dict[tuple[str, int], Reference] = {}
+    references_by_key: dict[tuple[str, int], ThreadReference] = {}
     for reference in (*closed, *written, *linked):
         references_by_key.setdefault(reference.key, reference)
     references_by_key.pop(name.key, None)
     return tuple(references_by_key.values())
 
 
-def _others(event: EventNode, name: Reference, moment: datetime | None) -> list[Reference]:
+def _others(event: EventNode, name: ThreadReference, moment: datetime | None) -> list[ThreadReference]:
     sides = (_named(event.source, moment), _named(event.subject, moment))
     return [side for side in sides if side is not None and side.key != name.key]
 
 
-def _named(node: NamedThread | None, moment: datetime | None) -> Reference | None:
+def _named(node: NamedThread | None, moment: datetime | None) -> ThreadReference | None:
     """The name of a thread that was opened before *moment*."""
     if node is None or node.number is None or node.repository is None or node.created_at is None:
         return None
-    return Reference(node.repository.name_with_owner, node.number) if _is_before(node.created_at, moment) else None
+    return ThreadReference(node.repository.name_with_owner, node.number) if _is_before(node.created_at, moment) else None
 
 
 def _is_before(instant: datetime, moment: datetime | None) -> bool:

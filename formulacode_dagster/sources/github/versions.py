@@ -10,20 +10,20 @@ from datetime import datetime
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
-from .nodes import Answered, Connection, EditNode, Written, read
+from .nodes import GitHubRecord, Connection, EditNode, Written, read
 from .queries import BODY_VERSIONS
 
 BATCH = 50
 ATTEMPTS = 3
 
 
-class _Versions(Answered):
+class _Versions(GitHubRecord):
     user_content_edits: Connection[EditNode] | None = None
 
 
-async def bodies_before(client: GitHubClient, texts: Iterable[Written], moment: datetime | None) -> dict[str, str]:
+async def bodies_before(client: GitHubTransport, texts: Iterable[Written], moment: datetime | None) -> dict[str, str]:
     """Return the body of each of *texts*, by node id, as it stood before *moment*; the current one if that is None.
 
     Only bodies edited since cost anything: 1 point and 1 request for 50 of them. A version that was deleted, or is
@@ -46,7 +46,7 @@ def _before(history: Sequence[EditNode], moment: datetime) -> str:
     return max(versions, key=lambda version: version.edited_at).diff or "" if versions else ""
 
 
-async def _histories(client: GitHubClient, ids: Sequence[str]) -> dict[str, list[EditNode]]:
+async def _histories(client: GitHubTransport, ids: Sequence[str]) -> dict[str, list[EditNode]]:
     """Every version of each; a text that vanished meanwhile has none."""
     histories: dict[str, list[EditNode]] = {}
     waiting = list(ids)
@@ -70,7 +70,7 @@ async def _histories(client: GitHubClient, ids: Sequence[str]) -> dict[str, list
     )
 
 
-async def _to_the_end(client: GitHubClient, node_id: str, page: Connection[EditNode]) -> list[EditNode] | None:
+async def _to_the_end(client: GitHubTransport, node_id: str, page: Connection[EditNode]) -> list[EditNode] | None:
     """All versions from *page* on, None when they are fewer than GitHub counts."""
     nodes = [node for node in page.nodes if node is not None]
     while page.page_info.has_next_page and page.page_info.end_cursor:

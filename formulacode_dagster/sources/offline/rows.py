@@ -27,7 +27,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """One row: its place (`line 7`), and its cells as in the file. Missing cells are absent."""
 
     where: str
@@ -40,7 +40,7 @@ def read_rows(
     problems: Problems,
     month: Month | None = None,
     longest_line: int = LONGEST_LINE,
-) -> Iterator[Row]:
+) -> Iterator[SourceRow]:
     """Iterate over the rows of *path*, skipping other months than *month* if the file's order allows.
 
     Problems of the file or of a row go to *problems*, and that row is skipped; a CSV or JSONL file is read up to its
@@ -84,7 +84,7 @@ def _is_header(path: Path, names: list[str], schema: FileSchema, problems: Probl
     return not missing and not doubled
 
 
-def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems, longest_line: int) -> Iterator[Row]:
+def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems, longest_line: int) -> Iterator[SourceRow]:
     csv.field_size_limit(longest_line)
     records = csv.reader(text, strict=True)
     names: list[str] | None = None
@@ -103,7 +103,7 @@ def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems, long
             else:
                 given = zip(names, cells, strict=True)
                 # CSV has only the empty cell for a missing value
-                yield Row(where, {name: cell for name, cell in given if cell or name in schema.required})
+                yield SourceRow(where, {name: cell for name, cell in given if cell or name in schema.required})
     except csv.Error as error:
         problems.add(path, f"line {line + 1}", "", f"cannot be read as CSV: {error}")
         return
@@ -111,7 +111,7 @@ def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems, long
         _is_header(path, [], schema, problems)
 
 
-def _jsonl(path: Path, text: IO[str], schema: FileSchema, problems: Problems, longest_line: int) -> Iterator[Row]:
+def _jsonl(path: Path, text: IO[str], schema: FileSchema, problems: Problems, longest_line: int) -> Iterator[SourceRow]:
     for number, line in enumerate(iter(lambda: text.readline(longest_line + 1), ""), start=1):
         where = f"line {number}"
         if len(line) > longest_line:
@@ -128,10 +128,10 @@ def _jsonl(path: Path, text: IO[str], schema: FileSchema, problems: Problems, lo
             problems.add(path, where, "", "is not a JSON object")
             continue
         if _all_known(path, where, cells, schema, problems):
-            yield Row(where, cells)
+            yield SourceRow(where, cells)
 
 
-def _parquet(path: Path, schema: FileSchema, problems: Problems, month: Month | None) -> Iterator[Row]:
+def _parquet(path: Path, schema: FileSchema, problems: Problems, month: Month | None) -> Iterator[SourceRow]:
     import polars as pl
 
     with path.open("rb") as stream:
@@ -160,7 +160,7 @@ def _parquet(path: Path, schema: FileSchema, problems: Problems, month: Month | 
         for batch in scan.collect_batches(chunk_size=PARQUET_ROWS, maintain_order=True):
             for cells in cast("Iterable[dict[str, Any]]", batch.iter_rows(named=True)):
                 where = f"row {cells.pop(place)}"
-                yield Row(where, cells)
+                yield SourceRow(where, cells)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         # polars panics on some damaged files; that is no BaseException of Python's own
         problems.add(path, "", "", f"cannot be read as Parquet: {next(islice(str(error).splitlines(), 1), 'damaged')}")

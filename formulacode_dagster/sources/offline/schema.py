@@ -89,7 +89,7 @@ Sha = Annotated[str, Field(strict=True, title="40 hexadecimal digits", pattern=r
 Texts = Annotated[tuple[Text, ...], Field(title="list of texts"), BeforeValidator(_list)]
 
 
-class Row(Frozen):
+class OfflineRow(Frozen):
     """One row. A cell that is empty, null or absent is the default, unless the column is required."""
 
     empty_texts: ClassVar[frozenset[str]] = frozenset()
@@ -105,7 +105,7 @@ class Row(Frozen):
         }
 
 
-class RepositoryRow(Row):
+class RepositoryRow(OfflineRow):
     """A repository."""
 
     empty_texts = frozenset({"language"})
@@ -128,7 +128,7 @@ class RepositoryRow(Row):
     config_path: Text = Field(default="", description="path of the asv configuration; empty: not known")
 
 
-class IssueCell(Row):
+class IssueCell(OfflineRow):
     """One issue of a cell, as `LinkedIssue` has it."""
 
     empty_texts = frozenset({"title"})
@@ -143,19 +143,19 @@ class IssueCell(Row):
 Issues = Annotated[tuple[IssueCell, ...], Field(title="list of issues"), BeforeValidator(_list)]
 
 
-class OfRepository(Row, extra="ignore"):
+class OfRepository(OfflineRow, extra="ignore"):
     """The one column of a pull request that names a repository."""
 
     repository: FullName
 
 
-class MergedAt(Row, extra="ignore"):
+class MergedAt(OfflineRow, extra="ignore"):
     """The one column of a pull request that decides its month."""
 
     merged_at: Time
 
 
-class PullRequestRow(Row):
+class OfflinePullRequest(OfflineRow):
     """A merged pull request."""
 
     empty_texts = frozenset({"title"})
@@ -181,7 +181,7 @@ class PullRequestRow(Row):
     )
 
 
-class CountRow(Row):
+class CountRow(OfflineRow):
     """Number of pull requests that a repository merged in a month."""
 
     repository: FullName = Field(description="name of a repository")
@@ -195,7 +195,7 @@ class FileSchema:
 
     name: str
     row: str
-    model: type[Row]
+    model: type[OfflineRow]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ class FileSchema:
 
 
 REPOSITORIES = FileSchema("repositories", "a repository", RepositoryRow)
-PULL_REQUESTS = FileSchema("pull_requests", "a merged pull request", PullRequestRow)
+PULL_REQUESTS = FileSchema("pull_requests", "a merged pull request", OfflinePullRequest)
 COUNTS = FileSchema(
     "counts", "how many pull requests a repository merged in a month; the file may be left out", CountRow
 )

@@ -22,7 +22,7 @@ E = TypeVar("E", Edit, TitleEdit)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Reference:
+class TextReference:
     """A reference in a text: `repository` is `owner/name` in lower case, empty for the text's own."""
 
     repository: str
@@ -65,25 +65,25 @@ def linked_issues(
     return tuple(linked[key] for key in sorted(linked))
 
 
-def told_to_close(facts: PullRequestFacts) -> tuple[Reference, ...]:
+def told_to_close(facts: PullRequestFacts) -> tuple[TextReference, ...]:
     """Return the issues that *facts* say the pull request closes; invalid names are skipped."""
     texts = (f"#{issue}" if isinstance(issue, int) else issue for issue in facts.closes)
     return tuple(reference for text in texts for reference in references_in(text)[:1])
 
 
-def closing_references(text: str) -> tuple[Reference, ...]:
+def closing_references(text: str) -> tuple[TextReference, ...]:
     """Issues that *text* closes with a keyword."""
     return tuple(dict.fromkeys(map(_reference, _CLOSING.finditer(text))))
 
 
-def references_in(text: str) -> tuple[Reference, ...]:
+def references_in(text: str) -> tuple[TextReference, ...]:
     """Issues and pull requests that *text* mentions as `#N`, `owner/repo#N`, or by their pages' addresses."""
     return tuple(dict.fromkeys(map(_reference, _MENTION.finditer(text))))
 
 
-def _reference(match: re.Match[str]) -> Reference:
+def _reference(match: re.Match[str]) -> TextReference:
     repository = (match["page"] or match["name"] or "").lower()
-    return Reference(repository, int(match["there"] or match["named"] or match["here"]))
+    return TextReference(repository, int(match["there"] or match["named"] or match["here"]))
 
 
 def _issue(repository: str, facts: IssueFacts, moment: datetime) -> LinkedIssue:

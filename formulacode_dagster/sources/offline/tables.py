@@ -24,13 +24,13 @@ from .schema import (
     FileSchema,
     MergedAt,
     OfRepository,
-    PullRequestRow,
+    OfflinePullRequest,
     RepositoryRow,
-    Row,
+    OfflineRow,
 )
 from .spool import Spool
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=OfflineRow)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def spool_pull_requests(path: Path, month: Month, repositories: Repositories, pr
         try:
             if not month.holds(MergedAt.model_validate(row.cells).merged_at):
                 continue
-            told = PullRequestRow.model_validate(row.cells)
+            told = OfflinePullRequest.model_validate(row.cells)
         except ValidationError as error:
             problems.add_row(path, row.where, error)
             continue

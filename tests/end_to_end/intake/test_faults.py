@@ -21,8 +21,8 @@ from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.windows import checksum_of_month
 from formulacode_dagster.orchestration.build import build_definitions
 from formulacode_dagster.sources.github.source import GitHubSource
-from formulacode_dagster.sources.github.transport.client import GitHubClient
-from formulacode_dagster.sources.github.transport.retry import Retries
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
+from formulacode_dagster.sources.github.transport.retry import TransportRetries
 from resources.intake import IntakeResource
 from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.github.faults import FaultSource
@@ -47,12 +47,12 @@ def unhurried_intake(patience: float) -> IntakeResource:
     class UnhurriedIntake(IntakeResource):
         def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
             """The source, on a clock of its own."""
-            client = GitHubClient(
+            client = GitHubTransport(
                 self.settings.github_api_url,
                 ["one", "two"],
                 clock=FakeClock(),
                 pacing=CALM,
-                retries=Retries(attempts=3),
+                retries=TransportRetries(attempts=3),
                 timeout=httpx.Timeout(patience),
             )
             return GitHubSource(client, stage, month, run_id, **SMALL_PAGES)

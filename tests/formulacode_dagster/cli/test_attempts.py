@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.attempts import show_attempts, show_judges, show_log, show_measurements
-from formulacode_dagster.measuring.measurement.keeping import Measured, save
+from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
 from formulacode_dagster.models.attempt import BuildAttempt
-from formulacode_dagster.models.classification import Classification, Opinion
+from formulacode_dagster.models.classification import Classification, JudgeOpinion
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.measurement import Occasion, Provenance, Source
+from formulacode_dagster.models.measurement import Occasion, WorkloadProvenance, Source
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS, MERGED_PULL_REQUESTS
 from formulacode_dagster.operating.store.attempts import save_attempt
@@ -81,11 +81,11 @@ def test_nothing_is_said_of_an_item_without_attempts(told: Database) -> None:
 def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> None:
     first = make_measurement({"bench.a": 1.0}, number=5, run_id="one")
     forced = make_measurement({"bench.a": 2.0}, number=5, run_id="two", occasion=Occasion.FORCED, reason="[noise]")
-    forced = forced.model_copy(update={"provenance": Provenance(source=Source.OWN_TESTS)})
+    forced = forced.model_copy(update={"provenance": WorkloadProvenance(source=Source.OWN_TESTS)})
     console = Console(file=io.StringIO(), width=200)
     with told.transaction() as connection:
         show_measurements(console, connection, ITEM)
-        save(connection, [Measured(first), Measured(forced)])
+        save(connection, [MeasuredPullRequest(first), MeasuredPullRequest(forced)])
         show_measurements(console, connection, ITEM)
     assert isinstance(console.file, io.StringIO)
     _, _, *lines = console.file.getvalue().splitlines()
@@ -98,8 +98,8 @@ def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> Non
 
 def test_who_judged_it_is_told_with_what_they_quote_and_on_what_they_disagree(told: Database) -> None:
     said = {"category": "cache_and_reuse", "difficulty": "easy", "confidence": 0.5, "reason": "", "temperature": None}
-    first = Opinion(**said, model="one", is_performance=True, evidence=("[/x] = 1",), output_mode="tools")
-    second = Opinion(**said, model="two", is_performance=False, evidence=(), output_mode="plain")
+    first = JudgeOpinion(**said, model="one", is_performance=True, evidence=("[/x] = 1",), output_mode="tools")
+    second = JudgeOpinion(**said, model="two", is_performance=False, evidence=(), output_mode="plain")
     verdict = Classification(
         **said,
         month="2026-02",

@@ -10,7 +10,7 @@ from formulacode_dagster.building.synthesis.docker_context import DockerContext
 from formulacode_dagster.building.synthesis.importing import given_out, named, take_in
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.recipe import Provenance
+from formulacode_dagster.models.recipe import ContextOrigin
 from formulacode_dagster.operating.store.artifacts import CHANGES, IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.operating.store.attempts import contexts_of, save_context
 from formulacode_dagster.operating.store.blobs import put_blob
@@ -40,7 +40,7 @@ def test_a_folder_that_is_taken_in_is_an_imported_recipe_of_the_base_commit(know
         assert contexts_of(connection, 7) == [stored]
         assert named(connection, stored.context_id[:6]) == stored
         assert given_out(connection, stored).files == DockerContext.from_directory(folder).files
-    assert (stored.provenance, stored.made_by, stored.held_at) == (Provenance.IMPORTED, "mine", None)
+    assert (stored.provenance, stored.made_by, stored.held_at) == (ContextOrigin.IMPORTED, "mine", None)
     assert [fix.apt_packages for fix in stored.fixes] == [("libgsl-dev",)]
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.suites.overlays import BASE_SUITE
-from formulacode_dagster.measuring.measurement.keeping import Measured, save
+from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import PROCEDURE_BLOB, Procedure
-from formulacode_dagster.models.measurement import Arm, Unit
+from formulacode_dagster.models.measurement import Arm, RandomizationUnit
 from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, PROFILES
 from formulacode_dagster.operating.store.blobs import put_blob
 from formulacode_dagster.operating.store.database import Database
@@ -38,7 +38,7 @@ def test_the_command_of_the_documentation_samples_both_sides_and_keeps_them(
         suite=BASE_SUITE,
         benchmarks=(BENCHMARK,),
         plan=plan,
-        rule=plan.rule(Unit.PROCESS),
+        rule=plan.rule(RandomizationUnit.PROCESS),
         limits=LIMITS,
     )
     pr = pure.pull_request()
@@ -46,7 +46,7 @@ def test_the_command_of_the_documentation_samples_both_sides_and_keeps_them(
         MERGED_PULL_REQUESTS.save(connection, [pr.facts])
         IMAGES.save(connection, [image])
         kept = put_blob(connection, PROCEDURE_BLOB, procedure.to_json().encode())
-        save(connection, [Measured(make_measurement({BENCHMARK: 2.0}, **KEY, procedure_sha256=kept))])
+        save(connection, [MeasuredPullRequest(make_measurement({BENCHMARK: 2.0}, **KEY, procedure_sha256=kept))])
         change = pr.change.model_copy(update={"patch_sha256": procedure.patch_sha256, "patch_bytes": len(patch)})
         save_changes(connection, [(change, patch)])
     settings = {"FC_ENGINE": "process", "FC_DATABASE_URL": database_url}

@@ -12,7 +12,7 @@ from formulacode_dagster.operating.runner.progress import ProgressListener
 from formulacode_dagster.operating.store.ledger import Ending
 from formulacode_dagster.operating.store.usage import UsageTotal
 from formulacode_dagster.releasing.reporting.funnel import count_funnel
-from resources.probes import Finding, Health
+from resources.probes import ProbeResult, Health
 
 HOSTILE = "[/red] [bold]{} \\"
 
@@ -140,7 +140,7 @@ def test_what_is_shown_is_text_and_no_markup() -> None:
     failed = entry(Stage.IMAGES, ItemState.FAILED, reason=HOSTILE, detail=HOSTILE, log_tail=HOSTILE)
     show_story(to, "a/b#1", [failed])
     show_funnel(to, count_funnel("2026-02", [failed]))
-    show_findings(to, [Finding("hub", Health.BROKEN, HOSTILE)])
+    show_findings(to, [ProbeResult("hub", Health.BROKEN, HOSTILE)])
     assert printed(to).count("[/red]") == 5
 
 
@@ -172,7 +172,7 @@ def test_the_funnel_shows_counts_losses_and_cost() -> None:
 
 def test_findings_are_a_line_each() -> None:
     to = console()
-    show_findings(to, [Finding("github", Health.OK, "answers"), Finding("hub", Health.BROKEN, "does not")])
+    show_findings(to, [ProbeResult("github", Health.OK, "answers"), ProbeResult("hub", Health.BROKEN, "does not")])
     assert [line.split() for line in printed(to).splitlines()] == [
         ["ok", "github", "answers"],
         ["broken", "hub", "does", "not"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from formulacode_dagster.library import PR, ClassifyJudge, Judged, PerfClassifier
+from formulacode_dagster.library import PR, ClassifyJudge, BatchEntry, PerfClassifier
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.items import Cost, ItemState
 from formulacode_dagster.operating.store.database import Database
@@ -46,8 +46,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
 
 def judge_all(
     database: Database, prs: list[PR], ledger: Path | None = None, **how: object
-) -> tuple[list[Judged], Cost]:
-    async def run() -> tuple[list[Judged], Cost]:
+) -> tuple[list[BatchEntry], Cost]:
+    async def run() -> tuple[list[BatchEntry], Cost]:
         async with PerfClassifier(database=database) as classifier:
             judged = await classifier.classify_many(prs, ledger=ledger, max_concurrency=1, **how)
             return judged, classifier.spent
@@ -87,7 +87,7 @@ def test_a_ledger_is_gone_on_from_even_where_its_last_line_was_torn(
     elsewhere.close()
     assert second[0] == first[0]
     assert {each.entry.state for each in second} == {ItemState.DONE}
-    lines = [Judged.model_validate_json(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
+    lines = [BatchEntry.model_validate_json(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     assert [line.entry.item for line in lines] == [f"acme/wheels#{n}" for n in (1, 2, 3, 2, 3)]
 
 
@@ -100,7 +100,7 @@ def test_a_dead_endpoint_stops_the_batch_and_keeps_what_has_ended(
             judge_all(database, [pr(1), pr(2), pr(3)], ledger)
         assert calls() == 2
     (line,) = ledger.read_text(encoding="utf-8").splitlines()
-    assert Judged.model_validate_json(line).entry.item == "acme/wheels#1"
+    assert BatchEntry.model_validate_json(line).entry.item == "acme/wheels#1"
 
 
 def test_what_was_paid_for_is_kept_for_everybody(database: Database, serve: Serve) -> None:

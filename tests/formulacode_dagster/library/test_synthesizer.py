@@ -13,7 +13,7 @@ from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.recipe import Provenance
+from formulacode_dagster.models.recipe import ContextOrigin
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS, IMAGES
 from formulacode_dagster.operating.store.attempts import contexts_of
@@ -81,7 +81,7 @@ def test_an_agent_mends_what_no_rule_does_and_its_fix_is_a_recipe_for_the_next_c
     assert "say which key" in agent.tasks[0].attempts[0].log
     assert "export TINY_KEY=1" in context.build_pkg_sh
     assert context.stored is not None
-    assert (context.stored.provenance, context.stored.made_by) == (Provenance.AGENT, "agent:stub")
+    assert (context.stored.provenance, context.stored.made_by) == (ContextOrigin.AGENT, "agent:stub")
 
     again = Synthesizer(agent="none", database=month)
     assert again.run("Acme", "tiny", 5) == context
@@ -133,7 +133,7 @@ def test_a_pull_request_whose_environment_failed_is_planned_again_and_built_by_a
     made = Synthesizer(agent="none", database=month).run("Acme", "tiny", 5, base_context=imported)
     assert made is not None
     assert made.stored is not None
-    assert made.stored.provenance is Provenance.IMPORTED
+    assert made.stored.provenance is ContextOrigin.IMPORTED
     with month.transaction() as connection:
         entries = ledger.entries_of(connection, MONTH.key, Stage.ENVIRONMENTS)
         (entry,) = (each for each in entries if each.item == "Acme/tiny#5")

@@ -25,7 +25,7 @@ from formulacode_dagster.models.measurement import (
     Stacks,
     StackTime,
     TaskProfile,
-    Unit,
+    RandomizationUnit,
 )
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
@@ -207,7 +207,7 @@ def procedure(image: BuiltImage) -> str:
         suite=suite,
         benchmarks=["bench.time_z"],
         plan=plan,
-        rule=plan.rule(Unit.PROCESS),
+        rule=plan.rule(RandomizationUnit.PROCESS),
         limits=ResourceLimits(),
     )
     return made.to_json()

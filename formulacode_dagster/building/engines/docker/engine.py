@@ -25,7 +25,7 @@ from .daemon import LABEL, DockerDaemon
 from .export import exported_files, image_config
 from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
 from .session import USER, DockerSession
-from .settings import BuildSettings
+from .settings import DockerBuildSettings
 from .tier import BuiltTier, TierBuilder
 from .toolchain import toolchain_of
 from .uv_runner import DockerUvRunner
@@ -42,7 +42,7 @@ class DockerEngine:
     def __init__(
         self,
         os_image: str = naming.DEFAULT_OS_IMAGE,
-        settings: BuildSettings | None = None,
+        settings: DockerBuildSettings | None = None,
         *,
         daemon: DockerDaemon | None = None,
     ) -> None:
@@ -55,7 +55,7 @@ class DockerEngine:
                 f"FC_OS_IMAGE={os_image} lacks {{python}}", remedy=f"Write it like {naming.DEFAULT_OS_IMAGE}"
             )
         self._os_image = os_image
-        self._settings = settings or BuildSettings()
+        self._settings = settings or DockerBuildSettings()
         self._limits = self._settings.limits
         self._daemon = daemon or DockerDaemon()
 

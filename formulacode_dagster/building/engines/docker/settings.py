@@ -18,7 +18,7 @@ FORK_BOMB = 8
 
 
 @dataclass(frozen=True)
-class BuildSettings:
+class DockerBuildSettings:
     """Settings shared by all builds of an engine."""
 
     limits: ResourceLimits = field(default_factory=ResourceLimits)

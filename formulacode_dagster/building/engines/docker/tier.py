@@ -28,7 +28,7 @@ from formulacode_dagster.models.image import Tier
 from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
-from .settings import BuildSettings
+from .settings import DockerBuildSettings
 from .toolchain import OS_DIGEST_LABEL, os_digest
 
 CRATES_LOST = "formulacode: the crates of Cargo.lock cannot be fetched"
@@ -60,7 +60,7 @@ class TierBuilder:
     """Builds tiers within one deadline, and keeps the log of all of them."""
 
     daemon: DockerDaemon
-    settings: BuildSettings
+    settings: DockerBuildSettings
     what: str
     """The subject of the build, as errors name it."""
     progress: Progress | None = None

@@ -18,7 +18,7 @@ from formulacode_dagster.building.specs.spec import instrument_for
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 
 from .daemon import DockerDaemon
-from .settings import BuildSettings
+from .settings import DockerBuildSettings
 from .tier import TierBuilder
 
 MOST_BYTES = 32 << 20
@@ -27,7 +27,7 @@ _UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class _Base:
+class _ResolverBase:
     python: str
     os_image: str
     instrument: tuple[str, ...]
@@ -39,7 +39,7 @@ class DockerUvRunner:
     """Implements `UvRunner` with BuildKit."""
 
     daemon: DockerDaemon
-    settings: BuildSettings
+    settings: DockerBuildSettings
     os_image: str
     name = "docker"
 
@@ -50,7 +50,7 @@ class DockerUvRunner:
         OutsideSystemError when Docker is gone or the disk is full.
         """
         self.daemon.require_buildx()
-        parts = _Base(python, self.os_image, instrument_for(python))
+        parts = _ResolverBase(python, self.os_image, instrument_for(python))
         base = TierBuilder(self.daemon, self.settings, f"Python {python}").base(parts)
         settings = replace(self.settings, index={**self.settings.index, **index})
         with scratch_folder() as folder, settings.options() as options:

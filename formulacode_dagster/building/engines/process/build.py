@@ -18,7 +18,7 @@ from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
 
 from .interpreters import Interpreter
-from .layout import Layout, Manifest, online_variables
+from .layout import Layout, BuildManifest, online_variables
 from .sharing import note_installed
 from .tier_cache import TierCache, tier_name
 
@@ -28,7 +28,7 @@ _TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-envi
 
 
 @dataclass(frozen=True)
-class BuildSettings:
+class ProcessBuildSettings:
     """Settings shared by all builds of an engine."""
 
     limits: ResourceLimits
@@ -43,7 +43,7 @@ class BuildSettings:
 class ProcessBuild:
     """The steps of one build, their common deadline and their log."""
 
-    settings: BuildSettings
+    settings: ProcessBuildSettings
     spec: BuildSpec
     work: Layout
     interpreter: Interpreter
@@ -54,7 +54,7 @@ class ProcessBuild:
         self._lap = time.monotonic()
         self._deadline = self._lap + self.settings.limits.build_seconds
 
-    def run(self, origins: Origins, *, rebuild: bool = False) -> Manifest:
+    def run(self, origins: Origins, *, rebuild: bool = False) -> BuildManifest:
         """Build everything and write log and manifest, under the tags of a second build with *rebuild*.
 
         Raises the errors of `failure_of` if a step fails.
@@ -96,7 +96,7 @@ class ProcessBuild:
             seconds=self._take_lap(),
             size_bytes=total - sum(tier.size_bytes for tier in lower),
         )
-        manifest = Manifest(
+        manifest = BuildManifest(
             tag=task.tag,
             digest=work.digest(),
             size_bytes=total,

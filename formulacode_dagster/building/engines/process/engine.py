@@ -34,9 +34,9 @@ from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, 
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors
 
-from .build import BuildSettings, ProcessBuild
+from .build import ProcessBuildSettings, ProcessBuild
 from .interpreters import Interpreter, installed_interpreters
-from .layout import Layout, Manifest, folder_lock, half_built, subfolders
+from .layout import Layout, BuildManifest, folder_lock, half_built, subfolders
 from .session import ProcessSession, abandoned_sessions, new_session_folder
 from .tier_cache import TierCache, tier_name
 
@@ -218,8 +218,8 @@ class ProcessEngine:
             ) from error
 
     @cached_property
-    def _settings(self) -> BuildSettings:
-        return BuildSettings(self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment)
+    def _settings(self) -> ProcessBuildSettings:
+        return ProcessBuildSettings(self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment)
 
     @property
     def _installed(self) -> dict[str, Interpreter]:
@@ -246,7 +246,7 @@ class ProcessEngine:
             raise OutsideSystemError("disk", f"less than 100 MB left at {self._root}", remedy="Free some space")
 
 
-def _outcome(layout: Layout, manifest: Manifest) -> BuildOutcome:
+def _outcome(layout: Layout, manifest: BuildManifest) -> BuildOutcome:
     return BuildOutcome(**dict(manifest), location=str(layout.folder), log=layout.log.read_text(errors="replace"))
 
 

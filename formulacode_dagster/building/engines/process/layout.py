@@ -18,7 +18,7 @@ SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
 
 
-class Manifest(Frozen):
+class BuildManifest(Frozen):
     """The record of a finished folder; a folder without it is unfinished."""
 
     tag: str
@@ -79,10 +79,10 @@ class Layout:
             "FC_SCRATCH": str(self.folder / "scratch"),
         }
 
-    def read_manifest(self) -> Manifest | None:
+    def read_manifest(self) -> BuildManifest | None:
         """The manifest, when the folder is finished."""
         try:
-            return Manifest.model_validate_json(self.manifest.read_bytes())
+            return BuildManifest.model_validate_json(self.manifest.read_bytes())
         except (OSError, ValueError):
             return None
 

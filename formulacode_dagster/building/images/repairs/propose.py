@@ -23,7 +23,7 @@ from formulacode_dagster.building.specs.fixes import with_fixes
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Fix
 
-from .rules import Phase, Rule, phase_of, rules
+from .rules import Phase, RepairRule, phase_of, rules
 
 EVIDENCE = 300
 _DOCKER_PREFIX = re.compile(r"^(#\d+ )?\d+\.\d+ +")
@@ -90,7 +90,7 @@ def is_new(fix: Fix, context: RepairContext, phase: Phase = Phase.TASK) -> bool:
     return with_fixes(spec, (plain,)) != spec
 
 
-def _fired(rule: Rule, phase: Phase, lines: Sequence[str], context: RepairContext) -> Iterator[Fix]:
+def _fired(rule: RepairRule, phase: Phase, lines: Sequence[str], context: RepairContext) -> Iterator[Fix]:
     spec = context.spec
     spent = sum(fix.rule == rule.name for fix in spec.fixes)
     if phase not in rule.at or (rule.at_most and spent >= rule.at_most):
@@ -113,7 +113,7 @@ def _misses_submodules(context: RepairContext) -> bool:
     return context.has_submodules and not spec.submodules and not any(fix.submodules for fix in spec.fixes)
 
 
-def _matches(rule: Rule, lines: Sequence[str]) -> Iterator[tuple[str, re.Match[str]]]:
+def _matches(rule: RepairRule, lines: Sequence[str]) -> Iterator[tuple[str, re.Match[str]]]:
     patterns = [re.compile(pattern) for pattern in rule.patterns]
     for line in lines:
         for pattern in patterns:
@@ -121,7 +121,7 @@ def _matches(rule: Rule, lines: Sequence[str]) -> Iterator[tuple[str, re.Match[s
 
 
 def _proposals(
-    rule: Rule, matches: Sequence[tuple[str, re.Match[str]]], context: RepairContext, phase: Phase
+    rule: RepairRule, matches: Sequence[tuple[str, re.Match[str]]], context: RepairContext, phase: Phase
 ) -> Iterator[Fix]:
     if rule.lookup is not None:
         yield from _looked_up(rule, rule.lookup, matches, context)
@@ -146,7 +146,7 @@ def _older(module: str, versions: Mapping[str, str]) -> str:
 
 
 def _looked_up(
-    rule: Rule, kind: DependencyKind, matches: Sequence[tuple[str, re.Match[str]]], context: RepairContext
+    rule: RepairRule, kind: DependencyKind, matches: Sequence[tuple[str, re.Match[str]]], context: RepairContext
 ) -> Iterator[Fix]:
     """One fix with everything that the log misses and that the table knows."""
     providers: dict[str, tuple[str, Provider]] = {}

@@ -43,7 +43,7 @@ def phase_of(stage: str) -> Phase | None:
     return _PHASES.get(stage)
 
 
-class Rule(Frozen):
+class RepairRule(Frozen):
     """One line of the table: a pattern, its phase, and the proposal."""
 
     name: str
@@ -66,7 +66,7 @@ class Rule(Frozen):
         return patterns
 
     @model_validator(mode="after")
-    def _proposes_one_way(self) -> Rule:
+    def _proposes_one_way(self) -> RepairRule:
         if (self.lookup is None) == (not self.fixes):
             raise ValueError(f"{self.name} needs either `lookup` or `fixes`")
         if self.locked:
@@ -76,10 +76,10 @@ class Rule(Frozen):
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
+def rules() -> tuple[RepairRule, ...]:
     """The table, the more telling rules first."""
     data = tomllib.loads(files(__package__).joinpath("rules.toml").read_text(encoding="utf-8"))
-    return tuple(Rule.model_validate(_named(entry)) for entry in data["rule"])
+    return tuple(RepairRule.model_validate(_named(entry)) for entry in data["rule"])
 
 
 def _named(entry: dict[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def pin(number: int) -> int | None:
     return core
 
 
-class Watch:
+class CoreWatch:
     """Activity of a core from now on."""
 
     def __init__(self, core: int | None) -> None:

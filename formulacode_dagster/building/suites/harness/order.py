@@ -22,7 +22,7 @@ class FoundBenchmark(NamedTuple):
     module: ModuleType
     owner: str
     attribute: str
-    definition: suite.Benchmark
+    definition: suite.RunnableBenchmark
 
 
 def in_order_of_relevance(

@@ -42,7 +42,7 @@ def profile_all(request: dict[str, Any], emit: Emit) -> None:
         if left <= 0 or suite.is_raw(benchmark):
             continue
 
-        def work(benchmark: suite.Benchmark = benchmark, asked: dict[str, Any] = asked) -> Answer:
+        def work(benchmark: suite.RunnableBenchmark = benchmark, asked: dict[str, Any] = asked) -> Answer:
             hot = _hot(benchmark, is_called_once(benchmark, asked), request["checkout"], request["root"])
             return {"outcome": "profiled", "functions": hot}
 
@@ -51,7 +51,7 @@ def profile_all(request: dict[str, Any], emit: Emit) -> None:
         emit(event="source", name=name, source=source)
 
 
-def asked_benchmarks(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], suite.Benchmark, float]]:
+def asked_benchmarks(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], suite.RunnableBenchmark, float]]:
     """Yield the requested existing ones, each with the seconds left of `budget`."""
     deadline = time.monotonic() + float(request["budget"])
     modules: dict[str, Any] = {}
@@ -65,7 +65,7 @@ def asked_benchmarks(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], 
 
 
 def in_folder_of_its_own(
-    work: Callable[[], Answer], benchmark: suite.Benchmark, asked: dict[str, Any], left: float
+    work: Callable[[], Answer], benchmark: suite.RunnableBenchmark, asked: dict[str, Any], left: float
 ) -> Answer:
     """Answer of *work* in a fork, with the *benchmark* prepared as it is *asked* for; at most *left* seconds."""
     folder = tempfile.mkdtemp(prefix="fc-work-")
@@ -81,12 +81,12 @@ def in_folder_of_its_own(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def is_called_once(benchmark: suite.Benchmark, asked: dict[str, Any]) -> bool:
+def is_called_once(benchmark: suite.RunnableBenchmark, asked: dict[str, Any]) -> bool:
     """Return True if a call leaves state that changes the next, so that each call needs a setup."""
     return bool(asked["isolate"]) or benchmark.number == 1
 
 
-def call_warmed(benchmark: suite.Benchmark, once: bool, call: Callable[[tuple[object, ...]], bool]) -> None:
+def call_warmed(benchmark: suite.RunnableBenchmark, once: bool, call: Callable[[tuple[object, ...]], bool]) -> None:
     """*call* with its arguments while that asks for more, but with *once* a single time.
 
     A warm-up call is ignored: compilation, imports and caching in it do not affect the others.
@@ -105,7 +105,7 @@ def call_warmed(benchmark: suite.Benchmark, once: bool, call: Callable[[tuple[ob
             benchmark.do_teardown()
 
 
-def _hot(benchmark: suite.Benchmark, once: bool, checkout: str, root: str) -> list[dict[str, object]]:
+def _hot(benchmark: suite.RunnableBenchmark, once: bool, checkout: str, root: str) -> list[dict[str, object]]:
     """The functions in which most of the time of its calls is spent, the suite's own left out; shares of that time."""
     # most interpreters of an image never need it
     import cProfile
@@ -165,7 +165,7 @@ def below(file: str, checkout: str) -> str:
     return os.path.basename(file)
 
 
-def _source(benchmark: suite.Benchmark) -> str:
+def _source(benchmark: suite.RunnableBenchmark) -> str:
     """Return the class or function of the benchmark; empty if it has no source, or too long a one."""
     function = inspect.unwrap(benchmark.func)
     try:

@@ -30,14 +30,14 @@ def sample_stacks(request: dict[str, Any], emit: Emit) -> None:
         if left <= 0 or suite.is_raw(benchmark):
             continue
 
-        def work(benchmark: suite.Benchmark = benchmark, asked: dict[str, Any] = asked) -> Answer:
+        def work(benchmark: suite.RunnableBenchmark = benchmark, asked: dict[str, Any] = asked) -> Answer:
             once = is_called_once(benchmark, asked)
             return {"outcome": "sampled", **_sampled(benchmark, once, float(request["seconds"]), request["checkout"])}
 
         emit(event="stacks", benchmark=asked["name"], **in_folder_of_its_own(work, benchmark, asked, left))
 
 
-def _sampled(benchmark: suite.Benchmark, once: bool, seconds: float, checkout: str) -> dict[str, Any]:
+def _sampled(benchmark: suite.RunnableBenchmark, once: bool, seconds: float, checkout: str) -> dict[str, Any]:
     """Frames, stacks of their numbers from the benchmark inwards with the seconds of each, and calls behind them."""
     spent: dict[tuple[CodeType, ...], float] = {}
     calls, began, last = 0, 0.0, 0.0

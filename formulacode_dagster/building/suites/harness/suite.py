@@ -31,7 +31,7 @@ class Timer(Protocol):
         """Seconds that *number* calls took."""
 
 
-class Benchmark(Protocol):
+class RunnableBenchmark(Protocol):
     """Used part of asv_runner's benchmarks, the same from 0.1 to 0.3; timing attributes belong to `TimeBenchmark`."""
 
     name: str
@@ -94,7 +94,7 @@ def failure_message() -> str:
 
 def benchmarks_of(
     module: ModuleType, lost: Report, untimed: Callable[[str], object] | None = None
-) -> Iterator[tuple[str, str, Benchmark]]:
+) -> Iterator[tuple[str, str, RunnableBenchmark]]:
     """Yield (class or '', attribute, benchmark) of every benchmark; a class that cannot be made is *lost*.
 
     *untimed* is called with the names of those of a kind that is not measured, which plug-ins bring.
@@ -124,12 +124,12 @@ def _is_callable_code(value: object) -> bool:
     return inspect.isfunction(value) or inspect.ismethod(value)
 
 
-def metric_of(benchmark: Benchmark) -> str:
+def metric_of(benchmark: RunnableBenchmark) -> str:
     """Its metric; the `type` of a tracked value is set by its author, and says nothing."""
     return "track" if type(benchmark).__name__ == "TrackBenchmark" else benchmark.type
 
 
-def combinations(benchmark: Benchmark) -> int:
+def combinations(benchmark: RunnableBenchmark) -> int:
     """Number of parameter combinations of the benchmark; 1 without parameters."""
     count = 1
     for values in benchmark.params:
@@ -137,7 +137,7 @@ def combinations(benchmark: Benchmark) -> int:
     return count
 
 
-def label(benchmark: Benchmark, index: int) -> str:
+def label(benchmark: RunnableBenchmark, index: int) -> str:
     """Asv's name of one combination: `module.Class.time_it(10, 'a')`."""
     if not benchmark.params:
         return benchmark.name
@@ -145,12 +145,12 @@ def label(benchmark: Benchmark, index: int) -> str:
     return f"{benchmark.name}({', '.join(chosen)})"
 
 
-def is_raw(benchmark: Benchmark) -> bool:
+def is_raw(benchmark: RunnableBenchmark) -> bool:
     """True for a `timeraw_` benchmark: its function returns code that runs in a separate process."""
     return type(benchmark).__name__ == "TimerawBenchmark"
 
 
-def prepare(benchmark: Benchmark, index: int, cache_folder: str) -> None:
+def prepare(benchmark: RunnableBenchmark, index: int, cache_folder: str) -> None:
     """Choose the parameters; with a cache, load it and work in its folder, as asv does."""
     if benchmark.params:
         benchmark.set_param_idx(index)
@@ -168,7 +168,7 @@ def prepare(benchmark: Benchmark, index: int, cache_folder: str) -> None:
         benchmark.insert_param(cache)
 
 
-def fill_cache(benchmark: Benchmark, folder: str) -> None:
+def fill_cache(benchmark: RunnableBenchmark, folder: str) -> None:
     """Run `setup_cache` in *folder* and pickle its result there."""
     os.chdir(folder)
     import pickle
@@ -184,7 +184,7 @@ def median(values: list[float]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def arguments(benchmark: Benchmark) -> tuple[object, ...]:
+def arguments(benchmark: RunnableBenchmark) -> tuple[object, ...]:
     """Arguments of the benchmark: the cache, if it has one, and the parameters."""
     build = getattr(benchmark, "_build_params", None)
     return tuple(build()) if build is not None else tuple(benchmark._current_params)

@@ -33,7 +33,7 @@ STATE_NOISE_SECONDS = 20e-6
 ALL, RELEVANT, NONE = "all", "relevant", "none"
 
 
-class Asked(NamedTuple):
+class BenchmarkFacts(NamedTuple):
     """Facts about a benchmark in addition to its executed lines."""
 
     results: bool
@@ -54,7 +54,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     """
     left, lines = request["enough"], request["lines"]
     seek, ruled_out = bool(lines), frozenset(request["ruled_out"])
-    asked = Asked(bool(request["results"]), _of_state(request))
+    asked = BenchmarkFacts(bool(request["results"]), _of_state(request))
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
     native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
@@ -137,7 +137,7 @@ def _extension_modules() -> list[str]:
     )
 
 
-def _cache(benchmark: suite.Benchmark, caches: dict[str, tuple[str, Answer]], limit: float) -> tuple[str, Answer]:
+def _cache(benchmark: suite.RunnableBenchmark, caches: dict[str, tuple[str, Answer]], limit: float) -> tuple[str, Answer]:
     """Folder and outcome of the benchmark's `setup_cache`, run once for all benchmarks that share it."""
     key = benchmark.setup_cache_key
     if key is None:
@@ -154,12 +154,12 @@ def _cache(benchmark: suite.Benchmark, caches: dict[str, tuple[str, Answer]], li
 
 
 def _run_once(
-    benchmark: suite.Benchmark,
+    benchmark: suite.RunnableBenchmark,
     index: int,
     cache_folder: str,
     watches: tuple[LineWatch, NativeWatch],
     timeout: float,
-    asked: Asked,
+    asked: BenchmarkFacts,
 ) -> Answer:
     folder = tempfile.mkdtemp(prefix="fc-work-")
 
@@ -181,7 +181,7 @@ def _of_state(request: dict[str, Any]) -> str:
     return RELEVANT if request["lines"] else ALL
 
 
-def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, asked: Asked) -> Answer:
+def _trace(benchmark: suite.RunnableBenchmark, watch: LineWatch, native: NativeWatch, asked: BenchmarkFacts) -> Answer:
     """Run the benchmark once: report its executed lines among those watched, its duration, and how to time it.
 
     If results are *asked* for, its return value is reported too, in comparable form.
@@ -216,13 +216,13 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, as
     return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
 
 
-def _clock(benchmark: suite.Benchmark, arguments: tuple[object, ...]) -> tuple[float, object]:
+def _clock(benchmark: suite.RunnableBenchmark, arguments: tuple[object, ...]) -> tuple[float, object]:
     start = time.perf_counter()
     result = benchmark.func(*arguments)
     return time.perf_counter() - start, result
 
 
-def _depends_on_state(benchmark: suite.Benchmark) -> bool:
+def _depends_on_state(benchmark: suite.RunnableBenchmark) -> bool:
     """Return True if a call without a fresh setup differs from the first: it sorts in place, pops, fills a cache …"""
     first: list[float] = []
     second: list[float] = []

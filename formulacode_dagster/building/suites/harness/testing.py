@@ -71,7 +71,7 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     watching = _Watching(request, emit)
     pytest = importlib.import_module("pytest")
     signal.signal(signal.SIGALRM, _on_alarm)
-    plugin = Runs(emit, watching, request, named)
+    plugin = RunPlugin(emit, watching, request, named)
     first = ["--exitfirst"] if request["mutation"] else []
     said = _Said(sys.stderr)
     try:
@@ -130,7 +130,7 @@ def name_of(item: Any, folder: str) -> str:
     return "::".join([file, *item.nodeid.split("::")[1:]])
 
 
-class Runs:
+class RunPlugin:
     """A plugin that runs the requested tests, and reports how each ended."""
 
     def __init__(self, emit: Emit, watching: _Watching, request: dict[str, Any], named: frozenset[str]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import clocks, suite
 from .child import Answer, in_child
-from .conditions import Watch, machine, pin
+from .conditions import CoreWatch, machine, pin
 from .own_time import own_time
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
         builds.lay(request["build"])
     # Held until the end: where the heap starts is part of a layout, as is where the stack does.
     padding = bytearray(HEAP_BYTES * int(request["padding"]))
-    watch = Watch(core)
+    watch = CoreWatch(core)
     watched = clocks.watched()
     # all of them before the first fork: later imports would add to the memory of only some
     began = time.process_time()
@@ -55,7 +55,7 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
 
 def _sample(
     asked: dict[str, Any],
-    modules: dict[str, dict[tuple[str, str], suite.Benchmark] | str],
+    modules: dict[str, dict[tuple[str, str], suite.RunnableBenchmark] | str],
     watched: clocks.Watched,
     request: dict[str, Any],
 ) -> Answer:
@@ -77,7 +77,7 @@ def _sample(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def load_module(name: str) -> dict[tuple[str, str], suite.Benchmark] | str:
+def load_module(name: str) -> dict[tuple[str, str], suite.RunnableBenchmark] | str:
     """The benchmarks of a module, or why it cannot be imported."""
     errors: list[str] = []
     try:
@@ -88,7 +88,7 @@ def load_module(name: str) -> dict[tuple[str, str], suite.Benchmark] | str:
     return benchmarks or "\n".join(errors) or "no benchmark is defined here"
 
 
-def _timed(benchmark: suite.Benchmark, asked: dict[str, Any], folder: str, seconds: float) -> Answer:
+def _timed(benchmark: suite.RunnableBenchmark, asked: dict[str, Any], folder: str, seconds: float) -> Answer:
     os.chdir(folder)
     try:
         suite.prepare(benchmark, int(asked["index"]), asked["cache_folder"])
@@ -119,7 +119,7 @@ def _timed(benchmark: suite.Benchmark, asked: dict[str, Any], folder: str, secon
     return {"outcome": "timed", "waited": getattr(timer, "waited", True), **taken}
 
 
-def _valued(benchmark: suite.Benchmark) -> Answer:
+def _valued(benchmark: suite.RunnableBenchmark) -> Answer:
     """The single value of a process, by asv_runner's rule: its peak memory, the size of the result, or the result
     itself.
 
@@ -137,7 +137,7 @@ class SetUpOnce:
     Each takes longer than a batch: a round of networkx#7244 took twice as long. A single call has one as ever.
     """
 
-    def __init__(self, timer: suite.Timer, benchmark: suite.Benchmark) -> None:
+    def __init__(self, timer: suite.Timer, benchmark: suite.RunnableBenchmark) -> None:
         self._timer, self._benchmark = timer, benchmark
 
     @property
@@ -153,7 +153,7 @@ class SetUpOnce:
 
 
 def _timings(
-    benchmark: suite.Benchmark, timer: suite.Timer, isolate: bool, once: bool, seconds: float
+    benchmark: suite.RunnableBenchmark, timer: suite.Timer, isolate: bool, once: bool, seconds: float
 ) -> tuple[list[float], int]:
     """Timings of several batches and the calls in each, by asv_runner's own loop; a single call with *once*.
 

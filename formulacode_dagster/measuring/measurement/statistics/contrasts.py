@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from formulacode_dagster.models.measurement import Arm, DecisionRule, Quantity, Sample, Unit
+from formulacode_dagster.models.measurement import Arm, DecisionRule, Quantity, Sample, RandomizationUnit
 
 from . import chance
 from .intervals import Interval, block_resamples, interval_of
@@ -83,7 +83,7 @@ def contrast_of(samples: Samples, arm: Arm, rule: DecisionRule, quantities: Quan
     if len({len(column) for column in columns}) > 1:
         raise ValueError("every benchmark needs a sample in each round")
     sampled = np.array(columns).T
-    if rule.unit is Unit.BUILD:
+    if rule.unit is RandomizationUnit.BUILD:
         sampled = np.array([sampled[places].mean(axis=0) for places in _sharing(next(iter(samples.values())), arm)])
     differences = bounded(sampled)
     blocks = len(differences)

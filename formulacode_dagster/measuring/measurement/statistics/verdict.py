@@ -12,11 +12,11 @@ from formulacode_dagster.models.measurement import (
     Arm,
     BenchmarkResult,
     DecisionRule,
-    Look,
+    InterimAnalysis,
     Metric,
     Quantity,
     Sample,
-    Unit,
+    RandomizationUnit,
     Verdict,
 )
 
@@ -31,7 +31,7 @@ MOST_NAMED_UNITS = 1000
 
 
 @dataclass(frozen=True)
-class Judged:
+class TaskVerdict:
     """Result of one task's samples: ratios are before / after, over the benchmarks of one metric."""
 
     verdict: Verdict
@@ -67,7 +67,7 @@ def judge(
     quantities: Quantities | None = None,
     *,
     traced: dict[str, bool | None] | None = None,
-) -> Judged:
+) -> TaskVerdict:
     """Decide by *rule* as of its *look*; *traced* says which benchmarks are known to execute the change.
 
     One test per metric, over the mean of all its workloads, which were chosen before by what they execute. Better in
@@ -92,7 +92,7 @@ def judge(
     decisive, beside = oracles[metric], controls[metric]
     needs = _needs(decisive, rule, disturbed=disturbed) if verdict is Verdict.INCONCLUSIVE else ""
     bounds, control_bounds = (_ratios(interval(contrast, LEVEL)) for contrast in (decisive, beside))
-    return Judged(
+    return TaskVerdict(
         verdict=verdict,
         metric=metric,
         speedup=math.exp(decisive.means.mean()),
@@ -123,7 +123,7 @@ def accepts_control(samples: Samples, rule: DecisionRule, look: int, quantities:
     return False
 
 
-def taken_by(at: Look, samples: Sequence[Sample]) -> list[Sample]:
+def taken_by(at: InterimAnalysis, samples: Sequence[Sample]) -> list[Sample]:
     """Return the samples available at an interim analysis."""
     return [sample for sample in samples if sample.round < at.units]
 
@@ -193,7 +193,7 @@ def _needs(oracle: Contrast, rule: DecisionRule, *, disturbed: bool) -> str:
     mean = float(oracle.means.mean())
     is_large = abs(mean) >= math.log(rule.min_speedup)
     margin = abs(mean) - math.log(rule.min_bound) if is_large else max(math.log(rule.min_speedup) - mean, 1e-6)
-    unit = "rounds" if rule.unit is Unit.PROCESS else "builds an arm"
+    unit = "rounds" if rule.unit is RandomizationUnit.PROCESS else "builds an arm"
     units = needed_units(oracle.spread, margin, level=LEVEL if is_large else UNCHANGED_LEVEL)
     least = rule.first_claim.units
     told = f"more than {MOST_NAMED_UNITS}" if units > MOST_NAMED_UNITS else f"about {max(units, least)}"

@@ -16,10 +16,10 @@ from typing import Any
 from . import places
 from .asking import Harness
 from .equality import same_values
-from .judging import Judged
+from .judging import ArmVerdict
 from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import cpu_of_children, empty_public, end_processes
-from .sampling import BenchmarksFailError, Sampler, with_linkers
+from .sampling import BenchmarksFailError, ArmSampler, with_linkers
 from .telling import NOT_GRADABLE, TOLD
 
 LEAST_SHARE = 0.5
@@ -137,7 +137,7 @@ class Grading:
         arms, linkers = self._built(changes)
         self._require_tests(arms)
         surveyed = self._surveyed(arms)
-        sampler = Sampler(self._task, self._harness, arms, surveyed, linkers)
+        sampler = ArmSampler(self._task, self._harness, arms, surveyed, linkers)
         try:
             judged = sampler.take()
             self._tell(judged, sampler)
@@ -200,7 +200,7 @@ class Grading:
                 raise Refused("returns_other", name)
         return surveyed
 
-    def _tell(self, judged: Judged, sampler: Sampler) -> None:
+    def _tell(self, judged: ArmVerdict, sampler: ArmSampler) -> None:
         oracle = sampler.judged("oracle")
         told = {
             "speedup": judged.speedup,
@@ -218,7 +218,7 @@ class Grading:
         }
         self._report["samples"] = sampler.samples.values
 
-    def _require_honest(self, sampler: Sampler, judged: Judged) -> None:
+    def _require_honest(self, sampler: ArmSampler, judged: ArmVerdict) -> None:
         """Raise Refused when clocks were changed or disagree with the kernel's, and when calls only seem faster."""
         sampler.call_once(FIRST_CALL_ROUNDS)
         self._require_clocks(sampler)
@@ -232,11 +232,11 @@ class Grading:
         if self._task["is_time"]:
             self._require_savings(sampler)
 
-    def _require_clocks(self, sampler: Sampler) -> None:
+    def _require_clocks(self, sampler: ArmSampler) -> None:
         if sampler.tampered:
             raise Refused("clocks_changed", ", ".join(sorted(sampler.tampered)))
 
-    def _require_first_calls(self, first: dict[str, Any], judged: Judged, oracle: Judged) -> None:
+    def _require_first_calls(self, first: dict[str, Any], judged: ArmVerdict, oracle: ArmVerdict) -> None:
         """If the author's code is faster on first calls, the agent's must be, too."""
         gains = {}
         for arm in ("oracle", AGENT):
@@ -250,7 +250,7 @@ class Grading:
                 "only_called_again", f"first calls are {math.exp(gains[AGENT]):.3g} times as fast as the base's"
             )
 
-    def _require_savings(self, sampler: Sampler) -> None:
+    def _require_savings(self, sampler: ArmSampler) -> None:
         """Savings of calls must not be spent on importing, unless the author does so."""
         # the minimum of each: other load only ever adds
         imported = {arm: min(taken) for arm, taken in sampler.imported.items()}

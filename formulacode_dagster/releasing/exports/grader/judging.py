@@ -23,14 +23,14 @@ Rows = List[List[float]]  # noqa: UP006 - evaluated on CPython 3.7
 """Differences of logarithms: a row a block, a column a benchmark."""
 
 
-class Interval(NamedTuple):
+class LogInterval(NamedTuple):
     """Two bounds, of logarithms."""
 
     low: float
     high: float
 
 
-class Judged(NamedTuple):
+class ArmVerdict(NamedTuple):
     """Comparison of one arm with the base; ratios are base / arm."""
 
     verdict: str
@@ -54,7 +54,7 @@ class Samples(NamedTuple):
     objects: dict[str, list[str]]
 
 
-class Rule:
+class StoredRule:
     """The stored rule of a task, and the metrics of its benchmarks."""
 
     def __init__(self, told: dict[str, Any]) -> None:
@@ -114,10 +114,10 @@ def sign_flips(blocks: int, seed: int) -> list[tuple[float, ...]]:
     return [(1.0,) * blocks, *rows]
 
 
-class Contrast:
+class ArmContrast:
     """The base compared with another arm."""
 
-    def __init__(self, sampled: Rows, rule: Rule) -> None:
+    def __init__(self, sampled: Rows, rule: StoredRule) -> None:
         self._sampled, self._rule = sampled, rule
         self.units = len(sampled)
         self._bounded = bounded(sampled)
@@ -130,14 +130,14 @@ class Contrast:
         """Over blocks and benchmarks."""
         return math.fsum(self.series(places)) / self.units
 
-    def interval(self, places: list[int], level: float) -> Interval:
+    def interval(self, places: list[int], level: float) -> LogInterval:
         """The *level* interval of that mean."""
         if self.units < 2:
-            return Interval(-math.inf, math.inf)
+            return LogInterval(-math.inf, math.inf)
         series = self.series(places)
         drawn = sorted(sum(series[at] for at in row) / self.units for row in resamples(self.units, self._rule.seed))
         tail = self._rule.tail(level, self.units)
-        return Interval(_quantile(drawn, tail), _quantile(drawn, 1 - tail))
+        return LogInterval(_quantile(drawn, tail), _quantile(drawn, 1 - tail))
 
     def p_value(self, places: list[int], direction: int) -> float:
         """Exact one-sided p-value of that mean, by sign flips."""
@@ -162,9 +162,9 @@ class Contrast:
         return found
 
 
-def judge(samples: Samples, arm: str, rule: Rule, look: int) -> Judged:
+def judge(samples: Samples, arm: str, rule: StoredRule, look: int) -> ArmVerdict:
     """Decide on *arm* against `base`, with `control`, at the interim analysis *look* of the rule."""
-    oracle, control = (Contrast(_differences(samples, side, rule), rule) for side in (arm, "control"))
+    oracle, control = (ArmContrast(_differences(samples, side, rule), rule) for side in (arm, "control"))
     names, alpha = list(samples.values["base"]), rule.looks[look][1]
     metrics = list(dict.fromkeys(rule.metrics[name] for name in names))
     metrics.sort(key=["time", "peakmemory", "memory", "track"].index)
@@ -191,7 +191,7 @@ def judge(samples: Samples, arm: str, rule: Rule, look: int) -> Judged:
         verdict = "unchanged" if unchanged else "inconclusive"
     decisive = (faster or slower or groups)[0]
     bounds = oracle.interval(decisive, LEVEL)
-    return Judged(
+    return ArmVerdict(
         verdict=verdict,
         speedup=math.exp(oracle.mean(decisive)),
         low=math.exp(bounds.low),
@@ -202,7 +202,7 @@ def judge(samples: Samples, arm: str, rule: Rule, look: int) -> Judged:
     )
 
 
-def _moved(contrast: Contrast, places: list[int], direction: int, rule: Rule, alpha: float) -> bool:
+def _moved(contrast: ArmContrast, places: list[int], direction: int, rule: StoredRule, alpha: float) -> bool:
     bounds = contrast.interval(places, LEVEL)
     least = bounds.low if direction == FASTER else -bounds.high
     return (
@@ -212,7 +212,7 @@ def _moved(contrast: Contrast, places: list[int], direction: int, rule: Rule, al
     )
 
 
-def _is_unchanged(oracle: Contrast, places: list[int], rule: Rule, alpha: float) -> bool:
+def _is_unchanged(oracle: ArmContrast, places: list[int], rule: StoredRule, alpha: float) -> bool:
     least, margin = math.log(rule.min_speedup), math.log(rule.trade_off)
     if oracle.interval(places, UNCHANGED_LEVEL).high > least or oracle.mean(places) <= -least:
         return False
@@ -220,7 +220,7 @@ def _is_unchanged(oracle: Contrast, places: list[int], rule: Rule, alpha: float)
     return alpha > 0 or not any(bound.low > margin or bound.high < -margin for bound in bounds)
 
 
-def _differences(samples: Samples, arm: str, rule: Rule) -> Rows:
+def _differences(samples: Samples, arm: str, rule: StoredRule) -> Rows:
     columns = []
     for name, base in samples.values["base"].items():
         better = -1 if name in rule.rates else 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import places
 from .asking import Harness
-from .judging import Judged, Rule, Samples, judge
+from .judging import ArmVerdict, StoredRule, Samples, judge
 from .places import AGENT, ARMS, Place
 
 PADDING_STEPS = 4096
@@ -24,7 +24,7 @@ class BenchmarksFailError(Exception):
         self.arm = arm
 
 
-class Sampler:
+class ArmSampler:
     """Samples of the arms of one task."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Sampler:
     ) -> None:
         """*surveyed* is each benchmark's result on each arm; *linkers* are those that each arm was built with."""
         self._task, self._harness, self._arms, self._surveyed = task, harness, arms, surveyed
-        self._rule, self._linkers = Rule(task["rule"]), linkers
+        self._rule, self._linkers = StoredRule(task["rule"]), linkers
         # not the platform's seed: chances are not to be met twice, nor to be known before
         self._generator = random.SystemRandom()
         names = task["benchmarks"]
@@ -50,7 +50,7 @@ class Sampler:
         self.tampered: set[str] = set()
         """Names of clocks that were replaced."""
 
-    def take(self) -> Judged:
+    def take(self) -> ArmVerdict:
         """Rounds until the rule decides on the agent's arm, or the task's time is used up."""
         deadline = time.monotonic() + float(self._task["max_seconds"])
         rounds, longest = 0, 0.0
@@ -67,7 +67,7 @@ class Sampler:
                 break
         return judged
 
-    def judged(self, arm: str) -> Judged:
+    def judged(self, arm: str) -> ArmVerdict:
         """Judge the samples of another *arm*, at the least level of the rule: sampling did not wait for it."""
         claims = [place for place, (_, alpha) in enumerate(self._rule.looks) if alpha]
         return judge(self.samples, arm, self._rule, claims[0])

@@ -27,7 +27,7 @@ from .limit_store import FileLimitStore, LimitStore
 from .pacing import Pacing
 from .permits import Permits
 from .refusals import words_of
-from .retry import Outcome, Retries, Verdict, judge, judge_graphql
+from .retry import Outcome, TransportRetries, Verdict, judge, judge_graphql
 from .tokens import Lease, TokenPool, TokenState
 from .waiting import OnWait, Waits
 
@@ -40,7 +40,7 @@ API_VERSION = "2022-11-28"
 MOST_REDIRECTS = 5
 
 
-class GitHubClient:
+class GitHubTransport:
     """GraphQL and REST over a pool of tokens, used as an async context manager.
 
     With *home*, limits are shared with all other clients on this machine that use the same folder, and REST answers are
@@ -61,7 +61,7 @@ class GitHubClient:
         pacing: Pacing | None = None,
         on_wait: OnWait | None = None,
         on_trouble: Callable[[str], None] | None = None,
-        retries: Retries | None = None,
+        retries: TransportRetries | None = None,
         clock: Clock | None = None,
         timeout: httpx.Timeout = TIMEOUT,
         transport: httpx.AsyncBaseTransport | None = None,
@@ -94,7 +94,7 @@ class GitHubClient:
             http=self._http,
             pool=self._pool,
             permits=permits,
-            retries=retries or Retries(),
+            retries=retries or TransportRetries(),
             ledger=self._ledger,
             waits=waits,
             clock=self._clock,

@@ -16,7 +16,7 @@ from .accounting import Ledger
 from .answers import GraphQLAnswer, Resource
 from .permits import Permit, Permits
 from .refusals import refusal, token_needed
-from .retry import PASSING_ERRORS, Outcome, Retries, Verdict, until_reset
+from .retry import PASSING_ERRORS, Outcome, TransportRetries, Verdict, until_reset
 from .tokens import Lease, TokenPool
 from .waiting import Waits
 
@@ -34,7 +34,7 @@ class Exchange:
     http: httpx.AsyncClient
     pool: TokenPool
     permits: Permits
-    retries: Retries
+    retries: TransportRetries
     ledger: Ledger
     waits: Waits
     clock: Clock

@@ -17,7 +17,7 @@ SCARCE = 0.1
 
 
 @dataclass
-class Budget:
+class PrimaryLimit:
     """A primary limit of one user; `remaining` and `limit` are None until an answer contains them."""
 
     remaining: int | None = None
@@ -56,12 +56,12 @@ class Budget:
 class User:
     """The user for whom GitHub counts: the owner of a token, or the token itself while its owner is unknown."""
 
-    budgets: dict[Resource, Budget] = field(default_factory=dict)
+    budgets: dict[Resource, PrimaryLimit] = field(default_factory=dict)
     blocked_until: float = 0.0
 
-    def budget(self, resource: Resource) -> Budget:
+    def budget(self, resource: Resource) -> PrimaryLimit:
         """The primary limit of *resource*."""
-        return self.budgets.setdefault(resource, Budget())
+        return self.budgets.setdefault(resource, PrimaryLimit())
 
     def merge(self, other: User) -> None:
         """Merge *other*, which turned out to be the same user: the worse of both counts."""

@@ -66,7 +66,7 @@ LIMITED = Backoff(first_seconds=60.0, longest_seconds=900.0, jitter=(1.0, 1.5))
 
 
 @dataclass(frozen=True)
-class Retries:
+class TransportRetries:
     """Numbers of retries of transient failures, and of waits for limits without a time, and their lengths.
 
     Without a time from GitHub, a limit is waited for a minute at least, as

@@ -13,11 +13,11 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, O
 from formulacode_dagster.sources.github.queries import CODE_SEARCH_PATH, PROBE, RATE_LIMIT_PATH, USER_PATH
 
 from .answers import Resource
-from .client import GitHubClient
-from .retry import Retries
+from .client import GitHubTransport
+from .retry import TransportRetries
 from .tokens import SETTING, TokenPool
 
-RETRIES = Retries(attempts=3, limit_waits=0)
+RETRIES = TransportRetries(attempts=3, limit_waits=0)
 """This check does not wait out limits."""
 NEEDED = "public_repo is enough for a classic token; a fine-grained one needs read access to public repositories"
 
@@ -75,7 +75,7 @@ async def examine(
     TokenPool(tokens)
     names = [f"token {position + 1} of {len(tokens)}" for position in range(len(tokens))]
     reports = await asyncio.gather(*(_examine(url, name, token) for name, token in zip(names, tokens, strict=True)))
-    async with GitHubClient(url, tokens, home=home, on_trouble=on_trouble) as client:
+    async with GitHubTransport(url, tokens, home=home, on_trouble=on_trouble) as client:
         for position, report in enumerate(reports):
             if report.login:
                 await client.learn_owner(position, report.login)
@@ -92,7 +92,7 @@ async def examine(
 
 async def _examine(url: str, name: str, token: str) -> TokenReport:
     # separate from the shared limits: else another token might answer, or a pause apply
-    async with GitHubClient(url, [token], retries=RETRIES) as client:
+    async with GitHubTransport(url, [token], retries=RETRIES) as client:
         try:
             limits = await client.rest(RATE_LIMIT_PATH)
         except ConfigurationError:
@@ -121,15 +121,15 @@ async def _examine(url: str, name: str, token: str) -> TokenReport:
         return TokenReport(name, login, "", allowances, unfit, limited)
 
 
-async def _core(client: GitHubClient) -> str:
+async def _core(client: GitHubTransport) -> str:
     return str((await client.rest(USER_PATH)).data["login"])
 
 
-async def _graphql(client: GitHubClient) -> str:
+async def _graphql(client: GitHubTransport) -> str:
     return str((await client.graphql(PROBE)).data["viewer"]["login"])
 
 
-async def _search(client: GitHubClient) -> str:
+async def _search(client: GitHubTransport) -> str:
     await client.rest(CODE_SEARCH_PATH, {"q": "filename:asv.conf.json", "per_page": 1})
     return ""
 

@@ -23,7 +23,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RepositoryCandidate:
     """A discovered repository, and what decides about it."""
 
     repository: Repository
@@ -43,18 +43,18 @@ class Exclusion:
 
 def tracking_items(
     rows: Sequence[Repository], rules: TrackingRules, listed: Mapping[str, ListedRepository]
-) -> list[WorkItem[Candidate]]:
+) -> list[WorkItem[RepositoryCandidate]]:
     """One item a repository; it is pending when the repository, the rules, or its line of the list changed."""
-    items: list[WorkItem[Candidate]] = []
+    items: list[WorkItem[RepositoryCandidate]] = []
     for row in rows:
         entry = entry_for(row, listed)
         decided = None if entry is None else (entry.verdict, entry.reason)
         inputs = fingerprint(Stage.REPOSITORIES, row.model_dump(mode="json"), rules.model_dump(mode="json"), decided)
-        items.append(WorkItem(row.full_name, inputs, Candidate(row, rules, entry)))
+        items.append(WorkItem(row.full_name, inputs, RepositoryCandidate(row, rules, entry)))
     return items
 
 
-async def decide(item: WorkItem[Candidate]) -> Outcome[Repository]:
+async def decide(item: WorkItem[RepositoryCandidate]) -> Outcome[Repository]:
     """Judge one repository; a rejected one is also the value, so that its data in the month can be removed.
 
     Raises ItemFailure (`vanished`) for one that is not on GitHub any more.

@@ -16,7 +16,7 @@ from formulacode_dagster.building.agents.codex import Codex
 from formulacode_dagster.building.agents.confined import ConfinedAgent
 from formulacode_dagster.building.agents.container import Confinement
 from formulacode_dagster.building.agents.edit import SpecEdit
-from formulacode_dagster.building.agents.forwarder import Endpoint
+from formulacode_dagster.building.agents.forwarder import UpstreamEndpoint
 from formulacode_dagster.building.agents.gemini import Gemini
 from formulacode_dagster.building.agents.protocol import (
     AgentBudget,
@@ -26,7 +26,7 @@ from formulacode_dagster.building.agents.protocol import (
     PastAttempt,
     RelayedBuild,
 )
-from formulacode_dagster.building.agents.workspace import Places
+from formulacode_dagster.building.agents.workspace import WorkspacePaths
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.building.engines.failures import BuildFailure
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
@@ -62,7 +62,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, daemon: DockerDaemon) -> Iterator[
             assert program is not None
             assert program.version
             assert cli.wire is not None
-            endpoint = Endpoint(cli.wire, serve(script), KEY, 2.0, 10.0)
+            endpoint = UpstreamEndpoint(cli.wire, serve(script), KEY, 2.0, 10.0)
             return ConfinedAgent(cli, program, daemon, Confinement(IMAGE), endpoint, MODELS[cli.name.value])
 
         yield make
@@ -150,7 +150,7 @@ class TestAProgram:
         self, scripted: Scripted, cli: Cli, workshop: Workshop
     ) -> None:
         wrong, right = (edit_with(f'environment = {{ TINY_BACKEND = "{name}" }}') for name in ("quick", "fast"))
-        script = Script([f"{edit}\n{Places().bridge}" for edit in (wrong, right)])
+        script = Script([f"{edit}\n{WorkspacePaths().bridge}" for edit in (wrong, right)])
         run = scripted(cli, script).run(workshop.task(), budget=BUDGET, build=workshop.build)
         assert run.outcome is AgentOutcome.EDITED, (run.detail, run.transcript)
         assert (run.edit, run.builds) == (SpecEdit(environment={"TINY_BACKEND": "fast"}), 2)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from formulacode_dagster.building.agents.bridge import MODEL_SOCKET
-from formulacode_dagster.building.agents.forwarder import MOST_FAILURES, Account, Endpoint, forwarding
+from formulacode_dagster.building.agents.forwarder import MOST_FAILURES, Account, UpstreamEndpoint, forwarding
 from formulacode_dagster.building.agents.protocol import AgentBudget, AgentOutcome
 from formulacode_dagster.building.agents.wire import Wire
 from formulacode_dagster.models.items import Cost
@@ -58,7 +58,7 @@ def make_run(tmp_path: Path) -> Iterator[MakeRun]:
 
         def make(script: Script, *, url: str = "", price: float = 0.0, **budget: float) -> Run:
             served = url or stack.enter_context(serving(app(script)))
-            endpoint = Endpoint(Wire.ANTHROPIC, served, KEY, price, price)
+            endpoint = UpstreamEndpoint(Wire.ANTHROPIC, served, KEY, price, price)
             cut = threading.Event()
             account = Account(endpoint, AgentBudget.model_validate(budget), cut.set)
             stack.enter_context(forwarding(tmp_path, endpoint, account))

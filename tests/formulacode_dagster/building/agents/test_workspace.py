@@ -9,7 +9,7 @@ import pytest
 from formulacode_dagster.building.agents.edit import PreBuildCommand, SpecEdit
 from formulacode_dagster.building.agents.gates import EditRefused, read_edit
 from formulacode_dagster.building.agents.protocol import EditGate, NearbyRecipe, PastAttempt
-from formulacode_dagster.building.agents.workspace import Places, archive_of, edit_text, prompt_of, read_workspace
+from formulacode_dagster.building.agents.workspace import WorkspacePaths, archive_of, edit_text, prompt_of, read_workspace
 from formulacode_dagster.models.recipe import Fix, InstallMode
 from tests.support.confined_agents import make_task
 
@@ -71,7 +71,7 @@ def test_a_workspace_with_anything_else_is_refused(packed: bytes, what: str) -> 
 @pytest.fixture
 def laid() -> Callable[..., dict[str, str]]:
     def lay(**fields: object) -> dict[str, str]:
-        packed = archive_of(make_task(**fields), {".config": "x"}, places=Places(), user_home="/home/agent")
+        packed = archive_of(make_task(**fields), {".config": "x"}, places=WorkspacePaths(), user_home="/home/agent")
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             return {entry.name: archive.extractfile(entry).read().decode() for entry in archive}  # type: ignore[union-attr]
 
@@ -105,10 +105,10 @@ def test_nobody_else_names_a_file(laid: Callable[..., dict[str, str]]) -> None:
 
 
 def test_builds_are_spoken_of_where_there_are_any() -> None:
-    assert "bridge.py" not in prompt_of(Places(), builds=0)
-    assert "3 times" in prompt_of(Places(), builds=3)
+    assert "bridge.py" not in prompt_of(WorkspacePaths(), builds=0)
+    assert "3 times" in prompt_of(WorkspacePaths(), builds=3)
 
 
 def test_an_agent_is_told_where_there_is_no_lock_to_build() -> None:
-    assert "no common solution" in prompt_of(Places(), builds=0, is_locked=False)
-    assert "no common solution" not in prompt_of(Places(), builds=0)
+    assert "no common solution" in prompt_of(WorkspacePaths(), builds=0, is_locked=False)
+    assert "no common solution" not in prompt_of(WorkspacePaths(), builds=0)

@@ -1,6 +1,6 @@
 import pytest
 
-from formulacode_dagster.building.declarations.asv_config import AsvConfig, Rule, excluded, find_config, read_config
+from formulacode_dagster.building.declarations.asv_config import AsvConfig, MatrixRule, excluded, find_config, read_config
 from formulacode_dagster.models.errors import ItemFailure
 
 
@@ -86,7 +86,7 @@ def test_a_pattern_of_exclude_that_is_no_regular_expression_is_refused(tree_of):
 
 
 def test_a_pattern_counts_only_when_its_first_match_reaches_the_end():
-    config = AsvConfig(path="asv.conf.json", benchmark_dir="b", exclude=(Rule(python="3.1|3.12"),))
+    config = AsvConfig(path="asv.conf.json", benchmark_dir="b", exclude=(MatrixRule(python="3.1|3.12"),))
     assert excluded(config, "3.1", {})
     assert not excluded(config, "3.12", {})
 

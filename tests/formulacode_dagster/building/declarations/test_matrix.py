@@ -1,4 +1,4 @@
-from formulacode_dagster.building.declarations.asv_config import AsvConfig, Matrix, Rule
+from formulacode_dagster.building.declarations.asv_config import AsvConfig, Matrix, MatrixRule
 from formulacode_dagster.building.declarations.matrix import choose, pythons_of
 
 
@@ -41,7 +41,7 @@ def test_geos_the_library_never_becomes_geos_the_web_framework():
 
 
 def test_excluded_combinations_are_passed_over():
-    rules = (Rule(req={"numpy": "2.*"}),)
+    rules = (MatrixRule(req={"numpy": "2.*"}),)
     assert texts(choose(config(req={"numpy": ("1.26", "2.1")}, exclude=rules), "3.11")) == ["numpy==1.26"]
     nothing = choose(config(req={"numpy": ("2.1",)}, exclude=rules), "3.11")
     assert texts(nothing) == []
@@ -58,15 +58,15 @@ def test_variables_of_benchmark_runs_alone_are_told_apart():
 
 
 def test_exclude_sees_variables_of_benchmark_runs():
-    rules = (Rule(env_nobuild={"OMP_NUM_THREADS": "4"}),)
+    rules = (MatrixRule(env_nobuild={"OMP_NUM_THREADS": "4"}),)
     choice = choose(config(env_nobuild={"OMP_NUM_THREADS": ("1", "4")}, exclude=rules), "3.11")
     assert choice.run_environment == {"OMP_NUM_THREADS": "1"}
 
 
-OLDEST = Rule(python="3.8", req={"numpy": "1.16.0", "numba": None})
-NEWEST = Rule(python="3.8", req={"numpy": "", "numba": ""})
-LATER = Rule(python="3.12", req={"numpy": "", "ephem": ""})
-DUMMY = {"pythons": ("dummy",), "exclude": (Rule(python="dummy"),)}
+OLDEST = MatrixRule(python="3.8", req={"numpy": "1.16.0", "numba": None})
+NEWEST = MatrixRule(python="3.8", req={"numpy": "", "numba": ""})
+LATER = MatrixRule(python="3.12", req={"numpy": "", "ephem": ""})
+DUMMY = {"pythons": ("dummy",), "exclude": (MatrixRule(python="dummy"),)}
 
 
 def test_environments_may_stand_in_include_alone():
@@ -79,7 +79,7 @@ def test_environments_may_stand_in_include_alone():
 
 
 def test_an_interpreter_that_include_does_not_name_takes_the_nearest_environment():
-    everything = (Rule(python=r".*"),)
+    everything = (MatrixRule(python=r".*"),)
     only = config(pythons=("3.8",), exclude=everything, include=(OLDEST, LATER))
     assert texts(choose(only, "3.9")) == ["numpy==1.16.0"]
     assert texts(choose(only, "3.11")) == ["numpy", "ephem"]

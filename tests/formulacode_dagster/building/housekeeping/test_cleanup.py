@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from formulacode_dagster.building.engines.installation import installation_id
 from formulacode_dagster.building.engines.process.image_store import ProcessImageStore
-from formulacode_dagster.building.engines.process.layout import Manifest
+from formulacode_dagster.building.engines.process.layout import BuildManifest
 from formulacode_dagster.building.housekeeping.cleanup import Budgets, CleanupReport, clean_up, clean_up_all
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ImageNeed, Toolchain
@@ -31,7 +31,7 @@ def folder_of(root: Path, name: str, size: int = 1000, *, age: float = 0) -> Pat
     """A finished folder of the process engine, *age* seconds older than now."""
     folder = root / "images" / name
     folder.mkdir(parents=True)
-    manifest = Manifest(
+    manifest = BuildManifest(
         tag=f"formulacode/{name}",
         digest=f"sha256:{name}",
         size_bytes=size,

@@ -14,7 +14,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.runner.claims import Worker
 from formulacode_dagster.operating.runner.pending import is_pending
-from formulacode_dagster.operating.runner.work import Part, Sharing, StageRun, WorkItem
+from formulacode_dagster.operating.runner.work import RunRole, Sharing, StageRun, WorkItem
 from formulacode_dagster.operating.store import artifacts, ledger
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.pull_requests import save_changes
@@ -46,7 +46,7 @@ def ended(stage: Stage, item: str, at: datetime, reason: str = "") -> LedgerEntr
     return LedgerEntry(stage=stage, month=MONTH, item=item, state=state, reason=reason, inputs="v1", finished_at=at)
 
 
-def missing(database: Database, prs: list[PullRequest], part: Part | None = None) -> list[int]:
+def missing(database: Database, prs: list[PullRequest], part: RunRole | None = None) -> list[int]:
     engine: Any = SimpleNamespace(store=HERE, exists=lambda image: STORED[image.number][1])
     sharing = None if part is None else Sharing(part, Worker(Stage.IMAGES, MONTH, "run", timedelta(seconds=60)))
     run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(), sharing)
@@ -57,8 +57,8 @@ def test_a_run_that_works_alone_builds_what_its_store_lacks_and_one_with_helpers
     database: Database, prs: list[PullRequest]
 ) -> None:
     assert missing(database, prs) == [1, 2]
-    assert missing(database, prs, Part.LEADS) == [2]
-    assert missing(database, prs, Part.HELPS) == missing(database, prs, Part.JOINS) == []
+    assert missing(database, prs, RunRole.LEADS) == [2]
+    assert missing(database, prs, RunRole.HELPS) == missing(database, prs, RunRole.JOINS) == []
 
 
 @pytest.mark.parametrize("stage", [Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES])
@@ -70,12 +70,12 @@ def test_what_no_living_worker_had_is_built_by_the_run_that_leads_and_tried_agai
     with database.transaction() as connection:
         artifacts.MEASUREMENTS.save(connection, [make_measurement({}, number=1), make_measurement({}, number=2)])
         ledger.record(connection, [gone])
-    assert missing(database, prs) == missing(database, prs, Part.LEADS) == [1]
+    assert missing(database, prs) == missing(database, prs, RunRole.LEADS) == [1]
     assert is_pending(WorkItem(first, "v1", None), gone)
     with database.transaction() as connection:
         # built since, by a helper with a store of its own
         ledger.record(connection, [ended(Stage.IMAGES, first, LATER + timedelta(hours=1))])
-    assert missing(database, prs, Part.LEADS) == []
+    assert missing(database, prs, RunRole.LEADS) == []
 
 
 def test_a_measurement_that_failed_for_another_reason_needs_no_image_of_a_living_worker(
@@ -83,4 +83,4 @@ def test_a_measurement_that_failed_for_another_reason_needs_no_image_of_a_living
 ) -> None:
     with database.transaction() as connection:
         ledger.record(connection, [ended(Stage.MEASUREMENTS, prs[0].item, LATER, FailureKind.TIMEOUT)])
-    assert missing(database, prs, Part.LEADS) == [2]
+    assert missing(database, prs, RunRole.LEADS) == [2]

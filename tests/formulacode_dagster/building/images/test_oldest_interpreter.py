@@ -12,7 +12,7 @@ from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.building.specs.spec import INSTRUMENT_VERSIONS
 from formulacode_dagster.building.suites.questions import Timed
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from tests.support.declarations import resolve
 from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, Sample, build_sample, make_spec
@@ -46,7 +46,7 @@ def test_a_task_of_the_oldest_interpreter_is_built_verified_and_timed(
     assert all(verification.ok for verification in image.verifications)
     assert image.benchmarks == ("bench_answer.time_answer",)
     with engine.session(image, run_id="test-oldest") as session:
-        remote = Remote(session, benchmark_dir="benchmarks")
+        remote = HarnessClient(session, benchmark_dir="benchmarks")
         survey = remote.survey(lines={}, limit=10, budget=30)
         timed = take(remote, survey.benchmarks[0], seconds=0.05)
         assert isinstance(timed, Timed)

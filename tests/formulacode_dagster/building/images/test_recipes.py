@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from formulacode_dagster.building.images.recipes import Declared, context_of, declared_by, provenance_of, recipes_for
 from formulacode_dagster.models.attempt import Rung
-from formulacode_dagster.models.recipe import Fix, Provenance, StoredContext
+from formulacode_dagster.models.recipe import Fix, ContextOrigin, StoredContext
 from tests.formulacode_dagster.building.images.repairs.failing import make_environment, make_task
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 
@@ -20,7 +20,7 @@ def make_context(sha: str, *fixes: Fix, days: float = 0, held: bool = True, **fi
         "repository": "a/b",
         "number": 5,
         "merged_at": moment,
-        "provenance": Provenance.RULES,
+        "provenance": ContextOrigin.RULES,
         "created_at": moment,
         "held_at": moment if held else None,
         "requirements": HERE.requirements,
@@ -87,11 +87,11 @@ def test_an_image_leaves_a_context_that_knows_what_was_declared_and_who_made_it(
     agents = Fix(rule="agent:codex", evidence="", requirements=("setuptools<81",))
     image = make_image(repository_id=7, number=5, spec=make_spec(fixes=(GSL, agents)))
     context = context_of(image, make_task(), declared)
-    assert (context.provenance, context.made_by) == (Provenance.AGENT, "missing_header, agent:codex")
+    assert (context.provenance, context.made_by) == (ContextOrigin.AGENT, "missing_header, agent:codex")
     assert (context.fixes, context.digest) == ((GSL, agents), image.digest)
     assert context.base_sha == pr.change.base_sha
-    assert provenance_of((GSL,)) is Provenance.RULES
-    assert provenance_of(()) is Provenance.DECLARED
+    assert provenance_of((GSL,)) is ContextOrigin.RULES
+    assert provenance_of(()) is ContextOrigin.DECLARED
     assert declared.distance(context)[:2] == (0, 0.0)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.questions import Asked, NotTimed, ProcessSetting
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.questions import TimedBenchmark, NotTimed, ProcessSetting
+from formulacode_dagster.building.suites.remote import HarnessClient
 from tests.support.measurement import FolderSession
 
 NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "PYTHONHASHSEED")
@@ -24,9 +24,9 @@ def time_it():
 
 def told(session: FolderSession, environment: Mapping[str, str], setting: ProcessSetting) -> list[object]:
     """What a benchmark in a process with this *setting* sees of the variables."""
-    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30, environment=environment)
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30, environment=environment)
     (surveyed,) = remote.survey(lines={}, limit=1, budget=20).benchmarks
-    (sample,) = remote.time([Asked(surveyed, isolate=False)], seconds=0.01, setting=setting).samples
+    (sample,) = remote.time([TimedBenchmark(surveyed, isolate=False)], seconds=0.01, setting=setting).samples
     assert isinstance(sample, NotTimed)
     seen: list[object] = json.loads(sample.message.rpartition("RuntimeError: ")[2])
     return seen

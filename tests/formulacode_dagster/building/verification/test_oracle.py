@@ -12,7 +12,7 @@ from formulacode_dagster.building.verification.facts import FileFact, ImageFacts
 from formulacode_dagster.building.verification.oracle import oracle_absent
 from formulacode_dagster.building.verification.origin import FolderOrigin, GroundTruth, added_lines
 from formulacode_dagster.building.verification.repository import ImageRepository
-from formulacode_dagster.building.verification.scan import Scan, Secret, Watch
+from formulacode_dagster.building.verification.scan import Scan, Secret, SearchPatterns
 from formulacode_dagster.models.errors import ItemFailure
 from tests.support.git_world import git
 from tests.support.images import Sample
@@ -106,7 +106,7 @@ def test_an_object_that_is_not_what_its_name_says_is_not_believed(repository: Im
 
 
 def test_a_credential_in_the_files_or_in_the_image_s_own_words_fails_without_its_value() -> None:
-    facts = ImageFacts(scan=Scan(Watch((Secret("GH_TOKENS", b"value-of-ours"),))))
+    facts = ImageFacts(scan=Scan(SearchPatterns((Secret("GH_TOKENS", b"value-of-ours"),))))
     assert no_credentials(facts, ImageConfig(variables={"PATH": "/bin"}).by_place).ok
     words = ImageConfig(
         variables={"TOKEN": "value-of-ours"}, labels={"by": "hf_" + "aB" * 17}, history=("RUN x", "ARG a=value-of-ours")

@@ -7,7 +7,7 @@ import pytest
 
 from formulacode_dagster.building.engines.files import Area, ImageFile
 from formulacode_dagster.building.verification.facts import gather_facts
-from formulacode_dagster.building.verification.scan import Secret, Watch, forms_in, own_secrets, telling_lines
+from formulacode_dagster.building.verification.scan import Secret, SearchPatterns, forms_in, own_secrets, telling_lines
 
 TOKEN = "ghp_" + "a1B2" * 9
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n"
@@ -89,7 +89,7 @@ def test_a_value_is_found_wherever_it_is_and_a_form_where_it_can_only_be_ours(tm
         (Area.SYSTEM, "home/formulacode/.netrc"): 2,
     }
     files = [file(area, path, both) for area, path in places] + [file(Area.SYSTEM, "usr/share/doc/x", both)]
-    facts = gather_facts(files, objects=tmp_path, watch=Watch((secret,)))
+    facts = gather_facts(files, objects=tmp_path, watch=SearchPatterns((secret,)))
     assert {key: len(found) for key, found in facts.scan.credentials.items()} == places
     assert all("value-of-ours" not in word for words in facts.scan.credentials.values() for word in words)
 

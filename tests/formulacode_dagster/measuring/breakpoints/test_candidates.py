@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from formulacode_dagster.measuring.breakpoints.candidates import (
-    LeftOut,
+    CandidateExclusion,
     choose_candidates,
     enter_candidates_of,
     replace_candidates,
@@ -86,7 +86,7 @@ def test_every_step_that_makes_none_is_counted_by_its_reason(history):
     told = chosen(mirror, commits)
     assert told.candidates == ()
     assert told.left_out == Counter(
-        {LeftOut.WIDE: 1, LeftOut.NOT_FASTER: 1, LeftOut.NOT_ON_THE_BRANCH: 3, LeftOut.TOO_EARLY: 1}
+        {CandidateExclusion.WIDE: 1, CandidateExclusion.NOT_FASTER: 1, CandidateExclusion.NOT_ON_THE_BRANCH: 3, CandidateExclusion.TOO_EARLY: 1}
     )
 
 

@@ -57,10 +57,10 @@ def test_a_spell_of_noise_is_no_series_of_steps() -> None:
 def test_a_short_level_counts_unless_the_series_returns_to_where_it_was() -> None:
     noise = np.exp(np.random.default_rng(4).normal(0, 0.01, 130))
     returns = np.repeat([1.0, 1.4, 1.0], [60, 8, 62])
-    goes_on = np.repeat([1.0, 1.4, 1.9], [60, 8, 62])
+    resumable = np.repeat([1.0, 1.4, 1.9], [60, 8, 62])
     lasts = np.repeat([1.0, 1.4, 1.0], [60, 30, 40])
     assert seeded.change_points(noise * returns).tolist() == []
-    assert seeded.change_points(noise * goes_on).tolist() == [60, 68]
+    assert seeded.change_points(noise * resumable).tolist() == [60, 68]
     assert seeded.change_points(noise * lasts).tolist() == [60, 90]
 
 

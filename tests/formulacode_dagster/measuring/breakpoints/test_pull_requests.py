@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from formulacode_dagster.measuring.breakpoints.keeping import Measured, find_and_keep
+from formulacode_dagster.measuring.breakpoints.keeping import MeasuredSeries, find_and_keep
 from formulacode_dagster.measuring.breakpoints.pull_requests import pull_requests_of_mirror, with_pull_requests
 from formulacode_dagster.measuring.breakpoints.stored import load_breakpoints
 from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS
@@ -86,7 +86,7 @@ def test_breakpoints_are_kept_with_what_intake_knows(database: Database, tmp_pat
                 make_merged(number=6, repository_id=8, repository="a/fork", merge_commit_sha=hashes[12]),
             ],
         )
-    measured = Measured(
+    measured = MeasuredSeries(
         "sample",
         Source.PUBLISHED,
         "example/sample",

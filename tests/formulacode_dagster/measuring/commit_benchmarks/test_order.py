@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from assets.commit_benchmarks import commit_benchmarks
 from assets.dashboard_asset import DASHBOARDS
-from formulacode_dagster.measuring.commit_benchmarks.order import Order
+from formulacode_dagster.measuring.commit_benchmarks.order import BenchmarkOrder
 from formulacode_dagster.sources.dashboards.sites import Dashboard, add_dashboard
 from resources.defaults import default_resources
 from tests.support.git_world import BareRepository
@@ -52,7 +52,7 @@ def test_the_command_of_the_documentation_benchmarks_commits(tmp_path, call_fc_d
 @pytest.mark.parametrize("field", [{"as_of": "yesterday"}, {"steps": 0}, {"plan": {"rounds": 0}}])
 def test_what_cannot_be_is_refused(field):
     with pytest.raises(ValidationError):
-        Order(repository="a/b", commits=("main",), **field)
+        BenchmarkOrder(repository="a/b", commits=("main",), **field)
 
 
 @pytest.mark.slow

@@ -6,14 +6,14 @@ import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.measuring.measurement.again import measure_again
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Look, Source, Unit
+from formulacode_dagster.models.measurement import InterimAnalysis, Source, RandomizationUnit
 
-PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(Look(units=8, alpha=0.004),))
+PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(InterimAnalysis(units=8, alpha=0.004),))
 SLOW = "def total(n):\n    result = 0\n    for i in range(n):\n        result += i\n    return result\n"
 FAST = "def total(n):\n    return n * (n - 1) // 2\n"
 BROKEN = "def total(n):\n    raise ValueError('no')\n"
@@ -41,7 +41,7 @@ def again(tmp_path, git_patch, engine_of, image):
             suite=suite,
             benchmarks=benchmarks,
             plan=PLAN,
-            rule=PLAN.rule(Unit.PROCESS),
+            rule=PLAN.rule(RandomizationUnit.PROCESS),
             limits=ResourceLimits(benchmark_seconds=10),
         ).model_copy(update=changes)
         read = Procedure.parse(procedure.to_json(), "it")
@@ -76,7 +76,7 @@ def test_a_slower_machine_has_three_times_the_seconds_of_the_plan_and_leaves_non
 
     def budget(seconds):
         given.append(seconds)
-        return Budget(seconds)
+        return TimeBudget(seconds)
 
     monkeypatch.setattr("formulacode_dagster.measuring.measurement.again.Budget", budget)
     suite = replace(LAID, files={**LAID.files, "benchmarks/bench.py": BENCH.encode()})
@@ -103,7 +103,7 @@ def test_no_verdict_is_given_over_other_benchmarks_than_the_rows(again, code, be
 
 
 def test_a_rule_that_this_platform_does_not_have_is_not_guessed(again):
-    rule = PLAN.rule(Unit.PROCESS).model_copy(update={"version": "of tomorrow"})
+    rule = PLAN.rule(RandomizationUnit.PROCESS).model_copy(update={"version": "of tomorrow"})
     with pytest.raises(ItemFailure, match="version of tomorrow of the rule") as caught:
         again(FAST, rule=rule)
     assert caught.value.kind == "rule_unknown"

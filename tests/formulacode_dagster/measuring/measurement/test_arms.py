@@ -12,7 +12,7 @@ import pytest
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.questions import KeptBuild
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.arms import Arms
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import changed_files
@@ -49,8 +49,8 @@ def test_no_arm_has_the_suite_while_it_is_built_nor_when_it_is_built_again(
         built.append(state(repository))
         return Completed(0, b"", b"", 0.0)
 
-    monkeypatch.setattr(Remote, "linkers", lambda _, **__: "")
-    monkeypatch.setattr(Remote, "keep_build", lambda _: KeptBuild())
+    monkeypatch.setattr(HarnessClient, "linkers", lambda _, **__: "")
+    monkeypatch.setattr(HarnessClient, "keep_build", lambda _: KeptBuild())
     with Arms.open(engine_of(source, build), image, run_id="run", limits=ResourceLimits(), log=Log(None)) as arms:
         arms.prepare(changed_files(patch), patch, SUITE)
         assert built
@@ -76,8 +76,8 @@ class Builds:
 @pytest.fixture
 def arms_of(tmp_path, git_patch, engine_of, image, monkeypatch):
     """Arms of a patch of C, or what else it is *after*, by *build*, prepared."""
-    monkeypatch.setattr(Remote, "linkers", lambda _, **__: "")
-    monkeypatch.setattr(Remote, "keep_build", lambda _: KeptBuild())
+    monkeypatch.setattr(HarnessClient, "linkers", lambda _, **__: "")
+    monkeypatch.setattr(HarnessClient, "keep_build", lambda _: KeptBuild())
     (tmp_path / "source").mkdir()
 
     @contextmanager

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 
 
 class Clock:
@@ -18,7 +18,7 @@ class Clock:
 
 def test_looking_for_what_to_time_costs_nothing_of_the_time_for_it() -> None:
     clock = Clock()
-    budget = Budget(100.0, clock=clock)
+    budget = TimeBudget(100.0, clock=clock)
 
     def made():
         for number in range(2):
@@ -33,7 +33,7 @@ def test_looking_for_what_to_time_costs_nothing_of_the_time_for_it() -> None:
 
 def test_a_build_costs_its_own_time_and_what_it_waits_for_costs_none() -> None:
     clock = Clock()
-    budget = Budget(100.0, clock=clock)
+    budget = TimeBudget(100.0, clock=clock)
 
     @contextmanager
     def turn():
@@ -52,7 +52,7 @@ def test_a_build_costs_its_own_time_and_what_it_waits_for_costs_none() -> None:
 
 def test_what_fails_while_it_is_paused_lets_it_go_on() -> None:
     clock = Clock()
-    budget = Budget(100.0, clock=clock)
+    budget = TimeBudget(100.0, clock=clock)
 
     def failing():
         clock.now += 40

@@ -9,12 +9,12 @@ import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.choosing import Chooser
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import changed_files
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
-from formulacode_dagster.measuring.measurement.relevance import LeftOut
+from formulacode_dagster.measuring.measurement.relevance import UntimedCounts
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
@@ -107,7 +107,7 @@ class Nothing:
 def chooser_of(remote, log, plan, turn=nullcontext):
     """A chooser in whose task *remote* stands for all arms."""
     sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
-    remotes, limits, budget = dict.fromkeys(Arm, remote), ResourceLimits(), Budget(plan.max_seconds)
+    remotes, limits, budget = dict.fromkeys(Arm, remote), ResourceLimits(), TimeBudget(plan.max_seconds)
     given = (Nothing(), Surveyed(), "benchmarks", limits, plan, budget, log)
     return Chooser(remotes, changed_files(PATCH), sources, *given, turn=turn)
 
@@ -224,6 +224,6 @@ def test_base_and_oracle_are_surveyed_one_after_the_other_on_one_core():
 def test_the_log_and_the_choice_tell_what_was_left_out():
     log = Log(None)
     choice = chooser_of(Hurried(), log, SamplingPlan(max_benchmarks=1)).choose(BASE_SUITE, lambda _: ())
-    assert (len(choice.candidates), choice.left_out) == (1, LeftOut(unsurveyed=1, undrawn=1))
+    assert (len(choice.candidates), choice.left_out) == (1, UntimedCounts(unsurveyed=1, undrawn=1))
     told = "left out: 1 that there was no time to run once, 1 relevant ones that were not drawn"
     assert log.lines[-1] == f"1 of 4 benchmarks are timed; {told}"

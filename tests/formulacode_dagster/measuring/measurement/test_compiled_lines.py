@@ -11,7 +11,7 @@ from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.suites.overlays import BASE_SUITE
 from formulacode_dagster.building.suites.questions import Coverage, Survey, SurveyedBenchmark
 from formulacode_dagster.measuring.measurement import compiled_lines
-from formulacode_dagster.measuring.measurement.budget import SURVEY_SHARE, Budget
+from formulacode_dagster.measuring.measurement.budget import SURVEY_SHARE, TimeBudget
 from formulacode_dagster.measuring.measurement.choosing import Chooser
 from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
 from formulacode_dagster.measuring.measurement.log import Log
@@ -54,7 +54,7 @@ def test_a_build_with_coverage_takes_the_turn_of_builds(clock: Clock) -> None:
         return Completed(0, b"", b"", 40.0)
 
     engine = SimpleNamespace(session=lambda *_, **__: nullcontext(SimpleNamespace(reinstall=reinstall)))
-    budget = Budget(100.0, clock=clock)
+    budget = TimeBudget(100.0, clock=clock)
     said: list[str] = []
     known = (engine, make_image(), "run", b"", ResourceLimits(), SamplingPlan(), budget, said.append, turn)
     with CompiledLines(*known) as compiled:
@@ -144,7 +144,7 @@ def select(monkeypatch):
         built = SimpleNamespace(reinstall=lambda **_: Completed(0, b"", b"", 1.0))
         engine = SimpleNamespace(session=lambda *_, **__: nullcontext(built))
         plan, log, limits = SamplingPlan(), Log(None), ResourceLimits()
-        budget = Budget(seconds, clock=Clock())
+        budget = TimeBudget(seconds, clock=Clock())
         run.session = Uninstrumented(fits)
         remotes = dict.fromkeys(Arm, run.session)
         sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
@@ -176,12 +176,12 @@ def test_a_survey_with_coverage_runs_while_nothing_is_timed(select):
 def test_a_survey_with_coverage_that_ran_out_of_time_says_so_and_goes_on_where_it_stopped(select):
     kept = {}
     for ruled_out, asked_for in ((NAMES[:2], NAMES), (NAMES[:4], NAMES[2:])):
-        surveyed, counting = Surveyed(dict(kept), kept.__setitem__, goes_on=True), Counting()
+        surveyed, counting = Surveyed(dict(kept), kept.__setitem__, resumable=True), Counting()
         with pytest.raises(ItemFailure) as failure:
             select(surveyed, counting)
         assert failure.value.kind == "survey_unfinished"
         assert f"no time to run {5 - len(ruled_out)} of 5 benchmarks" in str(failure.value)
-        assert surveyed.goes_on
+        assert surveyed.resumable
         assert kept == {"base": set(ruled_out)}
         assert [asked["only"] for asked in counting.asked] == [asked_for, asked_for]
     choice = select(Surveyed(kept), Counting(NAMES[4]))

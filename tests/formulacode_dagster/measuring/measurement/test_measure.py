@@ -8,11 +8,11 @@ import pytest
 
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.questions import KeptBuild
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.checks import speedup_is_real
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.models.errors import OutsideSystemError, Rejection
-from formulacode_dagster.models.measurement import Arm, Returned, Unit, Verdict
+from formulacode_dagster.models.measurement import Arm, Returned, RandomizationUnit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from tests.support.small_measurement import BENCH, CORE, FASTER, FEWEST, FILES, PLAN
 
@@ -41,7 +41,7 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     assert measured.profile.functions["bench.time_total"][0].file == "pkg/core.py"
     assert measured.profile.sources["bench.time_total"] == "def time_total():\n    core.total(20000)\n"
     # a clear effect ends at the first look
-    assert (measured.look, measured.rounds, measured.rule.unit) == (0, 8, Unit.PROCESS)
+    assert (measured.look, measured.rounds, measured.rule.unit) == (0, 8, RandomizationUnit.PROCESS)
     for result in measured.results:
         for arm in Arm:
             assert sorted(s.round for s in result.samples if s.arm is arm) == list(range(8))
@@ -88,9 +88,9 @@ def test_arms_are_built_in_the_turn_of_builds_and_timed_in_another_one_after_it(
 @pytest.mark.parametrize(
     ("objects_by", "unit", "reinstalls"),
     [
-        pytest.param("-O", Unit.BUILD, [6, 6, 5], id="other objects"),
-        pytest.param("name", Unit.PROCESS, [1, 1, 0], id="the same objects"),
-        pytest.param("", Unit.PROCESS, [1, 1, 0], id="no shared objects"),
+        pytest.param("-O", RandomizationUnit.BUILD, [6, 6, 5], id="other objects"),
+        pytest.param("name", RandomizationUnit.PROCESS, [1, 1, 0], id="the same objects"),
+        pytest.param("", RandomizationUnit.PROCESS, [1, 1, 0], id="no shared objects"),
     ],
 )
 def test_the_unit_is_the_build_where_a_setup_beside_changed_python_makes_other_objects(
@@ -101,10 +101,10 @@ def test_the_unit_is_the_build_where_a_setup_beside_changed_python_makes_other_o
         lines = Path(session.repository, "setup.py").read_text().splitlines()
         made = [line for line in lines if objects_by and line.startswith(objects_by)]
         # each build has a layout of its own
-        return KeptBuild(objects=f"{made} {session.reinstalls if unit is Unit.BUILD else ''}" if made else "")
+        return KeptBuild(objects=f"{made} {session.reinstalls if unit is RandomizationUnit.BUILD else ''}" if made else "")
 
-    monkeypatch.setattr(Remote, "keep_build", keep_build)
-    monkeypatch.setattr(Remote, "linkers", lambda *_, **__: "")
+    monkeypatch.setattr(HarnessClient, "keep_build", keep_build)
+    monkeypatch.setattr(HarnessClient, "linkers", lambda *_, **__: "")
     files = FILES | {"setup.py": "name = 1\n-O2\n"}
     measured, _ = measure({"pkg/core.py": FASTER, "setup.py": "name = 1\n-O3\n"}, files=files)
     assert (measured.rule.unit, measured.faster) == (unit, ("bench.time_total",))

@@ -84,7 +84,7 @@ def test_a_survey_that_ran_out_of_time_goes_on_where_it_stopped(measure, tmp_pat
 
     def attempt():
         plan = FEWEST.model_copy(update={"max_survey_seconds": 0.1})
-        surveyed = Surveyed(dict(kept), kept.__setitem__, goes_on=True)
+        surveyed = Surveyed(dict(kept), kept.__setitem__, resumable=True)
         files = FILES | {"benchmarks/bench.py": bench}
         return measure({"pkg/core.py": FASTER}, files=files, plan=plan, surveyed=surveyed)[0]
 

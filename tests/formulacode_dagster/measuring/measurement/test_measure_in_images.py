@@ -17,7 +17,7 @@ from formulacode_dagster.measuring.measurement.measure import measure_task
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage, EngineName, ResourceLimits
-from formulacode_dagster.models.measurement import Arm, Look, Measurement, Metric, Source, Unit, Verdict
+from formulacode_dagster.models.measurement import Arm, InterimAnalysis, Measurement, Metric, Source, RandomizationUnit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from tests.records import make_image, make_spec
 from tests.support.compiled_packages import (
@@ -37,7 +37,7 @@ from tests.support.git_world import BareRepository
 pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
 
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
-PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(Look(units=5, alpha=0.05),))
+PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(InterimAnalysis(units=5, alpha=0.05),))
 """Five builds an arm: the fewest that can be significant."""
 
 Measure = Callable[..., Measurement]
@@ -153,7 +153,7 @@ def require_faster_over_builds(measured, log):
     assert measured.speedup > 5
     # No other benchmark is timed: a build with coverage tells that none of them executes what changed.
     assert [result.benchmark for result in measured.results] == ["bench.time_total"]
-    assert measured.rule.unit is Unit.BUILD
+    assert measured.rule.unit is RandomizationUnit.BUILD
     # every round has a build of each arm, with a layout of its own
     for arm in Arm:
         taken = [sample for sample in measured.results[0].samples if sample.arm is arm]
@@ -207,7 +207,7 @@ def test_rust_that_no_benchmark_reaches_is_no_relevant_change(measure, with_rust
 @of_image("C that is not faster")
 def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(measure, with_c):
     measured = measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("volatile", "/* kept */ volatile")})
-    assert measured.rule.unit is Unit.PROCESS
+    assert measured.rule.unit is RandomizationUnit.PROCESS
     assert len({sample.objects for result in measured.results for sample in result.samples}) == 1
     assert measured.verdict is not Verdict.FASTER
 
@@ -217,7 +217,7 @@ def test_a_faster_python_function_beside_other_flags_of_the_compiler_is_measured
     flags = C_FILES["setup.py"].replace('_fast.c"])', '_fast.c"], extra_compile_args=["-O1"])')
     measured = measure(with_c, {"src/tinyc/__init__.py": FAST_PYTHON, "setup.py": flags})
     assert [result.benchmark for result in measured.results] == ["bench.time_squares"]
-    assert (measured.rule.unit, measured.is_faster) == (Unit.BUILD, True), measure.log
+    assert (measured.rule.unit, measured.is_faster) == (RandomizationUnit.BUILD, True), measure.log
     for arm in Arm:
         assert len({sample.objects for sample in measured.results[0].samples if sample.arm is arm}) == 5
 
@@ -233,7 +233,7 @@ def test_a_faster_python_function_is_found_where_it_is_installed(measure, with_c
 @of_image("Python beside C")
 def test_a_patch_that_saves_memory_is_faster_by_its_memory(measure, with_c):
     """What it tracks stays as it is."""
-    plan = PLAN.model_copy(update={"looks": (Look(units=6, alpha=0.05),)})
+    plan = PLAN.model_copy(update={"looks": (InterimAnalysis(units=6, alpha=0.05),)})
     whole = '[b"x" * 1_000_000 for _ in range(n)]'
     measured = measure(
         with_c, {"src/tinyc/__init__.py": SLOW_PYTHON.replace(whole, '[b"x" * 1_000_000] * n')}, plan=plan

@@ -3,8 +3,8 @@ import pytest
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
 from formulacode_dagster.measuring.measurement.changed_code import ChangedCode
 from formulacode_dagster.measuring.measurement.relevance import (
-    Candidate,
-    LeftOut,
+    BenchmarkCandidate,
+    UntimedCounts,
     comparable,
     completed,
     disagreeing,
@@ -98,10 +98,10 @@ def test_what_was_neither_run_once_nor_drawn_is_counted_beside_what_is_timed():
         surveyed("time_late", outcome="untraced", traceable=False),
     )
     candidates, _ = comparable(both, both, CHANGED)
-    left_out = LeftOut.of(candidates, select(candidates, limit=2, seed=0))
-    assert left_out == LeftOut(unsurveyed=1, undrawn=3)
+    left_out = UntimedCounts.of(candidates, select(candidates, limit=2, seed=0))
+    assert left_out == UntimedCounts(unsurveyed=1, undrawn=3)
     assert str(left_out) == "left out: 1 that there was no time to run once, 3 relevant ones that were not drawn"
-    assert not str(LeftOut.of(candidates[:5], select(candidates[:5], limit=5, seed=0)))
+    assert not str(UntimedCounts.of(candidates[:5], select(candidates[:5], limit=5, seed=0)))
 
 
 def test_beside_those_known_to_execute_the_change_no_other_is_timed():
@@ -184,7 +184,7 @@ def test_when_no_benchmark_runs_the_task_fails():
 
 
 def test_a_benchmark_that_fails_on_the_control_is_not_timed():
-    candidate = Candidate({Arm.BASE: surveyed("time_it"), Arm.ORACLE: surveyed("time_it")}, True)
+    candidate = BenchmarkCandidate({Arm.BASE: surveyed("time_it"), Arm.ORACLE: surveyed("time_it")}, True)
     seen = with_surveys(candidate, {Arm.CONTROL: survey(surveyed("time_it", outcome="crash"))})
     ready, failures = completed([seen])
     assert ready == []
@@ -192,7 +192,7 @@ def test_a_benchmark_that_fails_on_the_control_is_not_timed():
 
 
 def test_one_side_that_needs_fresh_setups_gives_them_to_all():
-    candidate = Candidate({Arm.BASE: surveyed("time_it"), Arm.ORACLE: surveyed("time_it", isolate=True)}, True)
+    candidate = BenchmarkCandidate({Arm.BASE: surveyed("time_it"), Arm.ORACLE: surveyed("time_it", isolate=True)}, True)
     (ready,), _ = completed([with_surveys(candidate, {Arm.CONTROL: survey(surveyed("time_it"))})])
     assert ready.isolate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
-from formulacode_dagster.measuring.measurement.relevance import NO_TIME, Candidate
+from formulacode_dagster.measuring.measurement.relevance import NO_TIME, BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.same_modules import same_modules, still_ruled_out
 from formulacode_dagster.models.measurement import Arm
 
@@ -52,7 +52,7 @@ def candidate(module, executes_change, unknown=""):
         cache_folder="",
         outcome="ran",
     )
-    return Candidate({Arm.BASE: surveyed, Arm.ORACLE: surveyed}, executes_change, unknown)
+    return BenchmarkCandidate({Arm.BASE: surveyed, Arm.ORACLE: surveyed}, executes_change, unknown)
 
 
 def test_only_what_was_seen_not_to_execute_the_change_is_ruled_out():

@@ -7,12 +7,12 @@ from formulacode_dagster.building.suites.questions import (
     NotTimed,
     Timed,
 )
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.measure import sample
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Arm, Unit, Verdict
+from formulacode_dagster.models.measurement import Arm, RandomizationUnit, Verdict
 from formulacode_dagster.models.reasons import FailureKind
 from tests.support.scripted_sampler import ScriptedRemote, World, candidate, twice_as_fast
 
@@ -54,7 +54,7 @@ class Beside:
         return Timed(value=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
 
 
-@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("unit", RandomizationUnit)
 def test_the_arms_of_a_round_run_at_the_same_time_where_no_call_waits_for_anything(take, unit):
     taken = take(["a"], Beside(len(Arm)), unit=unit)
     assert taken.judged.verdict is Verdict.FASTER
@@ -196,7 +196,7 @@ def test_a_task_none_of_whose_benchmarks_runs_is_a_failure(take):
 
 
 def test_compiled_code_is_built_anew_for_each_round_and_only_builds_of_the_same_round_are_timed_together(take):
-    taken = take(["a"], twice_as_fast, unit=Unit.BUILD)
+    taken = take(["a"], twice_as_fast, unit=RandomizationUnit.BUILD)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.FASTER, 1, 8)
     assert Counter(take.world.builds) == dict.fromkeys(Arm, 8)
     samples = samples_of(taken)
@@ -207,14 +207,14 @@ def test_compiled_code_is_built_anew_for_each_round_and_only_builds_of_the_same_
 
 
 def test_what_excludes_any_effect_of_compiled_code_ends_after_four_builds_an_arm(take):
-    taken = take(["a"], lambda *_: Timed(value=1, calls=5, wall=1.0, waited=True), unit=Unit.BUILD)
+    taken = take(["a"], lambda *_: Timed(value=1, calls=5, wall=1.0, waited=True), unit=RandomizationUnit.BUILD)
     assert (taken.judged.verdict, taken.rounds) == (Verdict.UNCHANGED, 4)
     assert len(take.world.builds) == 12
 
 
 def test_no_more_builds_are_begun_once_their_time_is_used_up(take):
     plan = SamplingPlan(max_build_seconds=3 * 5 * 60)
-    taken = take(["a"], undecided, plan, unit=Unit.BUILD, build_seconds=60.0)
+    taken = take(["a"], undecided, plan, unit=RandomizationUnit.BUILD, build_seconds=60.0)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 1, 5)
 
 
@@ -231,7 +231,7 @@ def fails_at(build, kind, arm=Arm.ORACLE):
 @pytest.mark.parametrize("kind", ["oracle_does_not_build", "base_does_not_build", "timeout"])
 def test_a_build_that_fails_amid_the_samples_costs_the_rounds_to_come_and_none_that_were_taken(take, kind):
     unbuilt = fails_at(6, FailureKind(kind))
-    taken = take(["a"], undecided, unit=Unit.BUILD, unbuilt=unbuilt)
+    taken = take(["a"], undecided, unit=RandomizationUnit.BUILD, unbuilt=unbuilt)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 1, 5)
     assert Counter(s.arm for s in samples_of(taken)) == dict.fromkeys(Arm, 5)
     assert taken.judged.needs.endswith(f"builds an arm to decide; no more could be built: {kind}")
@@ -240,11 +240,11 @@ def test_a_build_that_fails_amid_the_samples_costs_the_rounds_to_come_and_none_t
 @pytest.mark.parametrize(("build", "kind"), [(2, FailureKind.ORACLE_DOES_NOT_BUILD), (6, FailureKind.SESSION_GONE)])
 def test_what_fails_before_there_is_a_spread_or_is_no_build_ends_the_measurement(take, build, kind):
     with pytest.raises(ItemFailure) as failure:
-        take(["a"], undecided, unit=Unit.BUILD, unbuilt=fails_at(build, kind))
+        take(["a"], undecided, unit=RandomizationUnit.BUILD, unbuilt=fails_at(build, kind))
     assert failure.value.kind is kind
 
 
-@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("unit", list(RandomizationUnit))
 def test_who_waited_long_for_a_core_takes_all_the_rounds_that_decide(take, unit):
     taken = take(["a"], twice_as_fast, unit=unit, build_seconds=1.0, waited=9 * 3600.0)
     assert (taken.judged.verdict, taken.rounds) == (Verdict.FASTER, 8)
@@ -265,9 +265,9 @@ def test_no_shared_object_is_hashed_for_a_patch_of_pure_python():
     plan = SamplingPlan()
     taken = sample(
         UnbuiltArms(world), [candidate("a")], is_compiled=False, plan=plan,
-        budget=Budget(plan.max_seconds, clock=lambda: world.now), core=0, log=Log(None),
+        budget=TimeBudget(plan.max_seconds, clock=lambda: world.now), core=0, log=Log(None),
     )  # fmt: skip
-    assert (taken.rule.unit, taken.judged.verdict) == (Unit.PROCESS, Verdict.FASTER)
+    assert (taken.rule.unit, taken.judged.verdict) == (RandomizationUnit.PROCESS, Verdict.FASTER)
     assert {s.objects for s in samples_of(taken)} == {""}
 
 

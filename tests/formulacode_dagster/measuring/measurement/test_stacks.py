@@ -8,7 +8,7 @@ from formulacode_dagster.building.suites.overlays import BASE_SUITE
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.stacks import profile_task
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Arm, TaskProfile, Unit
+from formulacode_dagster.models.measurement import Arm, TaskProfile, RandomizationUnit
 from tests.formulacode_dagster.measuring.measurement.test_again import FAST, FILES, PLAN
 
 BENCH = f"{FILES['benchmarks/bench.py']}\n\ndef time_old():\n    core.old()\n"
@@ -27,7 +27,7 @@ def test_both_sides_are_sampled_and_what_runs_on_one_alone_has_that_side(tmp_pat
         suite=BASE_SUITE,
         benchmarks=("bench.time_total", "bench.time_old"),
         plan=PLAN,
-        rule=PLAN.rule(Unit.PROCESS),
+        rule=PLAN.rule(RandomizationUnit.PROCESS),
         limits=ResourceLimits(benchmark_seconds=10),
     )
     profile = profile_task(engine_of(source), image, procedure, patch=patch, run_id="run", seconds=0.05)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE
-from formulacode_dagster.measuring.measurement.keeping import Measured, save
+from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.stage import (
@@ -24,7 +24,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits, Tier
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.models.links import LinkWalk, ThreadComment
-from formulacode_dagster.models.measurement import Look, Returned, Verdict
+from formulacode_dagster.models.measurement import InterimAnalysis, Returned, Verdict
 from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -84,7 +84,7 @@ def test_what_is_measured_depends_on_who_else_may_have_a_workload(task):
     [
         (SamplingPlan(seconds_per_sample=0.2), LIMITS),
         (SamplingPlan(max_seconds=60), LIMITS),
-        (SamplingPlan(looks=(Look(units=8, alpha=0.01),)), LIMITS),
+        (SamplingPlan(looks=(InterimAnalysis(units=8, alpha=0.01),)), LIMITS),
         (PLAN, ResourceLimits(benchmark_seconds=5)),
     ],
     ids=["sample", "budget", "rule", "limits"],
@@ -154,24 +154,24 @@ def faster(measurement, samples):
 
 def test_what_is_faster_and_right_is_done(faster):
     right = correctness_row(reaching_test("...", "..."))
-    outcome = outcome_of(Measured(faster, right), "log")
-    assert (outcome.rejection, outcome.value) == (None, Measured(faster, right))
+    outcome = outcome_of(MeasuredPullRequest(faster, right), "log")
+    assert (outcome.rejection, outcome.value) == (None, MeasuredPullRequest(faster, right))
     assert outcome.detail.startswith("2.00× (95 % 2.00 to 2.00) over 1 benchmarks, 1 faster, 0 slower; 1 tests pass")
     assert "t.py::test: pass_to_pass" in outcome.log
 
 
 def test_what_is_faster_and_breaks_a_test_is_rejected_with_all_that_was_found(faster):
     wrong = correctness_row(reaching_test("...", "FFF"))
-    outcome = outcome_of(Measured(faster, wrong), "log")
+    outcome = outcome_of(MeasuredPullRequest(faster, wrong), "log")
     assert outcome.rejection is not None
     assert outcome.rejection.reason is RejectionReason.ORACLE_BREAKS_TESTS
-    assert outcome.value == Measured(faster, wrong)
+    assert outcome.value == MeasuredPullRequest(faster, wrong)
     assert "breaks t.py::test" in outcome.detail
 
 
 def test_what_is_faster_and_returns_something_else_is_rejected_by_the_benchmarks_name(faster):
     returned = {"bench.time_total": Returned.DIFFERENT, "bench.time_other": Returned.SAME}
-    wrong = Measured(faster.model_copy(update={"returned": returned}))
+    wrong = MeasuredPullRequest(faster.model_copy(update={"returned": returned}))
     outcome = outcome_of(wrong, "log")
     assert outcome.rejection is not None
     assert outcome.rejection.reason is RejectionReason.ORACLE_CHANGES_RESULTS
@@ -183,16 +183,16 @@ def test_what_is_faster_and_returns_something_else_is_rejected_by_the_benchmarks
 def test_what_cannot_be_compared_or_is_the_same_speaks_against_nothing(faster, returned):
     right = correctness_row(reaching_test("...", "..."))
     row = faster.model_copy(update={"returned": {"bench.time_total": returned}})
-    assert outcome_of(Measured(row, right), "log").rejection is None
+    assert outcome_of(MeasuredPullRequest(row, right), "log").rejection is None
 
 
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.FASTER])
 def test_what_is_no_faster_is_rejected_untested(faster, verdict):
     row = faster.model_copy(update={"verdict": verdict})
-    outcome = outcome_of(Measured(row), "log")
+    outcome = outcome_of(MeasuredPullRequest(row), "log")
     assert outcome.rejection is not None
     assert outcome.rejection.reason is REJECTIONS[verdict]
-    assert outcome.value == Measured(row)
+    assert outcome.value == MeasuredPullRequest(row)
 
 
 def test_what_measuring_a_task_again_takes_is_kept_with_it(database, faster):
@@ -202,8 +202,8 @@ def test_what_measuring_a_task_again_takes_is_kept_with_it(database, faster):
         image, patch=b"", suite=BASE_SUITE, benchmarks=names, plan=PLAN, rule=faster.rule, limits=LIMITS
     )
     with database.transaction() as connection:
-        save(connection, [Measured(faster, None, procedure)])
-        save(connection, [Measured(faster.model_copy(update={"number": 13}))])
+        save(connection, [MeasuredPullRequest(faster, None, procedure)])
+        save(connection, [MeasuredPullRequest(faster.model_copy(update={"number": 13}))])
         kept = {row.number: row.procedure_sha256 for row in MEASUREMENTS.read(connection, faster.month)}
         assert Procedure.parse(get_blob(connection, kept[12]).decode(), "it") == procedure
     assert kept[13] == ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
-from formulacode_dagster.measuring.measurement.budget import Budget
+from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.choosing import Choice, Chooser
 from formulacode_dagster.measuring.measurement.log import Log
-from formulacode_dagster.measuring.measurement.relevance import NO_TIME, Candidate
+from formulacode_dagster.measuring.measurement.relevance import NO_TIME, BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import Arm
@@ -34,7 +34,7 @@ class Laid:
 def chosen(monkeypatch):
     """The suite that is chosen where the first and the others end as told, by name; those that were tried."""
 
-    def choose(first, *others, goes_on):
+    def choose(first, *others, resumable):
         ends = {BASE_SUITE.name: first} | dict(zip((suite.name for suite in OTHERS), others, strict=True))
 
         def select(_chooser, suite, *_known):
@@ -45,9 +45,9 @@ def chosen(monkeypatch):
 
         monkeypatch.setattr(Chooser, "_select", select)
         monkeypatch.setattr(Chooser, "_changed", lambda *_: None)
-        surveyed = Surveyed(goes_on=goes_on)
+        surveyed = Surveyed(resumable=resumable)
         remotes = {arm: Laid() for arm in Arm}
-        chooser = Chooser(remotes, (), {}, None, surveyed, "benchmarks", None, None, Budget(60), Log(None))
+        chooser = Chooser(remotes, (), {}, None, surveyed, "benchmarks", None, None, TimeBudget(60), Log(None))
         return chooser.choose(BASE_SUITE, lambda _changed: OTHERS).suite.name
 
     choose.tried = []
@@ -57,14 +57,14 @@ def chosen(monkeypatch):
 @pytest.mark.parametrize("first", [UNFINISHED, TIMEOUT], ids=lambda end: end.kind)
 def test_a_survey_without_time_ends_the_search_while_another_attempt_can_go_on(chosen, first):
     with pytest.raises(ItemFailure) as caught:
-        chosen(first, NOTHING, None, goes_on=True)
+        chosen(first, NOTHING, None, resumable=True)
     assert caught.value is first
     assert chosen.tried == ["base"]
 
 
 @pytest.mark.parametrize("first", [UNFINISHED, TIMEOUT], ids=lambda end: end.kind)
 def test_where_none_follows_the_next_source_is_tried(chosen, first):
-    assert chosen(first, UNFINISHED, None, goes_on=False) == "12 tests"
+    assert chosen(first, UNFINISHED, None, resumable=False) == "12 tests"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_where_none_follows_the_next_source_is_tried(chosen, first):
 )
 def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, first, second, kind, told):
     with pytest.raises(ItemFailure) as caught:
-        chosen(first, second, NOTHING, goes_on=False)
+        chosen(first, second, NOTHING, resumable=False)
     assert caught.value.kind == kind
     assert all(text in str(caught.value) for text in told)
     assert chosen.tried == ["base", "later commit", "12 tests"]
@@ -86,18 +86,18 @@ def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, 
 def test_a_benchmark_that_the_patch_breaks_ends_the_search_at_once(chosen):
     broken = ItemFailure(FailureKind.ORACLE_BREAKS_BENCHMARKS, "one fails")
     with pytest.raises(ItemFailure) as caught:
-        chosen(broken, None, None, goes_on=False)
+        chosen(broken, None, None, resumable=False)
     assert caught.value is broken
 
 
-class Named(Candidate):
+class Named(BenchmarkCandidate):
     """A candidate of a name alone."""
 
     name = "bench.time_total"
 
 
 @pytest.mark.parametrize(("known", "goes_on"), [((), True), (("bench.time_total",), False)], ids=["came on", "stood"])
-def test_a_survey_that_came_no_further_than_the_last_one_is_not_gone_on_with(known, goes_on):
-    surveyed = Surveyed({"base": frozenset(known)}, goes_on=True)
-    surveyed.add(BASE_SUITE, [Named({}, executes_change=False), Candidate({}, None, NO_TIME)])
-    assert surveyed.goes_on is goes_on
+def test_a_survey_that_came_no_further_than_the_last_one_is_not_gone_on_with(known, resumable):
+    surveyed = Surveyed({"base": frozenset(known)}, resumable=True)
+    surveyed.add(BASE_SUITE, [Named({}, executes_change=False), BenchmarkCandidate({}, None, NO_TIME)])
+    assert surveyed.resumable is resumable

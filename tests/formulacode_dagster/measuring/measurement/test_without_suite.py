@@ -3,7 +3,7 @@
 import pytest
 
 from formulacode_dagster.building.suites.overlays import NO_SUITE
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.workloads.written import Draft
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import EngineName
@@ -35,13 +35,13 @@ def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(mea
 @WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
 def test_tests_are_timed_where_there_is_no_suite_at_all_and_are_fixed_before_anything_is_timed(measure, monkeypatch):
-    commands, ask = [], Remote.ask
+    commands, ask = [], HarnessClient.ask
 
     def listen(remote, request, **options):
         commands.append(request["command"])
         return ask(remote, request, **options)
 
-    monkeypatch.setattr(Remote, "ask", listen)
+    monkeypatch.setattr(HarnessClient, "ask", listen)
     test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(200000)\n"
     files = {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": test}
     measured, _ = measure({"pkg/core.py": FASTER}, files=files, suite=NO_SUITE)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from formulacode_dagster.sources.git.mirror import Mirror
 from tests.support.git_world import BareRepository
@@ -44,7 +44,7 @@ class World:
 
     def executed(self, suite: SuiteFiles) -> dict[str, frozenset[int]]:
         """Lines of the change that the benchmarks of *suite* execute on the base, by benchmark that ran."""
-        remote = Remote(self.session, benchmark_dir="benchmarks")
+        remote = HarnessClient(self.session, benchmark_dir="benchmarks")
         remote.write(suite.files or {})
         survey = remote.survey(lines={"pkg/core.py": TOTAL}, limit=10, budget=20)
         ran = [benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"]

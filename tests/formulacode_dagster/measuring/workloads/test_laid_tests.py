@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.workloads.laying import suite_files
 from formulacode_dagster.measuring.workloads.own_tests import OwnTest
 from tests.records import make_spec
@@ -29,7 +29,7 @@ def test_a_file_that_cannot_be_collected_costs_the_others_nothing(session, lay):
     files = {"tests/test_broken.py": "import not_there\n", "tests/test_good.py": "def test_good():\n    pass\n"}
     tests = [OwnTest(f"tests/test_{name}.py", f"test_{name}", 1.0) for name in ("broken", "good", "2")]
     lay(Path(session.repository), {**files, "benchmarks/__init__.py": ""})
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     remote.write(written(tests))
     survey = remote.survey(lines={}, limit=10, budget=30)
     outcomes = {benchmark.owner: benchmark.outcome for benchmark in survey.benchmarks}
@@ -49,7 +49,7 @@ def test_whatever_a_file_raises_when_it_is_loaded_the_others_are_collected(sessi
     files = {**broken, **modules, **ending}
     lay(Path(session.repository), {**files, "benchmarks/__init__.py": ""})
     tests = [OwnTest(path, "test_it", 1.0) for path in (*modules, *ending)]
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     remote.write(written(tests))
     survey = remote.survey(lines={}, limit=10, budget=30)
     assert survey.lost == {}
@@ -80,7 +80,7 @@ class TestCleaned(unittest.TestCase):
 @pytest.mark.slow
 def test_what_a_test_of_unittest_opened_is_closed_before_the_next_call(session, lay):
     lay(Path(session.repository), {**FILES, "tests/test_core.py": CLEANED})
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     remote.write(written([OwnTest("tests/test_core.py", "TestCleaned::test_total", 1.0)]))
     (benchmark,) = remote.survey(lines=LINES, limit=10, budget=30).benchmarks
     assert take(remote, benchmark, 0.01).calls > 1
@@ -115,7 +115,7 @@ def test_of_a_test_with_the_benchmark_fixture_only_what_it_hands_over_is_timed(s
     sources = {"pytest.ini": "[pytest]\npythonpath = src\n", "src/pkg/__init__.py": "raise RuntimeError('sources')\n"}
     files = {**FILES, **sources, "tests/test_handing.py": HANDING}
     lay(Path(session.repository), files)
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     remote.write(written(tests))
     survey = remote.survey(lines=LINES, limit=10, budget=30, results=True)
     benchmarks = {benchmark.attribute + benchmark.name.partition("'")[2]: benchmark for benchmark in survey.benchmarks}

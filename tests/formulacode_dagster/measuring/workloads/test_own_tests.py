@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.suites.patching import apply_patch
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.correctness.runs import TestRun
 from formulacode_dagster.measuring.workloads import own_tests
 from formulacode_dagster.measuring.workloads.own_tests import suites_of_tests
@@ -135,7 +135,7 @@ def test_tests_that_execute_the_change_are_benchmarks_with_their_fixtures_outsid
     }
     # looking leaves the sessions that are timed as they were
     assert not Path(session.repository, "benchmarks/own_tests.py").exists()
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     remote.write(suite.files)
     survey = remote.survey(lines=LINES, limit=10, budget=30)
     assert not [benchmark.message for benchmark in survey.benchmarks if benchmark.message]
@@ -188,7 +188,7 @@ def test_both_sides_are_run_at_the_same_time_where_each_has_a_core(looked, monke
         return TestRun()
 
     monkeypatch.setattr(own_tests.TestRunner, "run", meeting)
-    monkeypatch.setattr(Remote, "core_count", cores)
+    monkeypatch.setattr(HarnessClient, "core_count", cores)
     assert looked()[0] is None
     assert looked.notes[-1] == "0 of its own tests execute the change, and 0 of them take long enough"
 
@@ -219,7 +219,7 @@ def test_tests_that_the_pull_request_brings_are_laid_over_every_arm(looked):
     assert suite.adapted == ("tests/test_new.py: test_new",)
     assert suite.commit == "c" * 40, "the base does not have that file"
     assert suite.files["tests/test_new.py"] == new.encode()
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     remote.write(suite.files)
     (benchmark,) = remote.survey(lines=LINES, limit=10, budget=30).benchmarks
     assert (benchmark.outcome, benchmark.lines) == ("ran", {"pkg/core.py": (2,)})
@@ -269,7 +269,7 @@ def test_short_tests_are_grown_until_they_take_long_enough_and_still_pass(looked
     assert short.startswith("tests/test_core.py: test_short | sizes x")
     # what its assertion does not allow to grow is repeated
     assert knowing.startswith("tests/test_core.py: test_that_knows_its_answer | repeats x")
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     remote.write(suite.files)
     survey = remote.survey(lines=LINES, limit=10, budget=30)
     outcomes = [(benchmark.outcome, benchmark.lines) for benchmark in survey.benchmarks]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from formulacode_dagster.building.suites.patching import apply_patch
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.workloads import snippets as module
 from formulacode_dagster.measuring.workloads.documents import Shown, threads_of
 from formulacode_dagster.measuring.workloads.shown_code import Snippet, docstrings, has_prompts, snippets_in
@@ -191,7 +191,7 @@ def test_what_executes_the_change_and_gives_one_result_on_both_sides_is_timed(tr
     body = "\n".join(fenced(f"from pkg import core\n{code}") for code in codes)
     notes = []
     with tried(written(body), notes) as ((suite,), session):
-        remote = Remote(session, benchmark_dir="benchmarks")
+        remote = HarnessClient(session, benchmark_dir="benchmarks")
         remote.write(suite.files)
         (benchmark,) = remote.survey(lines=LINES, limit=10, budget=30).benchmarks
     assert (suite.source, suite.adapted) == (Source.SNIPPETS, ("pull request: Snippet1",))
@@ -206,7 +206,7 @@ def test_scripts_and_documents_of_the_base_are_timed_by_where_they_stand(tried, 
     document = ">>> from pkg import core\n\n>>> core.total(200000)\n"
     shown = Shown({"benchmarks/sums.py": script, "docs/tour.rst": document}, frozenset({"total"}))
     with tried(written("It is faster."), [], shown=shown) as ((scripts, snippets), session):
-        remote = Remote(session, benchmark_dir="benchmarks")
+        remote = HarnessClient(session, benchmark_dir="benchmarks")
         surveys = []
         for suite in (scripts, snippets):
             remote.write(suite.files)
@@ -228,7 +228,7 @@ DOCUMENTED = CORE.replace(
 def test_a_doctest_is_timed_with_larger_inputs_where_it_is_short(tried, written):
     notes = []
     with tried(written("It is faster."), notes, {"pkg/core.py": DOCUMENTED.encode()}) as ((suite,), session):
-        remote = Remote(session, benchmark_dir="benchmarks")
+        remote = HarnessClient(session, benchmark_dir="benchmarks")
         remote.write(suite.files)
         (benchmark,) = remote.survey(lines=LINES, limit=10, budget=30).benchmarks
     # which factor it takes is the machine's

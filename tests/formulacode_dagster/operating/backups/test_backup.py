@@ -14,7 +14,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.operating.backups import backup as backups
 from formulacode_dagster.operating.backups.backup import back_up, prune, restore
-from formulacode_dagster.operating.backups.manifest import MANIFEST, Origin
+from formulacode_dagster.operating.backups.manifest import MANIFEST, TableOwner
 from formulacode_dagster.operating.backups.tables import tables_of
 from formulacode_dagster.operating.files.atomic import PARTIAL
 from formulacode_dagster.operating.store import ledger
@@ -90,7 +90,7 @@ def test_what_was_backed_up_is_there_again_on_an_empty_machine(
     recipient, identity = (str(key.to_public()), str(key)) if is_encrypted else ("", "")
     folder, manifest = back_up(filled, dagster_home, tmp_path / "backups", recipient=recipient)
     ledgers = next(table for table in manifest.tables if table.table == "ledger")
-    assert (ledgers.rows, ledgers.origin, manifest.encrypted) == (300, Origin.PLATFORM, is_encrypted)
+    assert (ledgers.rows, ledgers.origin, manifest.encrypted) == (300, TableOwner.PLATFORM, is_encrypted)
     assert ((folder / ledgers.path).suffix == ".age") is is_encrypted
 
     again = tmp_path / "again"
@@ -229,14 +229,14 @@ def test_an_encrypted_backup_opens_with_its_own_key_alone(
 def test_dagster_s_tables_of_a_postgres_come_back_too(filled: Database, empty: Database, tmp_path: Path) -> None:
     """Here Dagster's storage is the very database of the platform: its tables are saved, and loaded, once more."""
     folder, manifest = back_up(filled, filled.engine, tmp_path / "backups")
-    of_dagster = [table for table in manifest.tables if table.origin is Origin.DAGSTER]
+    of_dagster = [table for table in manifest.tables if table.origin is TableOwner.DAGSTER]
     assert {table.table for table in of_dagster} >= {"ledger", "schema_migrations"}
     with pytest.raises(ConfigurationError, match="Set FC_DAGSTER_DATABASE_URL"):
         restore(folder, empty, tmp_path / "again")
     loaded: list[str] = []
     restore(folder, empty, empty.engine, progress=loaded.append)
     assert rows_of(empty) == rows_of(filled)
-    assert {f"{origin} ledger" for origin in Origin} <= set(loaded)
+    assert {f"{origin} ledger" for origin in TableOwner} <= set(loaded)
 
 
 @pytest.mark.slow

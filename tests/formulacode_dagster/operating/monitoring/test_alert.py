@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.operating.monitoring.alert import LONGEST, SHOWN, Alert, AlertKind, FailedCheck
-from formulacode_dagster.operating.monitoring.secrets import Secrets, secret_values
+from formulacode_dagster.operating.monitoring.secrets import SecretFilter, secret_values
 
 CHECK = FailedCheck(asset="images", check="reproduces", blocking=False, summary="2 of 3 differ")
 
@@ -42,7 +42,7 @@ def test_errors_checks_and_run_are_lines_and_what_is_too_much_is_counted() -> No
 
 
 def test_no_secret_is_left_in_any_text_however_it_is_quoted() -> None:
-    secrets = Secrets(["ghp_first,ghp_second", "postgresql://fc:p%40ss%2Fword9@db/fc", "", "ab"])
+    secrets = SecretFilter(["ghp_first,ghp_second", "postgresql://fc:p%40ss%2Fword9@db/fc", "", "ab"])
     said = "ghp_second refused; ghp_first; p@ss/word9, p%40ss%2Fword9; postgresql://other:pw@db/x; table ab"
     alert = Alert(
         kind=AlertKind.RUN_FAILED,

@@ -12,15 +12,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.monitoring.metrics import metrics_server
-from formulacode_dagster.operating.monitoring.operations import Operations, Queue, Runs, Use
+from formulacode_dagster.operating.monitoring.operations import Operations, SharedStageStatus, RunCounts, ResourceUsage
 
 NOW = Operations(
     taken_at=datetime(2026, 3, 1, tzinfo=UTC),
-    runs=Runs(queued=1, under_way=2, failed=3),
-    queues=(Queue(stage=Stage.IMAGES, month="2026-02", free=7),),
+    runs=RunCounts(queued=1, under_way=2, failed=3),
+    queues=(SharedStageStatus(stage=Stage.IMAGES, month="2026-02", free=7),),
     items={"done": 10, "failed": 4},
-    budgets=(Use(what="2026-02", used=2.5, limit=10, unit="dollars"),),
-    disks=(Use(what="database", used=1e9, limit=None, unit="bytes"),),
+    budgets=(ResourceUsage(what="2026-02", used=2.5, limit=10, unit="dollars"),),
+    disks=(ResourceUsage(what="database", used=1e9, limit=None, unit="bytes"),),
     mirrors=5,
     mirrors_unused_days=3.5,
     backup_hours=None,

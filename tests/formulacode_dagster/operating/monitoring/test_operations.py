@@ -15,7 +15,7 @@ import pytest
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.operating.backups.object_store import ObjectStore
-from formulacode_dagster.operating.monitoring.operations import Runs, Use, amount, draw
+from formulacode_dagster.operating.monitoring.operations import RunCounts, ResourceUsage, amount, draw
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.claims import ClaimableItem, Worker
 from formulacode_dagster.operating.store import ledger
@@ -26,7 +26,7 @@ from resources.postgres import PostgresResource
 from resources.watching import operations_now
 from tests.support.command_line import FcData
 
-NO_RUNS = Runs(queued=0, under_way=0, failed=0)
+NO_RUNS = RunCounts(queued=0, under_way=0, failed=0)
 DAY = 86_400
 
 
@@ -123,8 +123,8 @@ def test_amounts_are_told_as_people_read_them(value: float, unit: str, text: str
 
 @pytest.mark.slow
 def test_the_picture_has_a_bar_for_each_limit() -> None:
-    uses = [Use(what=name, used=used, limit=10, unit="dollars") for name, used in (("$a$", 1), ("b", 9.5), ("c", 30))]
-    one, three = draw(uses[:1]), draw([*uses, Use(what="d", used=1, limit=None, unit="bytes")])
+    uses = [ResourceUsage(what=name, used=used, limit=10, unit="dollars") for name, used in (("$a$", 1), ("b", 9.5), ("c", 30))]
+    one, three = draw(uses[:1]), draw([*uses, ResourceUsage(what="d", used=1, limit=None, unit="bytes")])
     assert one.startswith(b"\x89PNG")
     heights = [int.from_bytes(png[20:24], "big") for png in (one, three, draw(()))]
     assert heights[2] == heights[0] < heights[1]
@@ -151,7 +151,7 @@ def test_runs_that_failed_within_a_day_are_counted(dagster_instance: dg.DagsterI
     for status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTED):
         dagster_instance.create_run_for_job(failing, status=status)
     after = runs_now(dagster_instance)
-    assert [getattr(after, name) - getattr(before, name) for name in Runs.model_fields] == [1, 1, 1]
+    assert [getattr(after, name) - getattr(before, name) for name in RunCounts.model_fields] == [1, 1, 1]
 
 
 @pytest.mark.slow

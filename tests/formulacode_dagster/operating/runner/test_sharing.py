@@ -15,7 +15,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.claims import ClaimableItem
-from formulacode_dagster.operating.runner.work import Part, StageSummary
+from formulacode_dagster.operating.runner.work import RunRole, StageSummary
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.spending import spending_of
@@ -43,9 +43,9 @@ def test_every_item_is_done_once_by_whoever_claims_it(runs: Runs, database: Data
 
     async def together() -> list[StageSummary]:
         alone = RunOptions(concurrency=1)
-        leader = asyncio.create_task(runs.run(Part.LEADS, "leader", options=alone, at_work=once([None])))
+        leader = asyncio.create_task(runs.run(RunRole.LEADS, "leader", options=alone, at_work=once([None])))
         await asyncio.to_thread(is_shared.wait)
-        helpers = [runs.run(Part.HELPS, name, options=alone, at_work=once([None])) for name in ("first", "second")]
+        helpers = [runs.run(RunRole.HELPS, name, options=alone, at_work=once([None])) for name in ("first", "second")]
         return await asyncio.gather(leader, *helpers)
 
     leader, *helpers = asyncio.run(together())
@@ -63,7 +63,7 @@ def test_a_dead_worker_s_items_are_done_again_by_others(runs: Runs) -> None:
     runs.open(*NAMES)
     dead = worker("dead", NONE)
     lost = runs.claim(dead)
-    asyncio.run(runs.run(Part.HELPS, "helper"))
+    asyncio.run(runs.run(RunRole.HELPS, "helper"))
     assert set(runs.entries) == set(NAMES)
     assert runs.entries[str(lost)] == "helper"
 
@@ -79,7 +79,7 @@ def test_what_was_taken_over_is_written_by_its_new_worker_alone(runs: Runs) -> N
         assert runs.claim(worker("late")) is None, "it is at it itself"
         taken.append(runs.claim(worker("other")))
 
-    summary = asyncio.run(runs.run(Part.HELPS, "late", at_work=overslept))
+    summary = asyncio.run(runs.run(RunRole.HELPS, "late", at_work=overslept))
     assert taken == [NAMES[0]]
     assert (summary.worked, runs.entries) == ((), {})
     with runs.database.transaction() as connection:
@@ -98,7 +98,7 @@ def test_a_lease_is_renewed_as_long_as_its_worker_lives(runs: Runs) -> None:
         while lease_until() == first:
             waiting.wait(0.02)
 
-    summary = asyncio.run(runs.run(Part.HELPS, "slow", lease=timedelta(seconds=0.6), at_work=until_renewed))
+    summary = asyncio.run(runs.run(RunRole.HELPS, "slow", lease=timedelta(seconds=0.6), at_work=until_renewed))
     assert [entry.item for entry in summary.worked] == [NAMES[0]]
 
 
@@ -111,7 +111,7 @@ def test_a_second_launch_joins_and_ends_when_all_is_finished(runs: Runs) -> None
         with runs.database.transaction() as connection:
             claims.finish(connection, other, [str(held)])
 
-    summary = asyncio.run(runs.run(Part.JOINS, "second", at_work=finish_it))
+    summary = asyncio.run(runs.run(RunRole.JOINS, "second", at_work=finish_it))
     assert [entry.item for entry in summary.worked] == [name for name in NAMES[:2] if name != held]
 
 
@@ -124,13 +124,13 @@ def test_a_new_leader_takes_up_what_a_killed_one_left_and_leaves_helpers_their_i
         with runs.database.transaction() as connection:
             claims.finish(connection, helper, [held])
 
-    asyncio.run(runs.run(Part.LEADS, "leader", NAMES[:3], at_work=finish_it))
+    asyncio.run(runs.run(RunRole.LEADS, "leader", NAMES[:3], at_work=finish_it))
     assert Counter(item for _, item in runs.done) == Counter(name for name in NAMES[:3] if name != held)
 
 
 def test_a_worker_of_another_version_leaves_items_to_others(runs: Runs) -> None:
     runs.open(*NAMES[:2], inputs="v2")
-    summary = asyncio.run(runs.run(Part.HELPS, "old", inputs="v1"))
+    summary = asyncio.run(runs.run(RunRole.HELPS, "old", inputs="v1"))
     assert (summary.worked, runs.done) == ((), [])
     assert runs.claim(worker("new")) is not None
 
@@ -142,8 +142,8 @@ def test_where_a_worker_finds_a_system_dead_the_others_go_on(runs: Runs) -> None
         raise OutsideSystemError("docker", "gone")
 
     with pytest.raises(OutsideSystemError):
-        asyncio.run(runs.run(Part.HELPS, "without docker", at_work=dead))
-    asyncio.run(runs.run(Part.LEADS, "leader"))
+        asyncio.run(runs.run(RunRole.HELPS, "without docker", at_work=dead))
+    asyncio.run(runs.run(RunRole.LEADS, "leader"))
     assert runs.entries == dict.fromkeys(NAMES, "leader")
 
 
@@ -152,7 +152,7 @@ def test_a_leader_that_stops_shares_nothing_any_more(runs: Runs) -> None:
         raise OutsideSystemError("docker", "gone")
 
     with pytest.raises(OutsideSystemError):
-        asyncio.run(runs.run(Part.LEADS, "leader", at_work=dead))
+        asyncio.run(runs.run(RunRole.LEADS, "leader", at_work=dead))
     assert runs.claim(worker("helper")) is None
     with runs.database.transaction() as connection:
         assert claims.shared_stages(connection) == []
@@ -170,7 +170,7 @@ def test_the_longest_come_first_and_neighbours_stay_with_one_worker(runs: Runs) 
 
 
 def test_what_repositories_took_before_is_what_they_are_expected_to_take(runs: Runs) -> None:
-    asyncio.run(runs.run(Part.LEADS, "leader", NAMES[:5]))
+    asyncio.run(runs.run(RunRole.LEADS, "leader", NAMES[:5]))
     with runs.database.transaction() as connection:
         seconds = claims.expected_seconds(connection, STAGE)
         entries = ledger.entries_of(connection, MONTH, STAGE)
@@ -181,15 +181,15 @@ def test_what_repositories_took_before_is_what_they_are_expected_to_take(runs: R
 
 def test_what_is_on_another_machine_is_left_to_a_worker_there(runs: Runs) -> None:
     runs.open(*NAMES[:3])
-    asyncio.run(runs.run(Part.HELPS, "here", NAMES[:3], elsewhere=NAMES[:1]))
+    asyncio.run(runs.run(RunRole.HELPS, "here", NAMES[:3], elsewhere=NAMES[:1]))
     assert set(runs.entries) == set(NAMES[1:3])
-    asyncio.run(runs.run(Part.HELPS, "there", NAMES[:3], elsewhere=NAMES[1:3]))
+    asyncio.run(runs.run(RunRole.HELPS, "there", NAMES[:3], elsewhere=NAMES[1:3]))
     assert runs.entries[NAMES[0]] == "there"
 
 
-@pytest.mark.parametrize("part", [Part.LEADS, Part.JOINS])
-def test_what_no_living_worker_has_is_tried_in_the_end_by_whoever_waits_for_it(runs: Runs, part: Part) -> None:
-    if part is Part.JOINS:
+@pytest.mark.parametrize("part", [RunRole.LEADS, RunRole.JOINS])
+def test_what_no_living_worker_has_is_tried_in_the_end_by_whoever_waits_for_it(runs: Runs, part: RunRole) -> None:
+    if part is RunRole.JOINS:
         # its leader is gone
         runs.open(*NAMES[:2])
     alone = RunOptions(concurrency=1)

@@ -15,7 +15,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.progress import ProgressListener, listening
-from formulacode_dagster.operating.runner.work import Part
+from formulacode_dagster.operating.runner.work import RunRole
 from formulacode_dagster.operating.store.database import Database
 from tests.support.shared_stage import NAMES, Runs
 
@@ -55,7 +55,7 @@ def test_a_restarted_postgres_costs_a_shared_stage_nothing(runs: Runs, database_
                 threading.Event().wait(0.02)
             cut_all_connections(administrator)
 
-    asyncio.run(runs.run(Part.LEADS, "leader", options=ONE_AT_A_TIME, at_work=restart))
+    asyncio.run(runs.run(RunRole.LEADS, "leader", options=ONE_AT_A_TIME, at_work=restart))
     administrator.close()
     assert Counter(item for _, item in runs.done) == Counter(NAMES)
     assert runs.entries == dict.fromkeys(NAMES, "leader")
@@ -63,19 +63,19 @@ def test_a_restarted_postgres_costs_a_shared_stage_nothing(runs: Runs, database_
 
 def test_a_second_leader_while_the_first_lives_takes_none_of_its_items(runs: Runs) -> None:
     """A restarted server has dropped the lock of the first, which does not know of it; then the first fails."""
-    is_at_work, goes_on = threading.Event(), threading.Event()
+    is_at_work, resumable = threading.Event(), threading.Event()
 
     def hold(_: str) -> None:
         is_at_work.set()
-        goes_on.wait(20)
+        resumable.wait(20)
 
     def let_go(_: str) -> None:
-        goes_on.set()
+        resumable.set()
 
     async def both() -> None:
-        first = asyncio.create_task(runs.run(Part.LEADS, "first", options=ONE_AT_A_TIME, at_work=hold))
+        first = asyncio.create_task(runs.run(RunRole.LEADS, "first", options=ONE_AT_A_TIME, at_work=hold))
         await asyncio.to_thread(is_at_work.wait, 20)
-        second = runs.run(Part.LEADS, "second", options=ONE_AT_A_TIME, at_work=let_go)
+        second = runs.run(RunRole.LEADS, "second", options=ONE_AT_A_TIME, at_work=let_go)
         await asyncio.gather(first, second)
 
     asyncio.run(both())
@@ -102,7 +102,7 @@ def test_a_server_s_clock_that_jumps_takes_no_item_from_a_living_worker(runs: Ru
             connection.execute(text(f"{moved} WHERE claimed_by = 'lives'"), {"hours": hours})
 
     runs.open(*NAMES)
-    asyncio.run(runs.run(Part.HELPS, "lives", options=ONE_AT_A_TIME, at_work=jump))
+    asyncio.run(runs.run(RunRole.HELPS, "lives", options=ONE_AT_A_TIME, at_work=jump))
     assert Counter(item for _, item in runs.done) == Counter(NAMES)
     assert runs.entries == dict.fromkeys(NAMES, "lives")
 
@@ -128,6 +128,6 @@ def test_what_keeps_a_lease_from_being_renewed_once_is_told(
     runs.open(NAMES[0])
     lease = timedelta(seconds=0.3)
     with listening(tell), nullcontext() if is_ours else pytest.raises(RuntimeError, match="a bug"):
-        asyncio.run(runs.run(Part.HELPS, "helper", lease=lease, at_work=until_renewed))
+        asyncio.run(runs.run(RunRole.HELPS, "helper", lease=lease, at_work=until_renewed))
     assert set(runs.entries) == {NAMES[0]}
     assert any("all connections are in use" in text for text in tell.notes) is is_ours

@@ -4,7 +4,7 @@ import json
 
 from sqlalchemy import text
 
-from formulacode_dagster.measuring.measurement.keeping import Measured, save
+from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
 from formulacode_dagster.operating.store.artifacts import CORRECTNESS
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.measurements import correctness_of, save_correctness
@@ -31,9 +31,9 @@ def test_what_tests_said_is_never_replaced_and_the_newest_is_the_row_that_is_rea
 def test_the_stage_adds_what_tests_said_by_the_number_of_the_measurement(database: Database) -> None:
     measured = make_measurement({"bench.a": 2.0}, repository_id=TASK[0], number=TASK[1])
     with database.transaction() as connection:
-        save(connection, [Measured(measured, BROKEN)])
-        save(connection, [Measured(measured)])
-        save(connection, [Measured(measured, GOOD)])
+        save(connection, [MeasuredPullRequest(measured, BROKEN)])
+        save(connection, [MeasuredPullRequest(measured)])
+        save(connection, [MeasuredPullRequest(measured, GOOD)])
         assert correctness_of(connection, GOOD.month, TASK) == [(1, BROKEN), (3, GOOD)]
 
 
@@ -46,7 +46,7 @@ def test_what_tests_said_before_is_kept_and_those_of_compiled_code_are_not_stron
     other = GOOD.model_copy(update={"number": 13})
     key = {"repository_id": TASK[0], "number": TASK[1]}
     with database.transaction() as connection:
-        save(connection, [Measured(make_measurement({"bench.a": speedup}, **key)) for speedup in (1.0, 2.0, 1.0)])
+        save(connection, [MeasuredPullRequest(make_measurement({"bench.a": speedup}, **key)) for speedup in (1.0, 2.0, 1.0)])
         for row in (compiled, other):
             statement = "INSERT INTO correctness_documents VALUES (:month, :repository_id, :number, :document)"
             document = row.model_dump(mode="json")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sqlalchemy import func, select, text
 
-from formulacode_dagster.measuring.measurement.keeping import Measured, save
+from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
 from formulacode_dagster.models.measurement import Occasion
 from formulacode_dagster.operating.store.artifacts import MEASUREMENTS
 from formulacode_dagster.operating.store.database import Database
@@ -12,7 +12,7 @@ from formulacode_dagster.operating.store.measurements import (
     read_surveys,
     save_survey,
 )
-from formulacode_dagster.operating.store.tables import MEASUREMENTS_EVER
+from formulacode_dagster.operating.store.tables import MEASUREMENTS_HISTORY
 from tests.records import KEY, MONTH, make_measurement
 
 TASK = (7, 1)
@@ -23,8 +23,8 @@ def test_a_measurement_is_never_replaced_and_the_newest_is_the_row_that_is_read(
     forced = make_measurement({"bench.a": 2.0}, occasion=Occasion.FORCED)
     with database.transaction() as connection:
         assert last_attempt(connection, MONTH, TASK) == 0
-        save(connection, [Measured(first)])
-        save(connection, [Measured(forced)])
+        save(connection, [MeasuredPullRequest(first)])
+        save(connection, [MeasuredPullRequest(forced)])
     with database.transaction() as connection:
         assert [
             (measurement.attempt, measurement.speedup) for measurement in measurements_of(connection, MONTH, TASK)
@@ -36,16 +36,16 @@ def test_a_measurement_is_never_replaced_and_the_newest_is_the_row_that_is_read(
 def test_measurements_by_the_rules_before_are_kept_and_not_read(database: Database) -> None:
     with database.transaction() as connection:
         old = {**KEY, "attempt": 1, "document": {"is_faster": True}}
-        connection.execute(MEASUREMENTS_EVER.insert(), [old])
+        connection.execute(MEASUREMENTS_HISTORY.insert(), [old])
         assert measurements_of(connection, MONTH, TASK) == []
-        save(connection, [Measured(make_measurement({"bench.a": 1.0}))])
+        save(connection, [MeasuredPullRequest(make_measurement({"bench.a": 1.0}))])
         assert [measurement.attempt for measurement in measurements_of(connection, MONTH, TASK)] == [2]
-        assert connection.execute(select(func.count()).select_from(MEASUREMENTS_EVER)).scalar_one() == 2
+        assert connection.execute(select(func.count()).select_from(MEASUREMENTS_HISTORY)).scalar_one() == 2
 
 
 def test_the_view_names_the_verdict(database: Database) -> None:
     with database.transaction() as connection:
-        save(connection, [Measured(make_measurement({"bench.a": 2.0}))])
+        save(connection, [MeasuredPullRequest(make_measurement({"bench.a": 2.0}))])
         row = connection.execute(text("SELECT verdict, speedup, attempt, occasion FROM measurements")).one()
     assert tuple(row) == ("faster", 2.0, 1, "first")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
-from formulacode_dagster.models.recipe import Provenance
+from formulacode_dagster.models.recipe import ContextOrigin
 from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.operating.store.attempts import contexts_named, contexts_of, save_context
 from formulacode_dagster.operating.store.database import Database
@@ -35,8 +35,8 @@ def test_images_of_a_database_from_before_there_were_contexts_leave_one_each(dat
         connection.execute(text(insert + values))
         read = {context.number: context for context in contexts_of(connection, 7)}
     assert {number: (each.provenance, each.fixes) for number, each in read.items()} == {
-        5: (Provenance.RULES, (GSL,)),
-        6: (Provenance.DECLARED, ()),
+        5: (ContextOrigin.RULES, (GSL,)),
+        6: (ContextOrigin.DECLARED, ()),
     }
     assert read[5].merged_at == read[5].held_at == facts.merged_at
 

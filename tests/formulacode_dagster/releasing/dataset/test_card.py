@@ -12,7 +12,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.releasing.dataset.card import render_card
 from formulacode_dagster.releasing.dataset.edition import Edition
-from formulacode_dagster.releasing.dataset.index import Index, facts_of
+from formulacode_dagster.releasing.dataset.index import DatasetIndex, facts_of
 from formulacode_dagster.releasing.dataset.parquet import DATASET_COLUMNS, table_columns
 from formulacode_dagster.releasing.dataset.task_tables import TABLES, Table
 from tests.support.release import tables_of
@@ -20,8 +20,8 @@ from tests.support.release import tables_of
 FEBRUARY = Month.parse("2026-02")
 
 
-def _index(record: Callable[..., TaskRecord]) -> Index:
-    index = Index().with_month(facts_of(Edition(FEBRUARY), tables_of([record(1), record(2)])))
+def _index(record: Callable[..., TaskRecord]) -> DatasetIndex:
+    index = DatasetIndex().with_month(facts_of(Edition(FEBRUARY), tables_of([record(1), record(2)])))
     return index.with_month(facts_of(Edition(FEBRUARY.previous()), tables_of([])))
 
 
@@ -53,11 +53,11 @@ def test_the_card_counts_the_tasks_that_replay(record: Callable[..., TaskRecord]
     ]
     facts = facts_of(Edition(FEBRUARY), tables_of(records))
     assert (facts.tasks, facts.replayed, facts.confirmed) == (4, 2, 1)
-    assert "| 4 | 2 | 2, 1 | 1 |" in render_card(Index().with_month(facts))
+    assert "| 4 | 2 | 2, 1 | 1 |" in render_card(DatasetIndex().with_month(facts))
 
 
 def test_the_same_months_give_the_same_card(record: Callable[..., TaskRecord]) -> None:
-    assert render_card(_index(record)) == render_card(Index.parse(_index(record).to_json(), "here"))
+    assert render_card(_index(record)) == render_card(DatasetIndex.parse(_index(record).to_json(), "here"))
 
 
 def test_the_card_names_who_accepted_a_month_as_it_is_and_why(record: Callable[..., TaskRecord]) -> None:
@@ -73,14 +73,14 @@ def test_the_card_names_who_accepted_a_month_as_it_is_and_why(record: Callable[.
     )
     facts = facts_of(Edition(FEBRUARY, (accepted.card_line,)), tables_of([record(1)]))
     line = "- 2026-02, images: 3 of 5 pull requests failed, 40% may; accepted by Ada on 2026-03-05: a mirror was down"
-    assert line in render_card(Index().with_month(facts)).splitlines()
+    assert line in render_card(DatasetIndex().with_month(facts)).splitlines()
     assert "Accepted" not in render_card(_index(record))
 
 
 def test_the_card_draws_the_speedups_and_counts_the_licenses(record: Callable[..., TaskRecord]) -> None:
     told = [("MIT", 1.3), ("MIT", 1.25), ("MIT OR Apache-2.0", 30.0), (None, 1.06)]
     rows = [record(number, license=license, speedup=speedup) for number, (license, speedup) in enumerate(told)]
-    card = render_card(Index().with_month(facts_of(Edition(FEBRUARY), tables_of(rows))))
+    card = render_card(DatasetIndex().with_month(facts_of(Edition(FEBRUARY), tables_of(rows))))
     assert f"   1.25–1.5×  {'█' * 40} 2\n" in card
     assert f"10× and more  {'█' * 20} 1\n" in card
     assert "        2–4×   0\n" in card

@@ -15,7 +15,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.releasing.dataset.croissant import CROISSANT_FILE, croissant
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
-from formulacode_dagster.releasing.dataset.index import Index
+from formulacode_dagster.releasing.dataset.index import DatasetIndex
 from formulacode_dagster.releasing.dataset.tables import MonthTables, month_tables
 from formulacode_dagster.releasing.dataset.task_tables import Table, TaskRecords
 from tests.support.release import tables_of
@@ -47,7 +47,7 @@ def test_the_reference_library_reads_every_table_and_refuses_a_broken_document(
     folder.release(FEBRUARY, month_tables([records]))
     document = tmp_path / CROISSANT_FILE
     elsewhere = tmp_path / "of-a-hub.json"
-    elsewhere.write_bytes(croissant(Index.parse((tmp_path / "months.json").read_bytes(), ""), URL))
+    elsewhere.write_bytes(croissant(DatasetIndex.parse((tmp_path / "months.json").read_bytes(), ""), URL))
     broken = tmp_path / "broken.json"
     broken.write_bytes(document.read_bytes().replace(b'"@id": "samples-files"', b'"@id": "others"', 1))
 
@@ -82,10 +82,10 @@ def test_the_reference_library_reads_every_table_and_refuses_a_broken_document(
 
 
 def test_on_a_hub_files_come_from_the_repository() -> None:
-    document = json.loads(croissant(Index(), URL))
+    document = json.loads(croissant(DatasetIndex(), URL))
     repository, *sets = document["distribution"]
     assert (document["url"], repository["contentUrl"], repository["encodingFormat"]) == (URL, URL, "git+https")
     assert {each["containedIn"]["@id"] for each in sets} == {repository["@id"]}
-    beside = json.loads(croissant(Index(), ""))["distribution"]
+    beside = json.loads(croissant(DatasetIndex(), ""))["distribution"]
     assert [each["includes"] for each in beside] == [each["includes"] for each in sets]
     assert not any("containedIn" in each for each in beside)

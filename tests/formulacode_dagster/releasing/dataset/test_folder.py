@@ -16,7 +16,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.releasing.dataset.checks import released_tags_untouched
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
-from formulacode_dagster.releasing.dataset.index import Index
+from formulacode_dagster.releasing.dataset.index import DatasetIndex
 from tests.support.release import tables_of
 
 MakeRecord = Callable[..., TaskRecord]
@@ -71,7 +71,7 @@ def test_the_card_covers_every_month(folder: Path, record: MakeRecord) -> None:
     destination = FolderDestination(folder)
     destination.release(FEBRUARY, tables_of([record(1)]))
     destination.release(JANUARY, tables_of([]))
-    index = Index.parse((folder / "months.json").read_bytes(), "here")
+    index = DatasetIndex.parse((folder / "months.json").read_bytes(), "here")
     assert [(month.month, month.tasks) for month in index.months] == [("2026-01", 0), ("2026-02", 1)]
 
 

@@ -11,7 +11,7 @@ from formulacode_dagster.models.measurement import (
     BaseProfile,
     Measurement,
     Metric,
-    Provenance,
+    WorkloadProvenance,
     Quantity,
     Returned,
     Sample,
@@ -67,7 +67,7 @@ def test_a_record_tells_where_its_benchmarks_come_from_and_what_each_executes(pa
     assert (record.workload_sha256, record.workload_adapted, record.benchmark_lines) == ("", (), ("{}", "{}"))
     assert record.workload_repository == "Acme/Fast.py"
     place = {"repository": "acme/suites", "commit": "c" * 40}
-    found = Provenance(source=Source.OWN_TESTS, sha256="d" * 64, adapted=("tests/a.py: test_z",), **place)
+    found = WorkloadProvenance(source=Source.OWN_TESTS, sha256="d" * 64, adapted=("tests/a.py: test_z",), **place)
     executed = {"bench.time_z": {"base": {"a.py": (3, 4)}, "oracle": {"a.py": (5,)}}}
     measured = parts["measurement"].model_copy(update={"provenance": found, "executed": executed})
     record = build_task_record(**{**parts, "measurement": measured})
@@ -125,7 +125,7 @@ def test_an_image_that_came_back_otherwise_is_not_verified(parts: dict[str, Any]
 
 
 def test_a_task_that_a_model_wrote_the_benchmark_of_is_not_verified(parts: dict[str, Any]) -> None:
-    measured = parts["measurement"].model_copy(update={"provenance": Provenance(source=Source.MODEL)})
+    measured = parts["measurement"].model_copy(update={"provenance": WorkloadProvenance(source=Source.MODEL)})
     record = build_task_record(**{**parts, "measurement": measured})
     assert (record.verified, record.workload_source) == (False, "model")
     assert record.image_digest == parts["published"].digest

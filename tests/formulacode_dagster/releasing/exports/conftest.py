@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from formulacode_dagster.releasing.exports.evaluate import evaluate
-from formulacode_dagster.releasing.exports.formats import Format, solution
+from formulacode_dagster.releasing.exports.formats import HarnessFormat, solution
 from formulacode_dagster.releasing.exports.write import export_task
 from tests.support.docker import MakeDockerEngine, remove_images
 from tests.support.exports import ATTACK, PYTHON, REGISTRY, TOUCHED_GRADER, make_rows, read_rows
@@ -39,14 +39,14 @@ def rows(make_docker_engine: MakeDockerEngine, run_folder: RunFolder, lock: str)
 @pytest.fixture(scope="session")
 def exported(
     rows: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, Format], Path]:
+) -> Callable[[str, HarnessFormat], Path]:
     """`exported(kind, format)`: the folder of that task, below one that holds all of the format.
 
     There is a third kind beside those of `rows`, whose solution is an attack.
     """
     folder = tmp_path_factory.mktemp("exported")
 
-    def of(kind: str, format_: Format) -> Path:
+    def of(kind: str, format_: HarnessFormat) -> Path:
         task_id = f"acme__{kind}-5"
         place = folder / format_ / task_id
         if not place.exists():
@@ -60,12 +60,12 @@ def exported(
 
 
 @pytest.fixture
-def attack(exported: Callable[[str, Format], Path], tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+def attack(exported: Callable[[str, HarnessFormat], Path], tmp_path: Path) -> Callable[[str], dict[str, Any]]:
     """`attack(script)`: the report on an agent that runs *script*, bash, in the checkout of the task of Python."""
 
     def run(script: str) -> dict[str, Any]:
         agent = tmp_path / "attack.sh"
         agent.write_text(f"set -eu\n{script}\n")
-        return evaluate(exported("python", Format.HARBOR), str(agent))
+        return evaluate(exported("python", HarnessFormat.HARBOR), str(agent))
 
     return run

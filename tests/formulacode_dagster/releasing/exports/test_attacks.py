@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from formulacode_dagster.releasing.exports.formats import Format
+from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from tests.support.exports import TOUCHED_GRADER
 from tests.support.sampling import TAKES_MINUTES
 
@@ -105,7 +105,7 @@ def test_nothing_that_an_agent_left_running_is_there_while_it_is_timed(attack):
 @TESTED
 def test_the_command_grades_a_patch_and_prints_the_report(exported, rows, tmp_path, call_fc_data):
     (tmp_path / "my.patch").write_text(rows["python"]["patch"].replace("[i * i for i in range(n)]", "list(range(n))"))
-    done = call_fc_data("evaluate", str(exported("python", Format.HARBOR)), "--agent", "my.patch")
+    done = call_fc_data("evaluate", str(exported("python", HarnessFormat.HARBOR)), "--agent", "my.patch")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["reason"], report["changed"]) == ("tests_fail", ["shapes/__init__.py"])

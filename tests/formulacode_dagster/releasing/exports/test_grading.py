@@ -6,7 +6,7 @@ import pytest
 
 from formulacode_dagster.releasing.exports.grader import places
 from formulacode_dagster.releasing.exports.grader.grading import Grading, Refused
-from formulacode_dagster.releasing.exports.grader.judging import Judged
+from formulacode_dagster.releasing.exports.grader.judging import ArmVerdict
 from formulacode_dagster.releasing.exports.grader.places import ARMS
 
 NAME = "bench.time"
@@ -22,7 +22,7 @@ TASK = {
 
 
 def judged(speedup):
-    return Judged("faster", speedup, speedup, speedup, 0.01, 1.0, {NAME: speedup})
+    return ArmVerdict("faster", speedup, speedup, speedup, 0.01, 1.0, {NAME: speedup})
 
 
 class SampledWork:

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from formulacode_dagster.releasing.exports.formats import Format
+from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from tests.support.exports import ATTACK, LANGUAGES, PYTHON, C
 from tests.support.harnesses import call
 from tests.support.sampling import TAKES_MINUTES
@@ -26,7 +26,7 @@ for folder in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def tasks(exported):
-    return {kind: exported(kind, Format.HARBOR) for kind in (PYTHON, C, ATTACK)}
+    return {kind: exported(kind, HarnessFormat.HARBOR) for kind in (PYTHON, C, ATTACK)}
 
 
 def run(agent, tasks, folder):

@@ -10,7 +10,7 @@ from formulacode_dagster.building.suites.questions import ReturnValue
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.intervals import expanded_tail
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge
-from formulacode_dagster.models.measurement import Arm, Metric, Quantity, Sample, Unit
+from formulacode_dagster.models.measurement import Arm, Metric, Quantity, Sample, RandomizationUnit
 from formulacode_dagster.releasing.exports.grader import judging
 from formulacode_dagster.releasing.exports.grader.equality import same_values
 from formulacode_dagster.releasing.exports.grader.grading import is_moved
@@ -38,7 +38,7 @@ def samples_of(speedups, rounds, seed, *, shared):
     }
 
 
-@pytest.mark.parametrize("unit", list(Unit))
+@pytest.mark.parametrize("unit", list(RandomizationUnit))
 @pytest.mark.parametrize(
     "speedups",
     [
@@ -55,9 +55,9 @@ def test_the_grader_says_what_the_platform_says_of_the_same_samples(unit, speedu
     plan = SamplingPlan(seed=seed)
     quantities = {name: UNITS[name] for name in speedups}
     rule = plan.rule(unit, {quantity.metric for quantity in quantities.values()})
-    taken = samples_of(speedups, rule.looks[look].units, seed, shared={1, 3} if unit is Unit.BUILD else ())
+    taken = samples_of(speedups, rule.looks[look].units, seed, shared={1, 3} if unit is RandomizationUnit.BUILD else ())
     wanted = judge(taken, rule, look, quantities)
-    told = judging.Rule(
+    told = judging.StoredRule(
         {
             **rule.model_dump(mode="json"),
             "benchmark_metrics": {name: quantity.metric.value for name, quantity in quantities.items()},

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.releasing.exports.formats import Format
+from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from tests.support.exports import ATTACK, BENCHMARKS, LANGUAGES, PYTHON
 from tests.support.harnesses import call
 from tests.support.sampling import TAKES_MINUTES
@@ -45,7 +45,7 @@ def run(exported, tmp_path):
 @TAKES_MINUTES
 @pytest.mark.timeout(1700)
 def test_fc_eval_tells_the_speed_of_agents_that_work_in_a_container_one_after_the_other(run):
-    results = run(Format.FC_EVAL, "fc-eval", "--agents", "oracle:oracle", "--agents", "nop:nop")
+    results = run(HarnessFormat.FC_EVAL, "fc-eval", "--agents", "oracle:oracle", "--agents", "nop:nop")
     for kind, result in results.items():
         by_agent = result["parser_extra_metrics"]["agent_metrics_by_agent"]
         assert by_agent.keys() == {"oracle:oracle", "nop:nop"}, result
@@ -71,7 +71,7 @@ def test_terminal_bench_resolves_what_is_faster_alone(run):
     told = {}
     for agent, kinds in (("oracle", KINDS), ("nop", LANGUAGES)):
         results = run(
-            Format.TERMINAL_BENCH, "tb", "--agent", agent, "--no-upload-results", kinds=kinds, name=f"run-{agent}"
+            HarnessFormat.TERMINAL_BENCH, "tb", "--agent", agent, "--no-upload-results", kinds=kinds, name=f"run-{agent}"
         )
         told[agent] = {kind: (result["is_resolved"], result["parser_results"]) for kind, result in results.items()}
     right, not_faster = {"tests": "passed", "faster": "passed"}, {"tests": "passed", "faster": "failed"}
@@ -95,7 +95,7 @@ cd / && python -c 'import shapes; print(shapes.squares(3))'
 
 
 def test_the_next_agent_of_fc_eval_finds_nothing_of_the_one_before(exported, tmp_path):
-    folder, daemon, name = exported(PYTHON, Format.FC_EVAL), DockerDaemon(), f"formulacode-{uuid.uuid4().hex[:12]}"
+    folder, daemon, name = exported(PYTHON, HarnessFormat.FC_EVAL), DockerDaemon(), f"formulacode-{uuid.uuid4().hex[:12]}"
 
     def docker(*arguments):
         done = daemon.run([*arguments], timeout=600)

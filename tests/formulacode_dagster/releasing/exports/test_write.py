@@ -17,7 +17,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.dataset.tables import month_tables
 from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
-from formulacode_dagster.releasing.exports.formats import Format, build_context, solution
+from formulacode_dagster.releasing.exports.formats import HarnessFormat, build_context, solution
 from formulacode_dagster.releasing.exports.write import export_task, export_tasks
 from tests.records import make_image, make_spec
 from tests.support.exports import row_of
@@ -35,7 +35,7 @@ def row():
 
 
 def test_a_task_of_harbor_runs_the_published_image_by_its_digest_without_a_network(row, tmp_path):
-    (folder,) = export_tasks([row], Format.HARBOR, tmp_path)
+    (folder,) = export_tasks([row], HarnessFormat.HARBOR, tmp_path)
     assert folder == tmp_path / row["task_id"]
     dockerfile = (folder / "environment/Dockerfile").read_text()
     assert dockerfile.startswith(f"FROM registry.test:5000/acme/tasks@{PUSHED['image_digest']}\n")
@@ -57,7 +57,7 @@ def test_a_task_of_harbor_runs_the_published_image_by_its_digest_without_a_netwo
         assert "faster = 2" not in (folder / path).read_text()
 
 
-@pytest.mark.parametrize("format_", [Format.FC_EVAL, Format.TERMINAL_BENCH])
+@pytest.mark.parametrize("format_", [HarnessFormat.FC_EVAL, HarnessFormat.TERMINAL_BENCH])
 def test_a_task_in_a_terminal_has_its_instruction_whole_and_no_network(row, tmp_path, format_):
     statement = 'Make `it` \N{SNAKE} faster:\n\n\ttwice\u2028\x7f # "at" {{ least }}\\n'
     changes = {"final_md": statement, "task_id": "Acme__Fast___5"}
@@ -67,7 +67,7 @@ def test_a_task_in_a_terminal_has_its_instruction_whole_and_no_network(row, tmp_
     task = yaml.safe_load((folder / "task.yaml").read_text())
     assert task["instruction"].startswith(f"{statement}\n")
     assert "/opt/formulacode/bin/install-package" in task["instruction"]
-    assert task["parser_name"] == {Format.FC_EVAL: "formulacode", Format.TERMINAL_BENCH: "pytest"}[format_]
+    assert task["parser_name"] == {HarnessFormat.FC_EVAL: "formulacode", HarnessFormat.TERMINAL_BENCH: "pytest"}[format_]
     assert task["max_test_timeout_sec"] > 2 * 900
     (service,) = yaml.safe_load((folder / "docker-compose.yaml").read_text())["services"].values()
     assert (service["network_mode"], service["cpus"], service["pids_limit"]) == ("none", 2, 256)
@@ -75,11 +75,11 @@ def test_a_task_in_a_terminal_has_its_instruction_whole_and_no_network(row, tmp_
     assert (lines[0], lines[-1]) == (f"FROM registry.test:5000/acme/tasks@{PUSHED['image_digest']}", "USER formulacode")
     assert f"--tell {format_} " in (folder / "run-tests.sh").read_text()
     # every agent of fc-eval's gets the container as it was
-    assert (folder / "run-setup.sh").exists() is (format_ is Format.FC_EVAL)
+    assert (folder / "run-setup.sh").exists() is (format_ is HarnessFormat.FC_EVAL)
 
 
 def test_every_format_grades_by_the_same_files_what_started_from_the_same(row, tmp_path):
-    folders = {format_: export_task(row, format_, tmp_path / format_) for format_ in Format}
+    folders = {format_: export_task(row, format_, tmp_path / format_) for format_ in HarnessFormat}
     graded = [{path.name: path.read_bytes() for path in (each / "tests").iterdir()} for each in folders.values()]
     assert graded[0].keys() == {"task.json", "oracle.patch", "grader.pyz", "harness.pyz", "test.sh"}
     assert graded[0] == graded[1] == graded[2]
@@ -87,7 +87,7 @@ def test_every_format_grades_by_the_same_files_what_started_from_the_same(row, t
     assert len({recipe[recipe.index("# What grading starts from") :] for recipe in recipes}) == 1
 
 
-@pytest.mark.parametrize("format_", Format)
+@pytest.mark.parametrize("format_", HarnessFormat)
 def test_the_solution_is_the_authors_patch_byte_by_byte(row, tmp_path, format_):
     patch = PATCH.replace(b"faster = 2", b"faster = '\xe9 $HOME END'  ")
     latin = {"patch": patch.decode("latin-1"), "patch_encoding": "latin-1"}
@@ -101,12 +101,12 @@ def test_the_solution_is_the_authors_patch_byte_by_byte(row, tmp_path, format_):
 
 
 def test_a_task_is_written_over_itself_and_over_nothing_else(row, tmp_path):
-    export_task(row, Format.HARBOR, tmp_path / "task")
-    export_task(row, Format.HARBOR, tmp_path / "task")
+    export_task(row, HarnessFormat.HARBOR, tmp_path / "task")
+    export_task(row, HarnessFormat.HARBOR, tmp_path / "task")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("years of work")
     with pytest.raises(ConfigurationError, match="holds something else"):
-        export_task(row, Format.HARBOR, tmp_path / "mine")
+        export_task(row, HarnessFormat.HARBOR, tmp_path / "mine")
     assert (tmp_path / "mine/thesis.tex").exists()
 
 
@@ -124,7 +124,7 @@ def test_a_row_that_nobody_else_could_run_is_refused_by_kind(row, tmp_path, chan
     if "to" in changes:
         changes = {"procedure": row["procedure"].replace(changes["procedure"], changes["to"])}
     with pytest.raises(ItemFailure) as refused:
-        export_task({**row, **changes}, Format.HARBOR, tmp_path / "task")
+        export_task({**row, **changes}, HarnessFormat.HARBOR, tmp_path / "task")
     assert refused.value.kind == kind
     assert not (tmp_path / "task").exists()
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.releasing.registries.accounts import STRANGER
 from formulacode_dagster.releasing.registries.client import RegistryClient
-from formulacode_dagster.releasing.registries.manifests import Descriptor, Manifest, digest_of
+from formulacode_dagster.releasing.registries.manifests import Descriptor, ImageManifest, digest_of
 from formulacode_dagster.releasing.registries.pull_back import PullBack
 from sandbox.registry import app
 from sandbox.server import serving
@@ -24,7 +24,7 @@ LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
 CONTENTS = (b"the base" * 99, b"the task" * 9)
 
 
-def push(client: RegistryClient, *contents: bytes, told: tuple[bytes, ...] = ()) -> Manifest:
+def push(client: RegistryClient, *contents: bytes, told: tuple[bytes, ...] = ()) -> ImageManifest:
     """An image of these layers, whose configuration tells of *told*."""
     config = {"rootfs": {"diff_ids": [digest_of(content) for content in told or contents]}}
     blobs = [client.put_blob(NAME, json.dumps(config).encode(), "application/json")]
@@ -45,15 +45,15 @@ def test_every_blob_comes_once_and_is_counted(tmp_path: Path) -> None:
     assert [one.bytes for one in pulled] == [first.size, second.size - first.layers[0].size]
 
 
-def _another_layer(client: RegistryClient) -> Manifest:
+def _another_layer(client: RegistryClient) -> ImageManifest:
     return push(client, *CONTENTS, told=(CONTENTS[0], b"another"))
 
 
-def _one_layer_less(client: RegistryClient) -> Manifest:
+def _one_layer_less(client: RegistryClient) -> ImageManifest:
     return push(client, *CONTENTS, told=CONTENTS[:1])
 
 
-def _wrong_size(client: RegistryClient) -> Manifest:
+def _wrong_size(client: RegistryClient) -> ImageManifest:
     right = push(client, *CONTENTS)
     layer = Descriptor(right.layers[0].digest, right.layers[0].size + 1, LAYER)
     manifest = image_of(right.config, layer, right.layers[1])
@@ -61,7 +61,7 @@ def _wrong_size(client: RegistryClient) -> Manifest:
     return manifest
 
 
-def _no_gzip(client: RegistryClient) -> Manifest:
+def _no_gzip(client: RegistryClient) -> ImageManifest:
     right = push(client, *CONTENTS)
     manifest = image_of(right.config, client.put_blob(NAME, b"plain", LAYER), right.layers[1])
     client.put_manifest(NAME, manifest.digest, manifest)
@@ -73,7 +73,7 @@ def _no_gzip(client: RegistryClient) -> Manifest:
     [(_another_layer, "holds"), (_one_layer_less, "tells of 1"), (_wrong_size, "bytes"), (_no_gzip, "unpacked")],
 )
 def test_what_no_client_could_use_did_not_come_back(
-    make: Callable[[RegistryClient], Manifest], why: str, tmp_path: Path
+    make: Callable[[RegistryClient], ImageManifest], why: str, tmp_path: Path
 ) -> None:
     with serving(app(tmp_path)) as url, closing(RegistryClient(url, STRANGER, Waits().limits)) as client:
         manifest = make(client)

@@ -11,7 +11,7 @@ from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.releasing.registries.accounts import STRANGER
 from formulacode_dagster.releasing.registries.client import RegistryClient
-from formulacode_dagster.releasing.registries.manifests import Manifest, digest_of
+from formulacode_dagster.releasing.registries.manifests import ImageManifest, digest_of
 from formulacode_dagster.releasing.registries.provenance import PROVENANCE_TYPE
 from formulacode_dagster.releasing.registries.publishing import Registry
 from formulacode_dagster.releasing.registries.referrers import attach, attached_content
@@ -30,7 +30,7 @@ def client(tmp_path: Path) -> Iterator[RegistryClient]:
         yield client
 
 
-def push(client: RegistryClient) -> Manifest:
+def push(client: RegistryClient) -> ImageManifest:
     manifest = image_of(client.put_blob(NAME, b"{}", "application/json"))
     client.put_manifest(NAME, manifest.digest, manifest)
     return manifest

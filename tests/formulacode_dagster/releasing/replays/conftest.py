@@ -12,7 +12,7 @@ from formulacode_dagster.building.suites.overlays import BASE_SUITE
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.image import EngineName, ResourceLimits
-from formulacode_dagster.models.measurement import Unit
+from formulacode_dagster.models.measurement import RandomizationUnit
 from formulacode_dagster.models.release import Replay, ReplayVerdict
 from formulacode_dagster.releasing.replays.released import ReleasedTask
 from tests.records import MONTH, make_image, make_measurement
@@ -61,7 +61,7 @@ def task() -> MakeTask:
             suite=BASE_SUITE,
             benchmarks=["bench.a"],
             plan=plan,
-            rule=plan.rule(Unit.PROCESS),
+            rule=plan.rule(RandomizationUnit.PROCESS),
             limits=ResourceLimits(),
         )
         facts = {

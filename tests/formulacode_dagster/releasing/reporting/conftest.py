@@ -14,7 +14,7 @@ from formulacode_dagster.models.items import Cost, LedgerEntry, Stage
 from formulacode_dagster.models.measurement import Source, Verdict
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.store.usage import UsageTotal
-from formulacode_dagster.releasing.reporting.facts import MonthFacts, TaskSpeedup
+from formulacode_dagster.releasing.reporting.facts import ReportFacts, TaskSpeedup
 from formulacode_dagster.releasing.reporting.funnel import count_funnel
 from tests.support.entries import MONTH, enter
 
@@ -94,7 +94,7 @@ def spent_on(entries: Sequence[LedgerEntry]) -> dict[Stage, Cost]:
 
 
 @pytest.fixture
-def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, ...]) -> MonthFacts:
+def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, ...]) -> ReportFacts:
     """The month, with what was measured, judged and released."""
     fast = TaskSpeedup(
         item="a/b#1",
@@ -153,7 +153,7 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
         failed=1,
         done=3,
     )
-    return MonthFacts(
+    return ReportFacts(
         month=MONTH,
         funnel=count_funnel(MONTH, ledger_of_a_month, usage, spent_on(ledger_of_a_month)),
         measured=(fast, slow),
@@ -165,6 +165,6 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
 
 
 @pytest.fixture
-def nothing() -> MonthFacts:
+def nothing() -> ReportFacts:
     """The month before the first."""
-    return MonthFacts(month="2026-01", funnel=count_funnel("2026-01", []), measured=(), checks=(), release=None)
+    return ReportFacts(month="2026-01", funnel=count_funnel("2026-01", []), measured=(), checks=(), release=None)

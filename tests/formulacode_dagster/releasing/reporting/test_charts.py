@@ -7,7 +7,7 @@ import pytest
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.measurement import Verdict
 from formulacode_dagster.releasing.reporting.charts import DPI, funnel_chart, ratio_text, speedup_chart
-from formulacode_dagster.releasing.reporting.facts import MonthFacts
+from formulacode_dagster.releasing.reporting.facts import ReportFacts
 from formulacode_dagster.releasing.reporting.funnel import count_funnel
 from tests.support.entries import enter
 
@@ -27,7 +27,7 @@ def size(png: bytes) -> tuple[int, int]:
     return pixels.shape[1], pixels.shape[0]
 
 
-def test_the_funnel_is_a_picture_of_sane_size(facts: MonthFacts) -> None:
+def test_the_funnel_is_a_picture_of_sane_size(facts: ReportFacts) -> None:
     png = funnel_chart(facts.funnel)
     width, height = size(png)
     assert width == 9 * DPI
@@ -35,7 +35,7 @@ def test_the_funnel_is_a_picture_of_sane_size(facts: MonthFacts) -> None:
     assert len(png) < MOST_BYTES
 
 
-def test_a_funnel_of_nothing_can_be_drawn(nothing: MonthFacts) -> None:
+def test_a_funnel_of_nothing_can_be_drawn(nothing: ReportFacts) -> None:
     size(funnel_chart(nothing.funnel))
 
 
@@ -53,7 +53,7 @@ def test_a_reason_is_text_and_never_a_formula() -> None:
 
 
 @pytest.mark.slow
-def test_speedups_are_a_picture_that_grows_with_the_tasks_up_to_a_limit(facts: MonthFacts) -> None:
+def test_speedups_are_a_picture_that_grows_with_the_tasks_up_to_a_limit(facts: ReportFacts) -> None:
     few = speedup_chart(facts)
     assert size(few)[0] == 9 * DPI
     many = facts.model_copy(
@@ -64,12 +64,12 @@ def test_speedups_are_a_picture_that_grows_with_the_tasks_up_to_a_limit(facts: M
     assert len(png) < MOST_BYTES
 
 
-def test_nothing_measured_says_so(nothing: MonthFacts) -> None:
+def test_nothing_measured_says_so(nothing: ReportFacts) -> None:
     size(speedup_chart(nothing))
 
 
 @pytest.mark.parametrize("ratio", [1e-6, 0.5, 1.0, 1.0001, 3.0, 1e7])
-def test_any_ratio_can_be_drawn(facts: MonthFacts, ratio: float) -> None:
+def test_any_ratio_can_be_drawn(facts: ReportFacts, ratio: float) -> None:
     task = facts.measured[0].model_copy(
         update={"speedup": ratio, "low": ratio, "high": ratio, "ratios": (ratio,), "control": ratio}
     )
@@ -77,12 +77,12 @@ def test_any_ratio_can_be_drawn(facts: MonthFacts, ratio: float) -> None:
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_every_verdict_can_be_drawn(facts: MonthFacts, verdict: Verdict) -> None:
+def test_every_verdict_can_be_drawn(facts: ReportFacts, verdict: Verdict) -> None:
     task = facts.measured[0].model_copy(update={"verdict": verdict})
     size(speedup_chart(facts.model_copy(update={"measured": (task,)})))
 
 
-def test_a_measurement_without_a_single_benchmark_can_be_drawn(facts: MonthFacts) -> None:
+def test_a_measurement_without_a_single_benchmark_can_be_drawn(facts: ReportFacts) -> None:
     task = facts.measured[1].model_copy(update={"ratios": (), "benchmarks": 0})
     size(speedup_chart(facts.model_copy(update={"measured": (task,)})))
 

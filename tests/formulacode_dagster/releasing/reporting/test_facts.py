@@ -13,7 +13,7 @@ from formulacode_dagster.operating.store.checks import record_verdict
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.spending import Spent, add_spending
 from formulacode_dagster.operating.store.usage import add_usage
-from formulacode_dagster.releasing.reporting.facts import MonthFacts, month_facts
+from formulacode_dagster.releasing.reporting.facts import ReportFacts, month_facts
 from tests.records import make_measurement, make_merged
 from tests.support.entries import enter
 
@@ -44,8 +44,8 @@ def measured(number: int, *speedups: float, **fields: object) -> Measurement:
 
 @pytest.fixture
 def told(
-    database: Database, facts: MonthFacts, ledger_of_a_month: tuple[LedgerEntry, ...], asked: tuple[ApiUsage, ...]
-) -> MonthFacts:
+    database: Database, facts: ReportFacts, ledger_of_a_month: tuple[LedgerEntry, ...], asked: tuple[ApiUsage, ...]
+) -> ReportFacts:
     """The facts read from a store that holds the month."""
     rows = [make_merged(month=MONTH, repository_id=7, repository="a/b", number=number) for number in range(1, 11)]
     with database.transaction() as connection:
@@ -74,7 +74,7 @@ def told(
         return month_facts(connection, Month.parse(MONTH))
 
 
-def test_the_facts_are_read_from_the_store(told: MonthFacts, facts: MonthFacts) -> None:
+def test_the_facts_are_read_from_the_store(told: ReportFacts, facts: ReportFacts) -> None:
     assert told.month == MONTH
     assert {(step.name, step.count) for step in told.funnel.steps} == {
         (step.name, step.count) for step in facts.funnel.steps
@@ -86,7 +86,7 @@ def test_the_facts_are_read_from_the_store(told: MonthFacts, facts: MonthFacts) 
     assert told.usage == facts.usage
 
 
-def test_measured_tasks_come_fastest_first_with_what_the_picture_needs(told: MonthFacts) -> None:
+def test_measured_tasks_come_fastest_first_with_what_the_picture_needs(told: ReportFacts) -> None:
     assert [(task.item, round(task.speedup, 6), task.verdict) for task in told.measured] == [
         ("a/b#2", 9.0, Verdict.FASTER),
         ("a/b#1", 2.0, Verdict.FASTER),
@@ -99,7 +99,7 @@ def test_measured_tasks_come_fastest_first_with_what_the_picture_needs(told: Mon
     assert first.control == 0.9
 
 
-def test_a_measurement_that_was_repeated_and_failed_is_no_result_any_more(told: MonthFacts) -> None:
+def test_a_measurement_that_was_repeated_and_failed_is_no_result_any_more(told: ReportFacts) -> None:
     assert "a/b#4" not in {task.item for task in told.measured}
     assert len(told.measured) == told.funnel.count("measured")
 

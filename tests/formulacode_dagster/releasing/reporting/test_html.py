@@ -14,7 +14,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.measurement import Arm, Frame, Stacks, StackTime, TaskProfile
 from formulacode_dagster.models.release import ReplayNote
-from formulacode_dagster.releasing.reporting.facts import MonthFacts
+from formulacode_dagster.releasing.reporting.facts import ReportFacts
 from formulacode_dagster.releasing.reporting.html import render_report, write_report
 
 # its charts: seconds of imports, in one process of a run
@@ -58,7 +58,7 @@ def rows(page: Page) -> str:
     return re.sub(r"\s+", " ", page.text)
 
 
-def test_the_report_answers_the_first_questions(facts: MonthFacts, nothing: MonthFacts) -> None:
+def test_the_report_answers_the_first_questions(facts: ReportFacts, nothing: ReportFacts) -> None:
     text = rows(Page(render_report(facts, nothing)))
     for said in (
         "FormulaCode, 2026-02",
@@ -80,7 +80,7 @@ def test_the_report_answers_the_first_questions(facts: MonthFacts, nothing: Mont
     assert text.index("imports") < text.index("declared_commit")
 
 
-def test_the_report_tells_which_tasks_replay_and_where(facts: MonthFacts, nothing: MonthFacts) -> None:
+def test_the_report_tells_which_tasks_replay_and_where(facts: ReportFacts, nothing: ReportFacts) -> None:
     assert "Replays" not in render_report(facts, nothing)
     common = {
         "release": "formulacode@2026-03",
@@ -99,7 +99,7 @@ def test_the_report_tells_which_tasks_replay_and_where(facts: MonthFacts, nothin
         assert part in text
 
 
-def test_the_report_draws_where_the_time_of_profiled_tasks_goes(facts: MonthFacts, nothing: MonthFacts) -> None:
+def test_the_report_draws_where_the_time_of_profiled_tasks_goes(facts: ReportFacts, nothing: ReportFacts) -> None:
     assert "Where the time goes" not in render_report(facts, nothing)
     frame = Frame(file="pkg/core.py", function=HOSTILE, line=1)
     told = Stacks(frames=(frame,), stacks=(StackTime(frames=(0,), seconds=1.0),), calls=1, seconds=1.0)
@@ -116,7 +116,7 @@ def test_the_report_draws_where_the_time_of_profiled_tasks_goes(facts: MonthFact
     assert "pkg/core.py:1" in page.text
 
 
-def test_the_report_needs_nothing_beside_it(facts: MonthFacts, nothing: MonthFacts) -> None:
+def test_the_report_needs_nothing_beside_it(facts: ReportFacts, nothing: ReportFacts) -> None:
     page = Page(render_report(facts, nothing))
     assert not {"script", "link", "iframe", "object"} & set(page.tags)
     sources = [value or "" for name, value in page.attributes if name in ("src", "href")]
@@ -127,10 +127,10 @@ def test_the_report_needs_nothing_beside_it(facts: MonthFacts, nothing: MonthFac
         assert base64.b64decode(data, validate=True).startswith(b"\x89PNG")
 
 
-def test_what_comes_from_outside_is_text_and_nothing_else(facts: MonthFacts, nothing: MonthFacts) -> None:
+def test_what_comes_from_outside_is_text_and_nothing_else(facts: ReportFacts, nothing: ReportFacts) -> None:
     assert facts.release is not None
     loss = facts.funnel.losses[0].model_copy(update={"reason": HOSTILE, "examples": (HOSTILE,)})
-    hostile = MonthFacts(
+    hostile = ReportFacts(
         month=facts.month,
         funnel=facts.funnel.model_copy(update={"losses": (loss,)}),
         measured=(facts.measured[0].model_copy(update={"item": HOSTILE, "category": HOSTILE}),),
@@ -146,14 +146,14 @@ def test_what_comes_from_outside_is_text_and_nothing_else(facts: MonthFacts, not
     assert page.text.count("{{ 7 * 7 }}") >= 8
 
 
-def test_the_first_month_has_no_month_before(facts: MonthFacts, nothing: MonthFacts) -> None:
+def test_the_first_month_has_no_month_before(facts: ReportFacts, nothing: ReportFacts) -> None:
     text = rows(Page(render_report(facts, nothing)))
     assert "Nothing is known of 2026-01" in text
     assert " change" not in text
     assert "+10" not in text
 
 
-def test_a_month_with_one_before_says_what_changed(facts: MonthFacts) -> None:
+def test_a_month_with_one_before_says_what_changed(facts: ReportFacts) -> None:
     fewer = facts.funnel.steps[0].model_copy(update={"count": 4})
     more = facts.funnel.steps[1].model_copy(update={"count": 9})
     earlier = facts.model_copy(
@@ -172,14 +172,14 @@ def test_a_month_with_one_before_says_what_changed(facts: MonthFacts) -> None:
     assert '<span class="down">-2</span>' in html
 
 
-def test_a_month_of_nothing_can_be_reported(nothing: MonthFacts) -> None:
+def test_a_month_of_nothing_can_be_reported(nothing: ReportFacts) -> None:
     text = rows(Page(render_report(nothing, nothing)))
     for said in ("not released", "nothing was measured", "nothing was lost", "nothing was judged"):
         assert said in text
 
 
 @pytest.mark.slow
-def test_a_report_is_written_whole_and_again(tmp_path: Path, facts: MonthFacts, nothing: MonthFacts) -> None:
+def test_a_report_is_written_whole_and_again(tmp_path: Path, facts: ReportFacts, nothing: ReportFacts) -> None:
     folder = tmp_path / "not" / "there yet"
     path = write_report(folder, facts, nothing)
     assert path == folder / "2026-02.html"
@@ -189,7 +189,7 @@ def test_a_report_is_written_whole_and_again(tmp_path: Path, facts: MonthFacts, 
 
 
 def test_a_full_disk_is_an_outside_system_and_leaves_nothing_half_written(
-    tmp_path: Path, facts: MonthFacts, nothing: MonthFacts
+    tmp_path: Path, facts: ReportFacts, nothing: ReportFacts
 ) -> None:
     (tmp_path / "2026-02.html").write_text("the report before")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -204,14 +204,14 @@ def test_a_full_disk_is_an_outside_system_and_leaves_nothing_half_written(
     assert (tmp_path / "2026-02.html").read_text() == "the report before"
 
 
-def test_a_folder_that_is_none_is_named(tmp_path: Path, facts: MonthFacts, nothing: MonthFacts) -> None:
+def test_a_folder_that_is_none_is_named(tmp_path: Path, facts: ReportFacts, nothing: ReportFacts) -> None:
     (tmp_path / "reports").write_text("a file")
     with pytest.raises(OutsideSystemError, match="reports"):
         write_report(tmp_path / "reports", facts, nothing)
 
 
 def test_what_agents_were_asked_for_is_told_with_its_cost_and_nothing_where_none_was(
-    facts: MonthFacts, nothing: MonthFacts
+    facts: ReportFacts, nothing: ReportFacts
 ) -> None:
     assert "Agents" not in rows(Page(render_report(facts, nothing)))
     cost = Cost(tokens_in=12345, tokens_out=67, dollars=1.5, seconds=90)

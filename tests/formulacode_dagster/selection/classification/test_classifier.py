@@ -5,15 +5,15 @@ from collections.abc import Callable
 
 import pytest
 
-from formulacode_dagster.models.classification import Category, Classification, Difficulty, Opinion
+from formulacode_dagster.models.classification import Category, Classification, Difficulty, JudgeOpinion
 from formulacode_dagster.models.completion import Completion, OutputMode
 from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.selection.classification.budget import Budget, Prices
-from formulacode_dagster.selection.classification.classifier import Judges, classify, is_disputed, verdict_of
-from formulacode_dagster.selection.classification.endpoint import Endpoint
+from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
+from formulacode_dagster.selection.classification.classifier import CandidateJudges, classify, is_disputed, verdict_of
+from formulacode_dagster.selection.classification.endpoint import OpenAIEndpoint
 from formulacode_dagster.selection.classification.language_model import LanguageModel
 from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION
 from formulacode_dagster.selection.classification.requests import Capabilities
@@ -37,7 +37,7 @@ def classify_with(
     pr: PullRequest, patch: bytes, faults: ModelFaults | None = None, *, twice: bool = False
 ) -> tuple[Classification, Cost]:
     async def run(url: str) -> tuple[Classification, Cost]:
-        endpoint = Endpoint(
+        endpoint = OpenAIEndpoint(
             base_url=f"{url}/v1",
             api_key="any",
             model=MODEL,
@@ -45,9 +45,9 @@ def classify_with(
             capabilities=Capabilities(),
             temperature=0.0,
         )
-        model = LanguageModel(endpoint, cache=NoCache(), budget=Budget(pr.facts.month), prices=Prices())
+        model = LanguageModel(endpoint, cache=NoCache(), budget=TokenBudget(pr.facts.month), prices=Prices())
         try:
-            return await classify(pr.facts, patch, Judges(model, model if twice else None))
+            return await classify(pr.facts, patch, CandidateJudges(model, model if twice else None))
         finally:
             await model.close()
 
@@ -103,7 +103,7 @@ def test_an_error_is_never_a_verdict(make_pull_request: MakePullRequest) -> None
         classify_with(make_pull_request(), PATCH, ModelFaults(every=Fault.GARBAGE))
 
 
-def opinion(is_performance: bool = True, **changes: object) -> Opinion:
+def opinion(is_performance: bool = True, **changes: object) -> JudgeOpinion:
     said = {
         "model": "first",
         "is_performance": is_performance,
@@ -115,7 +115,7 @@ def opinion(is_performance: bool = True, **changes: object) -> Opinion:
         "output_mode": OutputMode.TOOLS,
         "temperature": None,
     }
-    return Opinion.model_validate(said | changes)
+    return JudgeOpinion.model_validate(said | changes)
 
 
 def test_two_judges_that_agree_are_both_stored_and_both_paid(make_pull_request: MakePullRequest) -> None:
@@ -160,7 +160,7 @@ def test_a_second_judge_that_fails_fails_the_item_with_the_cost_of_both(make_pul
     ],
 )
 def test_a_no_in_doubt_or_against_the_title_is_disputed(
-    title: str, said: Opinion, disputed: bool, make_pull_request: MakePullRequest
+    title: str, said: JudgeOpinion, disputed: bool, make_pull_request: MakePullRequest
 ) -> None:
     assert is_disputed(said, make_pull_request(title=title).facts) is disputed
 

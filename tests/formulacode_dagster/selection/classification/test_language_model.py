@@ -18,7 +18,7 @@ from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.operating.cancellation.answers import has_answered_since
-from formulacode_dagster.selection.classification.budget import Budget, Prices
+from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
 from formulacode_dagster.selection.classification.prompts import Judgement
 from sandbox.model.app import app
 from sandbox.model.faults import Fault, ModelFaults
@@ -29,7 +29,7 @@ from tests.support.asked_model import KEY, QUICK, MemoryCache, ask_once, model_a
 def test_an_answer_is_typed_and_accounted() -> None:
     with sandbox() as (url, _):
         prices = Prices(dollars_per_million_in=1.0, dollars_per_million_out=2.0)
-        budget = Budget("2026-02", dollars=1.0)
+        budget = TokenBudget("2026-02", dollars=1.0)
         answer, cost = asyncio.run(ask_once(url, prices=prices, budget=budget))
     assert answer.is_performance
     assert cost.model_calls == 1
@@ -43,7 +43,7 @@ def test_nothing_is_paid_for_twice_even_by_another_client() -> None:
         cache, begun = MemoryCache(), time.monotonic()
         first, _ = asyncio.run(ask_once(url, cache=cache))
         answered = time.monotonic()
-        second, cost = asyncio.run(ask_once(url, cache=cache, budget=Budget("2026-02", tokens=0)))
+        second, cost = asyncio.run(ask_once(url, cache=cache, budget=TokenBudget("2026-02", tokens=0)))
         assert calls() == 1
     # a kept answer tells nothing of whether the endpoint works
     assert has_answered_since("llm", begun)
@@ -187,7 +187,7 @@ def test_what_no_retry_cures_stops_the_stage_at_once(
         ({"model": " "}, "LLM_MODEL missing"),
         ({"api_key": "", "model": ""}, "LLM_API_KEY and LLM_MODEL missing"),
         ({"base_url": "localhost:1"}, "LLM_BASE_URL is 'localhost:1'"),
-        ({"budget": Budget("2026-02", dollars=5.0)}, "LLM_DOLLARS_PER_MONTH is set, but no price"),
+        ({"budget": TokenBudget("2026-02", dollars=5.0)}, "LLM_DOLLARS_PER_MONTH is set, but no price"),
     ],
 )
 def test_missing_settings_are_named(settings: dict[str, object], message: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.selection.classification.budget import Budget, Prices
-from formulacode_dagster.selection.classification.language_model import Answered
+from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
+from formulacode_dagster.selection.classification.language_model import ModelAnswer
 from formulacode_dagster.selection.classification.prompts import Judgement
 from sandbox.model.faults import Fault, ModelFaults
 from tests.support.asked_model import ask_once, model_at, question, sandbox
@@ -19,11 +19,11 @@ from tests.support.asked_model import ask_once, model_at, question, sandbox
 @pytest.mark.parametrize(
     ("budget", "setting"),
     [
-        (Budget("2026-02", tokens=1000, spent=Cost(tokens_in=950)), "LLM_TOKENS_PER_MONTH"),
-        (Budget("2026-02", dollars=1.0, spent=Cost(dollars=0.9999)), "LLM_DOLLARS_PER_MONTH"),
+        (TokenBudget("2026-02", tokens=1000, spent=Cost(tokens_in=950)), "LLM_TOKENS_PER_MONTH"),
+        (TokenBudget("2026-02", dollars=1.0, spent=Cost(dollars=0.9999)), "LLM_DOLLARS_PER_MONTH"),
     ],
 )
-def test_a_spent_budget_stops_the_stage_before_the_call(budget: Budget, setting: str) -> None:
+def test_a_spent_budget_stops_the_stage_before_the_call(budget: TokenBudget, setting: str) -> None:
     with sandbox() as (url, calls):
         with pytest.raises(OutsideSystemError, match=rf"budget of 2026-02 is spent.*Raise {setting}"):
             asyncio.run(ask_once(url, budget=budget, prices=Prices(dollars_per_million_out=10.0)))
@@ -33,7 +33,7 @@ def test_a_spent_budget_stops_the_stage_before_the_call(budget: Budget, setting:
 @pytest.mark.parametrize("fault", [Fault.HANG, Fault.SERVER_ERROR, Fault.GARBAGE])
 def test_what_is_spent_for_nothing_is_booked_and_counts_in_the_budget(fault: Fault) -> None:
     booked: list[Cost] = []
-    budget = Budget("2026-02")
+    budget = TokenBudget("2026-02")
     with sandbox(ModelFaults(every=fault)) as (url, calls):
         with pytest.raises(ItemFailure) as caught:
             asyncio.run(ask_once(url, budget=budget, book=booked.append, timeout_seconds=0.3))
@@ -57,7 +57,7 @@ def test_a_call_that_is_broken_off_is_booked_at_its_worst() -> None:
                 await asked
 
     booked: list[Cost] = []
-    budget = Budget("2026-02", tokens=1000)
+    budget = TokenBudget("2026-02", tokens=1000)
     with sandbox(ModelFaults(every=Fault.HANG)) as (url, calls):
         asyncio.run(broken_off(url, calls))
     assert Cost.total(booked) == budget.spent
@@ -75,14 +75,14 @@ def test_what_other_runs_spend_of_the_budget_is_learnt_with_each_call() -> None:
         # a helper has spent all the rest meanwhile
         return cost + Cost(dollars=1.0)
 
-    budget = Budget("2026-02", dollars=1.0)
+    budget = TokenBudget("2026-02", dollars=1.0)
     with sandbox() as (url, calls):
         asyncio.run(asking(url))
         assert calls() == 1
 
 
 def test_calls_that_time_out_use_up_the_budget_and_stop_the_stage() -> None:
-    budget = Budget("2026-02", tokens=600)
+    budget = TokenBudget("2026-02", tokens=600)
     with sandbox(ModelFaults(every=Fault.HANG)) as (url, calls):
         with pytest.raises(OutsideSystemError, match="token budget of 2026-02 is spent"):
             asyncio.run(ask_once(url, budget=budget, timeout_seconds=0.3, max_tokens=400))
@@ -90,14 +90,14 @@ def test_calls_that_time_out_use_up_the_budget_and_stop_the_stage() -> None:
 
 
 def test_concurrent_calls_never_pass_the_budget_and_use_all_of_it() -> None:
-    async def many(url: str, budget: Budget) -> list[object]:
+    async def many(url: str, budget: TokenBudget) -> list[object]:
         async with model_at(url, budget=budget, max_tokens=500) as model:
             asked = [model.ask(question(f"Faster {n}"), Judgement) for n in range(20)]
             return await asyncio.gather(*asked, return_exceptions=True)
 
     with sandbox() as (url, _):
-        budget = Budget("2026-02", tokens=1500)
+        budget = TokenBudget("2026-02", tokens=1500)
         outcomes = asyncio.run(many(url, budget))
     spent = budget.spent.tokens_in + budget.spent.tokens_out
     assert 1500 - 600 < spent <= 1500
-    assert {type(outcome) for outcome in outcomes} == {Answered, OutsideSystemError}
+    assert {type(outcome) for outcome in outcomes} == {ModelAnswer, OutsideSystemError}

@@ -11,9 +11,9 @@ from formulacode_dagster.models.completion import OutputMode
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.cancellation.backoff import Backoff
-from formulacode_dagster.selection.classification.budget import Budget, Prices
-from formulacode_dagster.selection.classification.endpoint import Endpoint, Retries
-from formulacode_dagster.selection.classification.language_model import Answered, LanguageModel
+from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
+from formulacode_dagster.selection.classification.endpoint import OpenAIEndpoint, ModelRetries
+from formulacode_dagster.selection.classification.language_model import ModelAnswer, LanguageModel
 from formulacode_dagster.selection.classification.prompts import Judgement
 from formulacode_dagster.selection.classification.requests import Capabilities, Message, TokenField
 from sandbox.model.app import MODEL, app
@@ -46,7 +46,7 @@ MODERATING = ("azure", "openrouter", "gateway")
 
 
 def model_at(url: str, cache: MemoryCache, capabilities: Capabilities | None = None) -> LanguageModel:
-    endpoint = Endpoint(
+    endpoint = OpenAIEndpoint(
         base_url=f"{url}/v1",
         api_key="key",
         model=MODEL,
@@ -54,9 +54,9 @@ def model_at(url: str, cache: MemoryCache, capabilities: Capabilities | None = N
         temperature=0.5,
         capabilities=capabilities,
         timeout_seconds=20.0,
-        retries=Retries(backoff=Backoff(first_seconds=0.01, longest_seconds=0.02)),
+        retries=ModelRetries(backoff=Backoff(first_seconds=0.01, longest_seconds=0.02)),
     )
-    return LanguageModel(endpoint, cache=cache, budget=Budget("2026-02"), prices=Prices())
+    return LanguageModel(endpoint, cache=cache, budget=TokenBudget("2026-02"), prices=Prices())
 
 
 def question(title: str) -> list[Message]:
@@ -64,7 +64,7 @@ def question(title: str) -> list[Message]:
     return [Message(role="system", content="Judge."), Message(role="user", content=material)]
 
 
-async def ask(model: LanguageModel, *titles: str) -> list[Answered[Judgement] | BaseException]:
+async def ask(model: LanguageModel, *titles: str) -> list[ModelAnswer[Judgement] | BaseException]:
     try:
         asked = (model.ask(question(title), Judgement) for title in titles)
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -86,7 +86,7 @@ def test_a_server_is_understood_and_its_answer_read(name: str) -> None:
     with serving(app(server=SERVERS[name])) as url:
         model = model_at(url, cache)
         (answered,) = asyncio.run(ask(model, "Faster merge"))
-    assert isinstance(answered, Answered), answered
+    assert isinstance(answered, ModelAnswer), answered
     assert model.endpoint.capabilities == UNDERSTOOD[name]
     assert answered.answer.is_performance
     assert answered.mode is UNDERSTOOD[name].mode
@@ -120,7 +120,7 @@ def test_what_the_probe_costs_is_of_the_question_that_needed_it() -> None:
     with serving(app()) as url:
         model = model_at(url, MemoryCache())
         (answered,) = asyncio.run(ask(model, "Faster merge"))
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, ModelAnswer)
     assert answered.cost.model_calls == 2
     assert model.budget.spent == answered.cost
 
@@ -130,7 +130,7 @@ def test_a_server_that_changes_its_mind_is_followed() -> None:
         model = model_at(url, MemoryCache(), Capabilities())
         answers = asyncio.run(ask(model, "Faster merge"))
         assert httpx.get(f"{url}/_sandbox/calls").json()["chat_completions"] == 2
-    assert isinstance(answers[0], Answered)
+    assert isinstance(answers[0], ModelAnswer)
     assert model.endpoint.capabilities == Capabilities(token_field=OLD)
 
 
@@ -148,7 +148,7 @@ def test_one_moderated_text_is_its_items_failure_and_no_other_ones(name: str) ->
         outcomes = asyncio.run(
             ask(model_at(url, MemoryCache()), "Faster fruit", "A faster forbidden fruit", "Faster merge")
         )
-    assert [type(outcome) for outcome in (outcomes[0], outcomes[2])] == [Answered, Answered]
+    assert [type(outcome) for outcome in (outcomes[0], outcomes[2])] == [ModelAnswer, ModelAnswer]
     assert isinstance(outcomes[1], ItemFailure)
     assert outcomes[1].kind is FailureKind.MODERATED
     # where nobody says that it is for the text, it may be for the key

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from formulacode_dagster.selection.statements.gates import Gates, Secrets
+from formulacode_dagster.selection.statements.gates import Gates, WithheldText
 from tests.support.clock import at_most_cpu
 
 PATCH = b"""\
@@ -26,7 +26,7 @@ diff --git a/wheels/core.py b/wheels/core.py
 """
 LINE = "total = np.bincount(key_index, weights=weights * values, minlength=len(keys))"
 EARLIER = "Merging a thousand tables takes nine long seconds on my laptop"
-SECRETS = Secrets(
+SECRETS = WithheldText(
     repository="acme/wheels",
     number=77,
     patch=PATCH,
@@ -38,7 +38,7 @@ SECRETS = Secrets(
 )
 
 
-def kinds(text: str, secrets: Secrets = SECRETS) -> set[str]:
+def kinds(text: str, secrets: WithheldText = SECRETS) -> set[str]:
     return {leak.kind for leak in Gates(secrets, earlier=[EARLIER]).judge(text, "here")}
 
 

@@ -16,7 +16,7 @@ from formulacode_dagster.models.measurement import (
     HotFunction,
     Measurement,
     Metric,
-    Provenance,
+    WorkloadProvenance,
     Quantity,
     Returned,
     Sample,
@@ -58,7 +58,7 @@ def measured(source: str = SOURCE, origin: Source = Source.BASE_SUITE, **changes
         for name, base in times.items()
     ]  # fmt: skip
     profile = BaseProfile(functions={NAME: (HOT, BUILTIN)}, sources={"bench.Merge": source, "bench.time_read": ""})
-    defaults = {"results": tuple(results), "profile": profile, "provenance": Provenance(source=origin)}
+    defaults = {"results": tuple(results), "profile": profile, "provenance": WorkloadProvenance(source=origin)}
     return make_measurement({}, **{**defaults, "speedup": 5.55, **changes})
 
 
@@ -117,7 +117,7 @@ def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequ
             "machine": "MARKER-MACHINE",
             "instrument": ("MARKER-INSTRUMENT",),
             "compiled": ("MARKER-COMPILED",),
-            "provenance": Provenance(
+            "provenance": WorkloadProvenance(
                 repository="MARKER-R", commit="MARKER-C", sha256="MARKER-S", adapted=("MARKER-A",)
             ),
             "executed": {"MARKER-EXECUTED": {"MARKER-ARM": {"MARKER-PATH": (1,)}}},

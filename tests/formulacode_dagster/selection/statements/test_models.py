@@ -12,7 +12,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
-from formulacode_dagster.selection.statements.judging import WAYS, Form, Judges, Label, Opinion
+from formulacode_dagster.selection.statements.judging import WAYS, Form, StatementJudges, Label, Opinion
 from formulacode_dagster.selection.statements.model_writing import Models, Report, improve
 from formulacode_dagster.selection.statements.statements import Stated, state_problem
 
@@ -65,7 +65,7 @@ def test_without_models_nothing_changes(stated: Stated, patch: bytes) -> None:
 
 def test_one_judge_is_asked_in_two_ways_and_either_stops_the_text(stated: Stated, patch: bytes) -> None:
     model = Script(CLEAN, mechanism("Hashing would help."))
-    statement, cost = improved(stated, patch, Models(judges=Judges([model])))
+    statement, cost = improved(stated, patch, Models(judges=StatementJudges([model])))
     assert [instructions for instructions, _ in model.asked] == list(WAYS)
     assert (statement.statement_issue, statement.final_md) == (None, statement.statement_minimal)
     assert (statement.issues, statement.judges) == ((), ("scripted",))
@@ -76,7 +76,7 @@ def test_one_judge_is_asked_in_two_ways_and_either_stops_the_text(stated: Stated
 def test_two_judges_are_asked_once_each_and_a_location_is_no_leak(stated: Stated, patch: bytes) -> None:
     place = Opinion(reason="a name", label=Label.LOCATION, span="Merge is slow")
     first, second = Script(CLEAN, name="first"), Script(place, name="second")
-    statement, _ = improved(stated, patch, Models(judges=Judges([first, second])))
+    statement, _ = improved(stated, patch, Models(judges=StatementJudges([first, second])))
     assert statement.final_md == stated.statement.final_md
     assert statement.judges == ("first", "second")
     assert len(first.asked) == len(second.asked) == 1
@@ -86,7 +86,7 @@ def test_a_span_that_is_not_there_is_asked_for_again_and_then_the_label_counts_w
     stated: Stated, patch: bytes
 ) -> None:
     model = Script(mechanism("no such words"), mechanism("nor these"), CLEAN)
-    statement, cost = improved(stated, patch, Models(judges=Judges([model])))
+    statement, cost = improved(stated, patch, Models(judges=StatementJudges([model])))
     assert "'no such words' does not stand in the text" in model.asked[1][1]
     assert [leak.span for leak in statement.left_out] == [""]
     assert cost.model_calls == 3
@@ -124,7 +124,7 @@ def test_where_the_template_s_text_was_stopped_a_writer_may_say_it_without_the_m
 ) -> None:
     judge = Script(mechanism("Hashing would help."), CLEAN, CLEAN, CLEAN)
     writer = Script(Report(text="It takes three seconds."), name="writer")
-    statement, cost = improved(stated, patch, Models(writer=writer, judges=Judges([judge])))
+    statement, cost = improved(stated, patch, Models(writer=writer, judges=StatementJudges([judge])))
     assert "It takes three seconds." in statement.final_md
     assert (statement.writer, statement.left_out, cost.model_calls) == ("writer", (), 5)
 
@@ -132,5 +132,5 @@ def test_where_the_template_s_text_was_stopped_a_writer_may_say_it_without_the_m
 def test_a_text_that_the_judges_stop_each_time_leaves_the_minimal_statement(stated: Stated, patch: bytes) -> None:
     judge = Script(*[mechanism("It")] * 8)
     writer = Script(*[Report(text="It takes long.")] * 3)
-    statement, _ = improved(stated, patch, Models(writer=writer, judges=Judges([judge])))
+    statement, _ = improved(stated, patch, Models(writer=writer, judges=StatementJudges([judge])))
     assert (statement.final_md, statement.writer) == (stated.statement.statement_minimal, "")

@@ -13,13 +13,13 @@ import pytest
 from uv import find_uv_bin
 
 from formulacode_dagster.sources.dashboards.collate import History, collate, history_of
-from formulacode_dagster.sources.dashboards.collating import Order, collate_folder
+from formulacode_dagster.sources.dashboards.collating import CommitNumbering, collate_folder
 from formulacode_dagster.sources.dashboards.faults import DashboardError, FaultKind
 from formulacode_dagster.sources.dashboards.publish import publish
 from formulacode_dagster.sources.dashboards.results import read_results
 from formulacode_dagster.sources.dashboards.site import read_site
 from formulacode_dagster.sources.dashboards.sites import Dashboard
-from formulacode_dagster.sources.dashboards.tables import FRAMES, Site, tables_of
+from formulacode_dagster.sources.dashboards.tables import FRAMES, SiteTables, tables_of
 from formulacode_dagster.sources.git.history import Mirror
 from tests.support.asv_results import PARAMETERS, commits, result_file, write_results
 from tests.support.asv_site import GRID, MEMORY, PLAIN
@@ -27,7 +27,7 @@ from tests.support.asv_site import GRID, MEMORY, PLAIN
 FILE = f"i7/{commits(1)[0][-8:]}-virtualenv-py3.12-numpy.json"
 
 
-def values(site: Site, benchmark: str, place: int = 0) -> list[tuple[Any, ...]]:
+def values(site: SiteTables, benchmark: str, place: int = 0) -> list[tuple[Any, ...]]:
     number = site.series.filter(benchmark=benchmark)["series"][place]
     return site.points.filter(series=number).select("revision", "value", "low", "high").rows()
 
@@ -158,7 +158,7 @@ def test_asv_publishes_the_same_of_the_same_results(tmp_path: Path) -> None:
     with Mirror("example/sample", repository / ".git") as mirror:
         dashboard = Dashboard(name="sample", results=str(tmp_path / "raw"))
         collated = collate_folder(dashboard, tmp_path / "site", mirror=mirror, published=None)
-    assert collated.order is Order.MIRROR
+    assert collated.order is CommitNumbering.MIRROR
     theirs, ours = (
         {
             str(path.relative_to(site)): json.loads(path.read_text())

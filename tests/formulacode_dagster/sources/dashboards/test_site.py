@@ -12,7 +12,7 @@ import pytest
 
 from formulacode_dagster.sources.dashboards import tables
 from formulacode_dagster.sources.dashboards.faults import DashboardError, Fault, FaultKind
-from formulacode_dagster.sources.dashboards.index import Index
+from formulacode_dagster.sources.dashboards.index import SiteIndex
 from formulacode_dagster.sources.dashboards.site import read_site
 from tests.support.asv_site import ENVIRONMENT, GRAPHS, GRID, MEMORY, PLAIN, site_content, write_site
 from tests.support.clock import at_most_cpu
@@ -20,7 +20,7 @@ from tests.support.clock import at_most_cpu
 GRAPH = f"{GRAPHS}/{PLAIN}.json"
 
 
-def faults(site: tables.Site) -> list[tuple[str, str]]:
+def faults(site: tables.SiteTables) -> list[tuple[str, str]]:
     return site.faults.select("path", "kind").rows()
 
 
@@ -182,7 +182,7 @@ def test_paths_are_those_of_a_real_site() -> None:
         "six": "",
         "setuptools": None,
     }
-    index = Index(
+    index = SiteIndex(
         revision_to_hash={},
         revision_to_date={},
         graph_param_list=(environment,),

@@ -16,19 +16,19 @@ from formulacode_dagster.operating.store.series.tables import SITE_TABLES
 from formulacode_dagster.sources.dashboards.site import read_site
 from formulacode_dagster.sources.dashboards.sites import Dashboard
 from formulacode_dagster.sources.dashboards.stored import load_site, save_site, sources_of
-from formulacode_dagster.sources.dashboards.tables import FRAMES, Site, tables_of
+from formulacode_dagster.sources.dashboards.tables import FRAMES, SiteTables, tables_of
 from tests.support.asv_site import GRAPHS, PLAIN, site_content, write_site
 
 SAMPLE = Dashboard(name="sample", site="https://example.org/", repository="example/sample")
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 
 
-def save(database: Database, site: Site, dashboard: Dashboard = SAMPLE) -> None:
+def save(database: Database, site: SiteTables, dashboard: Dashboard = SAMPLE) -> None:
     with database.transaction() as connection:
         save_site(connection, dashboard, Source.PUBLISHED, site, run_id="r", read_at=NOW)
 
 
-def load(database: Database, name: str = "sample") -> Site:
+def load(database: Database, name: str = "sample") -> SiteTables:
     with database.transaction() as connection:
         return load_site(connection, name, Source.PUBLISHED)
 
@@ -68,7 +68,7 @@ def test_a_dashboard_that_is_read_again_is_replaced_and_others_stay(database: Da
 def test_what_fails_half_way_leaves_what_was_there(database: Database, tmp_path: Path) -> None:
     site = read_site(write_site(tmp_path))
     save(database, site)
-    broken = Site(**{**vars(site), "faults": pl.DataFrame({"path": ["x"], "kind": [None], "detail": [""]})})
+    broken = SiteTables(**{**vars(site), "faults": pl.DataFrame({"path": ["x"], "kind": [None], "detail": [""]})})
     with pytest.raises(Exception, match="null value in column"):
         save(database, broken)
     assert load(database).points.equals(site.points)

@@ -15,7 +15,7 @@ from formulacode_dagster.cli.app import app
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.sources.git.eviction import MirrorState, evict, kept_mirrors, make_room
 from formulacode_dagster.sources.git.mirror import MirrorCache
-from formulacode_dagster.sources.git.use import Use
+from formulacode_dagster.sources.git.use import MirrorUse
 
 NAMES = ("demo/one", "demo/two", "demo/three")
 WORK = """
@@ -168,7 +168,7 @@ def test_what_an_eviction_that_was_killed_has_left_is_removed_by_the_next(root, 
 
 def test_a_size_is_measured_anew_when_the_mirror_has_grown(root, hosted, origin):
     cache = filled(root, hosted)
-    use = Use(root / "demo" / "one.git")
+    use = MirrorUse(root / "demo" / "one.git")
     before = use.size()
     assert use.size() == before
     origin.write({"big.bin": os.urandom(100_000)})

@@ -17,7 +17,7 @@ from formulacode_dagster.sources.git.changes import change_of
 from formulacode_dagster.sources.git.landing import wanted_commits
 from formulacode_dagster.sources.git.mirror import MirrorCache
 from formulacode_dagster.sources.github.source import GitHubSource
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.server import serving
 from tests.support.github import CALM, UNLIMITED
@@ -28,7 +28,7 @@ MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
 
 def asked(url: str, clock: Any, ask: Callable[[GitHubSource], Coroutine[Any, Any, Any]], **more: Any) -> Any:
     async def inside() -> Any:
-        client = GitHubClient(url, more.pop("tokens", ["token"]), clock=clock, pacing=CALM)
+        client = GitHubTransport(url, more.pop("tokens", ["token"]), clock=clock, pacing=CALM)
         async with GitHubSource(client, Stage.PULL_REQUESTS, MONTHS[0].key, "run") as source:
             return await ask(source)
 

@@ -24,7 +24,7 @@ import pytest
 
 import formulacode_dagster
 from formulacode_dagster.sources.github import queries
-from formulacode_dagster.sources.github.nodes import Answered
+from formulacode_dagster.sources.github.nodes import GitHubRecord
 
 ROOT = Path(formulacode_dagster.__file__).parents[1]
 HOME = ROOT / "formulacode_dagster/sources/github/queries.py"
@@ -54,14 +54,14 @@ GRAPHQL = re.compile(r"\b(?:query|mutation|fragment)\s+\w+[^{}]*\{|\bnodes\s*\{"
 REST = re.compile(r"^/(?:repos|repositories|search|user|users|orgs|rate_limit)\b")
 
 
-def models() -> list[type[Answered]]:
+def models() -> list[type[GitHubRecord]]:
     """Every model of an answer."""
     import formulacode_dagster.sources.github as package
 
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
-    found: dict[type[Answered], None] = {}
-    pending = [Answered]
+    found: dict[type[GitHubRecord], None] = {}
+    pending = [GitHubRecord]
     while pending:
         for model in pending.pop().__subclasses__():
             found[model] = None
@@ -313,7 +313,7 @@ def misfits(annotation: Any, shape: Shape, *, camel: bool, where: str = "") -> l
     What a model can do without must be somewhere, but not in every answer that the model is part of.
     """
     annotation = _without_none(annotation)
-    if isinstance(annotation, type) and issubclass(annotation, Answered):
+    if isinstance(annotation, type) and issubclass(annotation, GitHubRecord):
         if shape.kind != "object":
             return [f"{where} is a {shape.kind}"]
         found = []

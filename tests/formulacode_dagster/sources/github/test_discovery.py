@@ -19,7 +19,7 @@ from formulacode_dagster.models.repository import RepositoryState
 from formulacode_dagster.sources.github.code_search import find_files
 from formulacode_dagster.sources.github.discovery import discover_repositories
 from formulacode_dagster.sources.github.search_limits import SearchLimits
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.pacing import Pacing
 from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.server import serving
@@ -79,7 +79,7 @@ def discover(folder, clock):
         find.gaps = []
 
         async def inside(url: str):
-            async with GitHubClient(url, ["token"], clock=clock, pacing=FAST) as client:
+            async with GitHubTransport(url, ["token"], clock=clock, pacing=FAST) as client:
                 limits = SearchLimits(shown=shown)
                 return await discover_repositories(client, FEBRUARY, wanted, limits, find.gaps.append)
 

@@ -19,8 +19,8 @@ from formulacode_dagster.models.intake import MergedWindow, SearchGap
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.sources.github.source import GitHubSource
-from formulacode_dagster.sources.github.transport.client import GitHubClient
-from formulacode_dagster.sources.github.transport.retry import Retries
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
+from formulacode_dagster.sources.github.transport.retry import TransportRetries
 from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.github.faults import FaultSource
 from sandbox.server import serving
@@ -67,12 +67,12 @@ class Intake:
         return ends
 
     async def _run(self, known: tuple[Repository, ...], patience: float) -> Ends:
-        client = GitHubClient(
+        client = GitHubTransport(
             self._url,
             ["token", "another"],
             clock=FakeClock(),
             pacing=CALM,
-            retries=Retries(attempts=3),
+            retries=TransportRetries(attempts=3),
             timeout=httpx.Timeout(patience),
             transport=Recording(self.answers),
         )

@@ -13,7 +13,7 @@ import pytest
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.links import LinkWalk, ThreadKind
 from formulacode_dagster.sources.github.links import walk_links
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.pacing import Pacing
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.server import serving
@@ -52,7 +52,7 @@ def walked(github_folder, clock):
         folder = github_folder(facts)
 
         async def ask(url: str) -> LinkWalk:
-            async with GitHubClient(url, ["token"], clock=clock, pacing=CALM) as client:
+            async with GitHubTransport(url, ["token"], clock=clock, pacing=CALM) as client:
                 return await walk_links(client, HOME, 77, **options)
 
         with serving(app(folder, **(served or {}))) as url:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulacode_dagster.sources.github.references import LARGEST_NUMBER, Reference, references_in
+from formulacode_dagster.sources.github.references import LARGEST_NUMBER, ThreadReference, references_in
 from tests.support.clock import at_most_cpu
 
 HOME = "acme/wheels"
@@ -107,7 +107,7 @@ OWNERS = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
 )
 NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,8}[0-9]", fullmatch=True)
 NUMBERS = st.integers(1, 99_999)
-REFERENCES = st.builds(lambda owner, name, n: Reference(f"{owner}/{name}", n), OWNERS, NAMES, NUMBERS)
+REFERENCES = st.builds(lambda owner, name, n: ThreadReference(f"{owner}/{name}", n), OWNERS, NAMES, NUMBERS)
 FORMS = st.sampled_from(
     ["{0}", "({0})", "https://github.com/{1}/issues/{2}", "https://github.com/{1}/pull/{2}#issuecomment-1", "[{0}]"]
 )

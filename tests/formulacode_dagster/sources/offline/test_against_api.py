@@ -13,7 +13,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.repository import RepositoryState
 from formulacode_dagster.sources.github.source import GitHubSource
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.offline.mirrors import MirrorsSource
 from sandbox.github import app
 from sandbox.samples import generate
@@ -47,6 +47,6 @@ def taken(source: IntakeSource) -> dict[str, MergedPullRequest]:
 def test_mirrors_with_their_side_file_tell_what_the_api_tells(tmp_path: Path):
     folder = generate(tmp_path / "samples").folder
     with serving(app(folder)) as url:
-        asked = taken(GitHubSource(GitHubClient(url, ["token"]), Stage.PULL_REQUESTS, MONTHS[0].key, "run"))
+        asked = taken(GitHubSource(GitHubTransport(url, ["token"]), Stage.PULL_REQUESTS, MONTHS[0].key, "run"))
     assert taken(MirrorsSource(folder)) == asked
     assert len(asked) == 41

@@ -17,7 +17,7 @@ from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
 from formulacode_dagster.building.engines.docker.image_store import DockerImageStore
 from formulacode_dagster.building.engines.docker.leftovers import leftover_containers, remove_container
-from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.image import EngineName
@@ -76,7 +76,7 @@ def tunnel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunnel]:
 @pytest.mark.network
 def test_all_that_the_engine_does_goes_through_the_daemons_address(tunnel: Tunnel, pure: Sample, lock: str) -> None:
     name = uuid.uuid4().hex
-    engine = DockerEngine(OS_IMAGE, BuildSettings(LIMITS, ca_bundle=ca_bundle(), installation=name))
+    engine = DockerEngine(OS_IMAGE, DockerBuildSettings(LIMITS, ca_bundle=ca_bundle(), installation=name))
     spec = make_spec(pure, lock, os_image=OS_IMAGE, build_environment={"REMOTE": name})
     image = as_image(EngineName.DOCKER, spec, engine.build(spec, Origins(pure.mirror)))
     try:

@@ -9,7 +9,7 @@ import docker.errors
 import pytest
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.building.engines.docker.tier import TierBuilder
 from formulacode_dagster.models.image import ResourceLimits
 
@@ -40,7 +40,7 @@ def daemon_with(image: Image) -> DockerDaemon:
 
 def test_a_tier_that_is_there_is_tagged_anew_and_so_young_for_housekeeping() -> None:
     image = Image()
-    builder = TierBuilder(daemon_with(image), BuildSettings(ResourceLimits()), "a test")
+    builder = TierBuilder(daemon_with(image), DockerBuildSettings(ResourceLimits()), "a test")
     built = builder.tier("env", TAG, {}, lambda _folder: pytest.fail("it is there"))
     assert (built.digest, image.tagged) == ("sha256:1", [TAG])
 

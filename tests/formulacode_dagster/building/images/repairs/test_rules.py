@@ -10,7 +10,7 @@ import pytest
 
 from formulacode_dagster.building.declarations.providers import DependencyKind, provider_of, requirement_for_module
 from formulacode_dagster.building.images.repairs.propose import FailureLog, RepairContext, propose
-from formulacode_dagster.building.images.repairs.rules import Rule, rules
+from formulacode_dagster.building.images.repairs.rules import RepairRule, rules
 from formulacode_dagster.building.specs.fixes import with_fixes
 from formulacode_dagster.models.recipe import Fix
 from tests.support.repairs import make_spec
@@ -48,7 +48,7 @@ def test_every_rule_has_a_real_log() -> None:
 
 def test_a_rule_either_looks_up_or_proposes() -> None:
     with pytest.raises(ValueError, match="needs either"):
-        Rule.model_validate({"name": "x", "why": "", "at": ["task"], "patterns": ["x"]})
+        RepairRule.model_validate({"name": "x", "why": "", "at": ["task"], "patterns": ["x"]})
 
 
 def test_a_header_is_found_by_its_folder_and_unknown_ones_are_not() -> None:

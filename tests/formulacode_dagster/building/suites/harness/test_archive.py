@@ -17,13 +17,13 @@ import pytest
 
 from formulacode_dagster.building.suites.archive import compiled_archive, harness_archive
 from formulacode_dagster.building.suites.questions import Timed
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ConfigurationError
 from tests.support.measurement import take
 
 
 def test_files_are_laid_and_read_byte_by_byte(session):
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     remote.write({"benchmarks/new/data.bin": bytes(range(256))})
     assert remote.read(["benchmarks/new/data.bin", "not/there"]) == {"benchmarks/new/data.bin": bytes(range(256))}
 
@@ -81,10 +81,10 @@ def test_every_interpreter_of_this_machine_runs_it(session, lay):
     tried = 0
     for python in other_interpreters():
         session.python = python
-        remote = Remote(session, benchmark_dir="benchmarks")
+        remote = HarnessClient(session, benchmark_dir="benchmarks")
         survey = remote.survey(lines={}, limit=5, budget=10)
         session.compiler = python
-        compiled = Remote(session, benchmark_dir="benchmarks")
+        compiled = HarnessClient(session, benchmark_dir="benchmarks")
         assert isinstance(take(compiled, survey.benchmarks[0]), Timed)
         session.compiler = None
         tried += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.suites.harness import builds
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 
 SOURCE = "static int table[9] = {1};\nint used(int n) { return n + table[n % 9]; }\nint other(void) { return 1; }\n"
 
@@ -25,7 +25,7 @@ def kept_in_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def remote(session):
-    return Remote(session, benchmark_dir="benchmarks")
+    return HarnessClient(session, benchmark_dir="benchmarks")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from formulacode_dagster.building.suites.harness import conditions
-from formulacode_dagster.building.suites.harness.conditions import Watch, count_cores, idlest, machine, pin
+from formulacode_dagster.building.suites.harness.conditions import CoreWatch, count_cores, idlest, machine, pin
 
 
 def test_the_machine_is_named_by_its_processor_and_cores(tmp_path):
@@ -90,7 +90,7 @@ def stat(tmp_path, monkeypatch):
 
 def test_what_others_and_the_hypervisor_took_is_told_as_shares_of_the_core(stat):
     stat(100, 0, 0, 100, 0, 0, 0, 0)
-    watch = Watch(1)
+    watch = CoreWatch(1)
     stat(500, 0, 0, 600, 0, 0, 0, 100)
     told = watch.conditions()
     assert told["steal"] == pytest.approx(0.1)
@@ -99,7 +99,7 @@ def test_what_others_and_the_hypervisor_took_is_told_as_shares_of_the_core(stat)
 
 def test_ones_own_work_is_nobody_elses(stat):
     stat(100, 0, 0, 100, 0, 0, 0, 0)
-    watch = Watch(1)
+    watch = CoreWatch(1)
     # what a child took counts once it has ended
     subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"], check=True)
     own = sum(os.times()[2:4])
@@ -113,12 +113,12 @@ def test_the_load_and_the_clock_of_the_core_are_told(tmp_path, monkeypatch):
     info.write_text("processor\t: 0\ncpu MHz\t\t: 1800.000\n\nprocessor\t: 1\ncpu MHz\t\t: 2400.125\n")
     monkeypatch.setattr(conditions, "CPU_INFO", str(info))
     monkeypatch.setattr(conditions.os, "getloadavg", lambda: (1.5, 9.0, 9.0))
-    told = Watch(1).conditions()
+    told = CoreWatch(1).conditions()
     assert (told["load"], told["mhz"]) == (1.5, 2400.125)
 
 
 def test_without_what_the_kernel_tells_nothing_is_known(tmp_path, monkeypatch):
     monkeypatch.setattr(conditions, "STAT", str(tmp_path / "none"))
     monkeypatch.setattr(conditions, "CPU_INFO", str(tmp_path / "none"))
-    told = Watch(0).conditions()
+    told = CoreWatch(0).conditions()
     assert (told["steal"], told["others"], told["mhz"]) == (0.0, 0.0, 0.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 
 FILES = {"pkg/__init__.py": "", "tests/test_core.py": "before\n", "benchmarks/bench.py": "own\n"}
 
@@ -14,7 +14,7 @@ FILES = {"pkg/__init__.py": "", "tests/test_core.py": "before\n", "benchmarks/be
 @pytest.fixture
 def remote(session, lay):
     lay(Path(session.repository), FILES)
-    return Remote(session, benchmark_dir="benchmarks")
+    return HarnessClient(session, benchmark_dir="benchmarks")
 
 
 def files_of(session):
@@ -39,7 +39,7 @@ def test_what_was_there_before_any_suite_is_put_back_by_whoever_asks(session, re
     remote.write(LAID)
     remote.write({"benchmarks/bench.py": b"other\n", "pkg/test_pkg.py": b""})
     # of a copy of the session, say
-    Remote(session, benchmark_dir="benchmarks").restore()
+    HarnessClient(session, benchmark_dir="benchmarks").restore()
     assert files_of(session) == FILES
     remote.restore()
     assert files_of(session) == FILES

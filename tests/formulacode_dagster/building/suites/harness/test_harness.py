@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.suites.questions import NotTimed, Timed
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from tests.support.measurement import take
 
 SUITE = {
@@ -78,7 +78,7 @@ def time_exits():
 @pytest.fixture
 def remote(session, lay):
     lay(Path(session.repository), SUITE)
-    return Remote(session, benchmark_dir="benchmarks", start_seconds=30)
+    return HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.measurement import BaseProfile
 
 CORE = """
@@ -66,7 +66,7 @@ def profile(session, lay):
 
     def run(budget: float = 30.0) -> BaseProfile:
         lay(Path(session.repository), {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": BENCH})
-        remote = Remote(session, benchmark_dir="benchmarks")
+        remote = HarnessClient(session, benchmark_dir="benchmarks")
         return remote.profile(remote.survey(lines={}, limit=5, budget=20).benchmarks, budget=budget)
 
     return run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 
 CORE = """
 def outer(n):
@@ -51,7 +51,7 @@ def timeraw_it():
 @pytest.mark.slow
 def test_each_stack_of_a_benchmark_has_its_time(session, lay):
     lay(Path(session.repository), {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": BENCH})
-    remote = Remote(session, benchmark_dir="benchmarks")
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
     asked = remote.survey(lines={}, limit=5, budget=20).benchmarks
     told = remote.stacks(asked, seconds=0.2, budget=30)
     assert set(told) == {"bench.Suite.time_outer(20000)", "bench.Used.time_use_up"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 
 
@@ -16,7 +16,7 @@ def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
     suite = {"benchmarks/bench.py": "import os\n\nif os.environ.get('FC_SUITE') == 'yes':\n    def time_it(): pass\n"}
     lay(Path(session.repository), suite)
     for variables, expected in (({}, []), ({"FC_SUITE": "yes"}, ["bench.time_it"])):
-        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30, environment=variables)
+        remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30, environment=variables)
         survey = remote.survey(lines={}, limit=1, budget=5)
         assert [benchmark.name for benchmark in survey.benchmarks] == expected
 
@@ -24,7 +24,7 @@ def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
 @pytest.mark.slow
 def test_a_slow_import_leaves_the_whole_budget_to_the_benchmarks(session, lay):
     lay(Path(session.repository), {"benchmarks/bench.py": "import time\n\ntime.sleep(3)\n\ndef time_it(): pass\n"})
-    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=5, budget=2.9)
+    survey = HarnessClient(session, benchmark_dir="benchmarks").survey(lines={}, limit=5, budget=2.9)
     assert [benchmark.outcome for benchmark in survey.benchmarks] == ["ran"]
 
 
@@ -52,7 +52,7 @@ class Using:
 )
 def test_whether_calls_depend_on_state_is_asked_of_what_may_be_timed(session, lay, lines, results, told):
     lay(Path(session.repository), USING_UP)
-    survey = Remote(session, benchmark_dir="benchmarks").survey(lines=lines, limit=5, budget=20, results=results)
+    survey = HarnessClient(session, benchmark_dir="benchmarks").survey(lines=lines, limit=5, budget=20, results=results)
     assert {each.outcome for each in survey.benchmarks} == {"ran"}
     assert {each.attribute for each in survey.benchmarks if each.isolate} == told
 
@@ -88,7 +88,7 @@ class TimeChanged:
 
 def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_its_other_combinations(session, lay):
     lay(Path(session.repository), SPEAKING)
-    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
     found = remote.survey(lines={}, limit=5, budget=0, names={"changed", "common"})
     assert [benchmark.name for benchmark in found.benchmarks] == [
         "bench_b.TimeChanged.time_changed(1)",
@@ -104,7 +104,7 @@ def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_i
 @pytest.mark.slow
 def test_a_survey_goes_on_past_what_is_enough_until_one_executes_a_changed_line(session, lay):
     lay(Path(session.repository), SPEAKING)
-    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
 
     def ran(line):
         survey = remote.survey(lines={"pkg/core.py": [line]}, limit=5, budget=60, enough=1)
@@ -118,18 +118,18 @@ def test_a_survey_goes_on_past_what_is_enough_until_one_executes_a_changed_line(
 @pytest.mark.slow
 def test_a_module_that_never_ends_importing_is_lost(session, lay):
     lay(Path(session.repository), {"benchmarks/bench.py": "import time\nwhile True:\n    time.sleep(1)\n"})
-    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=2)
     survey = remote.survey(lines={}, limit=1, budget=20)
     assert "still importing after 1 s" in survey.lost["benchmarks.bench"]
 
 
 def test_a_suite_that_is_not_there_is_lost_by_name(session):
-    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
+    survey = HarnessClient(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
     assert set(survey.lost) == {"benchmarks"}
 
 
 def test_an_interpreter_that_does_not_answer_is_a_failure(session):
     session.python = shutil.which("false")
     with pytest.raises(ItemFailure) as failure:
-        Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
+        HarnessClient(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
     assert failure.value.kind == "benchmarks_fail"

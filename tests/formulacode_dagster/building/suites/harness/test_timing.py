@@ -11,7 +11,7 @@ import pytest
 
 from formulacode_dagster.building.suites.harness import timing
 from formulacode_dagster.building.suites.questions import Timed
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from tests.support.measurement import take
 
 
@@ -21,7 +21,7 @@ def one(session, lay):
 
     def make(source):
         lay(Path(session.repository), {"benchmarks/bench.py": source})
-        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)
+        remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
         survey = remote.survey(lines={}, limit=1, budget=20)
         return remote, survey
 
@@ -165,7 +165,7 @@ def test_plugins_of_asv_are_asked_for_in_a_survey_and_not_for_a_sample(session, 
     lay(Path(session.repository), {"benchmarks/bench.py": source})
     site = Path(session.repository)
     lay(site, {"asv_bench_other-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: asv_bench_other\nVersion: 1\n"})
-    remote = Remote(session, benchmark_dir="benchmarks", environment={"PYTHONPATH": str(site)})
+    remote = HarnessClient(session, benchmark_dir="benchmarks", environment={"PYTHONPATH": str(site)})
     (benchmark,) = remote.survey(lines={}, limit=5, budget=20).benchmarks
     assert (benchmark.outcome, "asked" in benchmark.message) == ("error", True)
     assert isinstance(take(remote, benchmark), Timed)

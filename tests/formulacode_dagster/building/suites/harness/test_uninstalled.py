@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from tests.support.measurement import take
 
 SUITE = """
@@ -37,7 +37,7 @@ def survey(session, lay):
 
     def run(files):
         lay(Path(session.repository), files)
-        remote = Remote(session, benchmark_dir="benchmarks", environment={"PYTHONPATH": ""})
+        remote = HarnessClient(session, benchmark_dir="benchmarks", environment={"PYTHONPATH": ""})
         return remote, remote.survey(lines={}, limit=5, budget=10)
 
     return run

@@ -6,7 +6,7 @@ import pytest
 
 from formulacode_dagster.building.suites.harness import suite, timing
 from formulacode_dagster.building.suites.questions import NotTimed, Timed
-from formulacode_dagster.building.suites.remote import Remote
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.sampling import BLAMELESS
 from formulacode_dagster.models.measurement import Metric, Quantity
 from tests.support.measurement import take
@@ -46,7 +46,7 @@ def asizeof(objects):
 def remote(session, lay, tmp_path):
     lay(Path(session.repository), {"benchmarks/bench.py": SUITE})
     lay(tmp_path, {"library/pympler/__init__.py": "", "library/pympler/asizeof.py": PYMPLER})
-    return Remote(session, benchmark_dir="benchmarks", environment={"PYTHONPATH": str(tmp_path / "library")})
+    return HarnessClient(session, benchmark_dir="benchmarks", environment={"PYTHONPATH": str(tmp_path / "library")})
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from formulacode_dagster.measuring.measurement.checks import controls_within_promise, speedup_is_real
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge
-from formulacode_dagster.models.measurement import Measurement, Metric, Quantity, Sample, Unit, Verdict
+from formulacode_dagster.models.measurement import Measurement, Metric, Quantity, Sample, RandomizationUnit, Verdict
 
 ROUNDS = 12
 LOOK = 2
@@ -19,7 +19,7 @@ QUANTITIES = {"peakmem_a": PEAK, "mem_a": SIZE}
 
 
 def rule(*metrics):
-    return SamplingPlan().rule(Unit.PROCESS, metrics)
+    return SamplingPlan().rule(RandomizationUnit.PROCESS, metrics)
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.measuring.measurement.statistics.verdict import accepts_control, judge
-from formulacode_dagster.models.measurement import Arm, Sample, Unit, Verdict
+from formulacode_dagster.models.measurement import Arm, Sample, RandomizationUnit, Verdict
 from tests.support.noise import SimulatedTask
 
-RULE = SamplingPlan().rule(Unit.PROCESS)
-BUILDS = SamplingPlan().rule(Unit.BUILD)
+RULE = SamplingPlan().rule(RandomizationUnit.PROCESS)
+BUILDS = SamplingPlan().rule(RandomizationUnit.BUILD)
 BASE = [1.00, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07]
 CONTROL = [1.01, 1.00, 1.03, 1.02, 1.05, 1.04, 1.07, 1.06]
 PROMISE = 0.01
@@ -32,11 +32,11 @@ def seeded(seed: int) -> random.Random:
 @pytest.mark.parametrize(
     ("unit", "task"),
     [
-        (Unit.PROCESS, SimulatedTask()),
-        (Unit.PROCESS, SimulatedTask(workloads=1, noise=0.08)),
-        (Unit.BUILD, SimulatedTask(workloads=1, layout=layout(0.01))),
-        (Unit.BUILD, SimulatedTask(workloads=1, layout=layout(0.03))),
-        (Unit.BUILD, SimulatedTask(workloads=1, layout=sometimes_a_tenth)),
+        (RandomizationUnit.PROCESS, SimulatedTask()),
+        (RandomizationUnit.PROCESS, SimulatedTask(workloads=1, noise=0.08)),
+        (RandomizationUnit.BUILD, SimulatedTask(workloads=1, layout=layout(0.01))),
+        (RandomizationUnit.BUILD, SimulatedTask(workloads=1, layout=layout(0.03))),
+        (RandomizationUnit.BUILD, SimulatedTask(workloads=1, layout=sometimes_a_tenth)),
     ],
     ids=["processes", "noisy processes", "layouts of 1 %", "layouts of 3 %", "10 % in 30 % of builds"],
 )
@@ -51,8 +51,8 @@ def test_patches_without_effect_are_called_faster_no_more_often_than_promised(un
 @pytest.mark.parametrize(
     ("unit", "task"),
     [
-        (Unit.PROCESS, SimulatedTask(speedup=1.2)),
-        (Unit.BUILD, SimulatedTask(speedup=1.2, workloads=1, layout=layout(0.03))),
+        (RandomizationUnit.PROCESS, SimulatedTask(speedup=1.2)),
+        (RandomizationUnit.BUILD, SimulatedTask(speedup=1.2, workloads=1, layout=layout(0.03))),
     ],
     ids=["processes", "builds"],
 )
@@ -64,20 +64,20 @@ def test_a_fifth_is_found(unit, task):
 
 def test_twice_as_fast_is_seen_at_the_first_look_that_may_claim_it():
     generator = seeded(3)
-    ends = [SimulatedTask(speedup=2.0, noise=0.05).judged(generator, Unit.PROCESS) for _ in range(20)]
+    ends = [SimulatedTask(speedup=2.0, noise=0.05).judged(generator, RandomizationUnit.PROCESS) for _ in range(20)]
     assert {(judged.verdict, look) for judged, look in ends} == {(Verdict.FASTER, 1)}
 
 
 def test_what_is_no_faster_ends_even_earlier():
     generator = seeded(4)
-    ends = [SimulatedTask().judged(generator, Unit.PROCESS) for _ in range(20)]
+    ends = [SimulatedTask().judged(generator, RandomizationUnit.PROCESS) for _ in range(20)]
     assert {judged.verdict for judged, _ in ends} == {Verdict.UNCHANGED}
     assert sum(look == 0 for _, look in ends) >= 16
 
 
 def test_what_is_no_faster_is_seen_to_be_so_on_a_noisy_machine_too():
     generator = seeded(5)
-    ends = [SimulatedTask(workloads=1, noise=0.06).judged(generator, Unit.PROCESS)[0] for _ in range(20)]
+    ends = [SimulatedTask(workloads=1, noise=0.06).judged(generator, RandomizationUnit.PROCESS)[0] for _ in range(20)]
     assert sum(judged.verdict is Verdict.UNCHANGED for judged in ends) >= 18
 
 

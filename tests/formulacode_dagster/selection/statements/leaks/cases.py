@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
 
-from formulacode_dagster.selection.statements.gates import Secrets
+from formulacode_dagster.selection.statements.gates import WithheldText
 
 EACH = 60
 CLEAN = 120
@@ -85,7 +85,7 @@ class Case:
 
     kind: Kind | None
     text: str
-    secrets: Secrets
+    secrets: WithheldText
     earlier: str
 
 
@@ -111,8 +111,8 @@ def _tupled(entry: dict[str, object]) -> dict[str, object]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
 
 
-def _secrets(change: Change) -> Secrets:
-    return Secrets(
+def _secrets(change: Change) -> WithheldText:
+    return WithheldText(
         repository=REPOSITORY,
         number=NUMBER,
         patch=change.patch,

@@ -13,7 +13,7 @@ import pytest
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.clock import Clock
 from formulacode_dagster.sources.github.transport.answer_cache import AnswerCache, CachedAnswer
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from sandbox.github import Account
 from tests.support.github import CALM, TOKEN
 
@@ -31,7 +31,7 @@ def visit(url: str, home: Path, *paths: str, tokens=(TOKEN,), **more):
     troubles: list[str] = []
 
     async def inside():
-        client = GitHubClient(url, tokens, home=home, pacing=CALM, on_trouble=troubles.append, **more)
+        client = GitHubTransport(url, tokens, home=home, pacing=CALM, on_trouble=troubles.append, **more)
         async with client:
             return [await client.rest(path) for path in paths], client
 
@@ -118,7 +118,7 @@ def test_an_answer_of_another_media_type_is_another_answer(tmp_path):
 
     async def inside():
         transport = httpx.MockTransport(answer)
-        async with GitHubClient("https://api.test", [TOKEN], home=tmp_path, pacing=CALM, transport=transport) as client:
+        async with GitHubTransport("https://api.test", [TOKEN], home=tmp_path, pacing=CALM, transport=transport) as client:
             return [
                 (await client.rest(ENGINE, accept=accept)).data
                 for accept in ("application/vnd.github+json", "application/vnd.github.diff") * 2

@@ -8,9 +8,9 @@ import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.pacing import Pacing
-from formulacode_dagster.sources.github.transport.retry import Retries
+from formulacode_dagster.sources.github.transport.retry import TransportRetries
 from formulacode_dagster.sources.github.transport.tokens import TokenPool
 from sandbox.server import serving
 from tests.support.clock import NOW
@@ -35,7 +35,7 @@ def script(*answers):
     return answer
 
 
-def run(client: GitHubClient, ask):
+def run(client: GitHubTransport, ask):
     async def inside():
         async with client:
             return await ask(client)
@@ -43,11 +43,11 @@ def run(client: GitHubClient, ask):
     return asyncio.run(inside())
 
 
-def graphql(client: GitHubClient):
+def graphql(client: GitHubTransport):
     return run(client, lambda client: client.graphql(QUERY))
 
 
-def rest(client: GitHubClient, path: str = "/repos/a/b", **more):
+def rest(client: GitHubTransport, path: str = "/repos/a/b", **more):
     return run(client, lambda client: client.rest(path, **more))
 
 
@@ -75,12 +75,12 @@ def test_an_answer_is_returned_and_accounted(connect):
 def test_work_can_be_accounted_apart_also_when_it_runs_at_the_same_time(connect):
     client = connect(script(good()))
 
-    async def piece(client: GitHubClient, calls: int) -> int:
+    async def piece(client: GitHubTransport, calls: int) -> int:
         with client.account() as account:
             await asyncio.gather(*(client.graphql(QUERY) for _ in range(calls)))
         return account.cost.api_requests
 
-    async def both(client: GitHubClient):
+    async def both(client: GitHubTransport):
         return await asyncio.gather(piece(client, 2), piece(client, 5))
 
     assert run(client, both) == [2, 5]
@@ -280,7 +280,7 @@ def test_a_body_that_breaks_off_on_the_wire_is_tried_again(clock):
         await send({"type": "http.response.body", "body": whole[:9] if cut else whole})
 
     with serving(app) as url:
-        client = GitHubClient(url, [TOKEN], clock=clock, retries=Retries())
+        client = GitHubTransport(url, [TOKEN], clock=clock, retries=TransportRetries())
         assert graphql(client).data == {"viewer": {}}
     assert calls == ["/graphql", "/graphql"]
 
@@ -345,7 +345,7 @@ def test_what_was_asked_is_told_by_resource_with_waits_and_retries(connect):
 
 
 def test_the_public_api_and_a_list_of_tokens_are_enough():
-    client = GitHubClient(tokens=["one", "two"])
+    client = GitHubTransport(tokens=["one", "two"])
     assert [state.name for state in client.tokens()] == ["token 1 of 2", "token 2 of 2"]
     assert client._url == "https://api.github.com"
-    assert GitHubClient(tokens=TokenPool(["one"])).tokens() == TokenPool(["one"]).states()
+    assert GitHubTransport(tokens=TokenPool(["one"])).tokens() == TokenPool(["one"]).states()

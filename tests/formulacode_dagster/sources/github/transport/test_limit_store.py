@@ -16,7 +16,7 @@ import pytest
 
 from formulacode_dagster.operating.cancellation.clock import Clock
 from formulacode_dagster.sources.github.transport.answers import Resource
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.limit_store import FileLimitStore
 from formulacode_dagster.sources.github.transport.pacing import Lane, Pacing
 from formulacode_dagster.sources.github.transport.rate_limits import RateLimits
@@ -99,11 +99,11 @@ def under_way(path: Path) -> list[int]:
     return list(api["under_way"].values())
 
 
-def asked(home: Path, url: str, calls: int, **more) -> tuple[GitHubClient, list[str]]:
+def asked(home: Path, url: str, calls: int, **more) -> tuple[GitHubTransport, list[str]]:
     troubles: list[str] = []
 
-    async def inside() -> GitHubClient:
-        async with GitHubClient(url, [TOKEN], home=home, on_trouble=troubles.append, **more) as client:
+    async def inside() -> GitHubTransport:
+        async with GitHubTransport(url, [TOKEN], home=home, on_trouble=troubles.append, **more) as client:
             await asyncio.gather(*(client.rest("/repos/ada/engine", {"n": n}) for n in range(calls)))
             return client
 

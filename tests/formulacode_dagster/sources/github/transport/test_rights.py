@@ -9,7 +9,7 @@ import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.sources.github.transport.answers import Resource
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.rights import examine, verdict
 from sandbox.github import Account, Fault, Faults, Limits
 from sandbox.github.limits import Resource as Served
@@ -59,8 +59,8 @@ def test_whose_tokens_are_is_remembered_for_the_runs(served, tmp_path):
     with served.serve(tokens=TOKENS, limits=Limits(core=10)) as url:
         told(url, "good", "twin", home=tmp_path)
 
-        async def asked() -> GitHubClient:
-            async with GitHubClient(url, ["good", "twin"], home=tmp_path, pacing=CALM) as client:
+        async def asked() -> GitHubTransport:
+            async with GitHubTransport(url, ["good", "twin"], home=tmp_path, pacing=CALM) as client:
                 for number in range(2):
                     await client.rest("/repos/ada/engine", {"n": number})
                 return client
@@ -104,8 +104,8 @@ def test_a_narrow_token_yields_to_another_in_the_middle_of_a_run(served):
     troubles: list[str] = []
     with served.serve(tokens=TOKENS) as url:
 
-        async def asked() -> GitHubClient:
-            async with GitHubClient(url, ["narrow", "good"], pacing=CALM, on_trouble=troubles.append) as client:
+        async def asked() -> GitHubTransport:
+            async with GitHubTransport(url, ["narrow", "good"], pacing=CALM, on_trouble=troubles.append) as client:
                 for _ in range(3):
                     await client.graphql("query Viewer { viewer { login } rateLimit { cost } }")
                 return client
@@ -140,7 +140,7 @@ def test_a_part_that_one_token_may_not_see_is_asked_of_another(connect):
         body = {"data": {"a": None}, "errors": [hidden]} if narrow else {"data": {"a": 1}}
         return httpx.Response(200, json=body)
 
-    async def asked(client: GitHubClient):
+    async def asked(client: GitHubTransport):
         async with client:
             return await client.graphql("query A { a }")
 
