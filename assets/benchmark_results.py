@@ -37,8 +37,8 @@ def benchmark_results(
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
     """Collate the raw results of the dashboard, in the order of the mirror's history, else of the published site's."""
-    from formulacode_dagster.sources.dashboards.collating import collate_folder
-    from formulacode_dagster.sources.dashboards.stored import keep_site, kept_site
+    from formulacode_dagster.sources.dashboards.persistence import keep_site, kept_site
+    from formulacode_dagster.sources.dashboards.raw_results import collate_folder
 
     with dashboard_run(context, boards) as dashboard:
         if not Path(dashboard.results).is_dir():

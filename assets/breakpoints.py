@@ -35,7 +35,9 @@ def own_regressions_are_found(dashboard: JudgedDashboard) -> CheckFinding:
 
     published, results = dashboard.site(Source.PUBLISHED), dashboard.site(Source.RESULTS)
     if published is None or results is None:
-        return CheckFinding(passed=True, summary="no site, or no raw results: nothing has both regressions and intervals")
+        return CheckFinding(
+            passed=True, summary="no site, or no raw results: nothing has both regressions and intervals"
+        )
     points = with_intervals(published.points, published.series, published.revisions, results.measured)
     return reproduces(published.regressions, points, published.series)
 
@@ -55,9 +57,9 @@ def breakpoints(
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
     """Find the steps of the published series and of those of raw results, by each of the methods."""
-    from formulacode_dagster.measuring.breakpoints.keeping import MeasuredSeries, find_and_keep
+    from formulacode_dagster.measuring.breakpoints.attribution import MeasuredSeries, find_and_keep
     from formulacode_dagster.measuring.breakpoints.picture import draw_steps
-    from formulacode_dagster.sources.dashboards.stored import kept_sites
+    from formulacode_dagster.sources.dashboards.persistence import kept_sites
 
     metadata: dict[str, Any] = {}
     steps = 0
@@ -67,7 +69,9 @@ def breakpoints(
         for (source, site), method in product(
             kept_sites(database, dashboard.name).items(), map(Method, config.methods)
         ):
-            measured = MeasuredSeries(dashboard.name, source, dashboard.repository, site.points, site.series, site.revisions)
+            measured = MeasuredSeries(
+                dashboard.name, source, dashboard.repository, site.points, site.series, site.revisions
+            )
             of = find_and_keep(
                 database, measured, folder, mirror=mirror, method=method, minimum_change=config.minimum_change
             )

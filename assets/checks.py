@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.check import CheckVerdict, Doubt, CheckFinding
+from formulacode_dagster.models.check import CheckFinding, CheckVerdict, Doubt
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.operating.runner.failures import judge_failures

@@ -42,7 +42,7 @@ class JudgedDashboard:
 
     def site(self, source: Source) -> "SiteTables | None":
         """Return the stored site by *source*; None if there is nothing."""
-        from formulacode_dagster.sources.dashboards.stored import kept_site
+        from formulacode_dagster.sources.dashboards.persistence import kept_site
 
         return kept_site(self.database, self.name, source)
 

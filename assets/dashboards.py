@@ -38,8 +38,8 @@ def dashboards(
     context: dg.AssetExecutionContext, postgres: PostgresResource, boards: DashboardsResource
 ) -> dg.MaterializeResult[Any]:
     """Read the site of the dashboard, with rate limits on the network, and store all of its tables."""
+    from formulacode_dagster.sources.dashboards.persistence import keep_site
     from formulacode_dagster.sources.dashboards.scraping import scrape
-    from formulacode_dagster.sources.dashboards.stored import keep_site
 
     with dashboard_run(context, boards) as dashboard:
         if not dashboard.site:

@@ -40,10 +40,14 @@ from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.process.removal import finish_removals
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.building.suites.questions import TimedBenchmark, ProcessAnswer, ProcessSetting, SurveyedBenchmark
+from formulacode_dagster.building.suites.questions import (
+    ProcessAnswer,
+    ProcessSetting,
+    SurveyedBenchmark,
+    TimedBenchmark,
+)
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.arms import Arms as ArmSessions
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.measure import sample
@@ -52,6 +56,7 @@ from formulacode_dagster.measuring.measurement.plan import RULE_VERSION, Samplin
 from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.measuring.measurement.statistics.contrasts import contrast_of
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Source

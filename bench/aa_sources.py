@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.measuring.workloads.laid.growing import SIZES
-from formulacode_dagster.measuring.workloads.laying import PytestFunction, suite_files
+from formulacode_dagster.measuring.workloads.generated.growing import SIZES
+from formulacode_dagster.measuring.workloads.overlay import PytestFunction, suite_files
 from formulacode_dagster.measuring.workloads.scaled import grown_files, growth_name
 from formulacode_dagster.measuring.workloads.shown_code import Snippet
 from formulacode_dagster.measuring.workloads.snippets import snippet_files

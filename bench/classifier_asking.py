@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from formulacode_dagster.models.completion import Completion, CompletionCache
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
-from formulacode_dagster.selection.classification.classifier import CandidateJudges, opine
+from formulacode_dagster.selection.classification.budget import Prices, TokenBudget
+from formulacode_dagster.selection.classification.classifier import CandidateJudges, ask_judge
 from formulacode_dagster.selection.classification.endpoint import OpenAIEndpoint
 from formulacode_dagster.selection.classification.language_model import LanguageModel
 from formulacode_dagster.selection.classification.model_access import SessionAccount
@@ -134,7 +134,7 @@ async def asker(cache: CompletionCache) -> AsyncIterator[Asker]:
 async def _verdict(question: Question, model: LanguageModel, way: PromptOrder) -> tuple[Verdict, Cost]:
     entry = question.example.entry
     try:
-        opined = await opine(question.facts, question.patch, model, way)
+        opined = await ask_judge(question.facts, question.patch, model, way)
     except ItemFailure as failure:
         return Verdict(entry, None, injection=question.injection), failure.cost
     opinion = opined.opinion

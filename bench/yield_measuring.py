@@ -19,11 +19,11 @@ from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.measuring.correctness.compare import compare_tests
 from formulacode_dagster.measuring.correctness.summary import summary_of_tests
-from formulacode_dagster.measuring.measurement.again import measure_again
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.measure import TimedTask, measure_task
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
+from formulacode_dagster.measuring.measurement.remeasure import measure_again
 from formulacode_dagster.measuring.measurement.stage import summary_of
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.workloads.documents import Shown, shown_at

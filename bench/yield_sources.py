@@ -17,12 +17,12 @@ from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch, require_built
 from formulacode_dagster.building.suites.questions import Survey
 from formulacode_dagster.building.suites.remote import HarnessClient
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.changed_code import ChangedCode, changed_code
 from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
 from formulacode_dagster.measuring.measurement.patch import FileChange, changed_files
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.relevance import comparable
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.measuring.workloads.documents import shown_at
 from formulacode_dagster.measuring.workloads.own_tests import suites_of_tests
 from formulacode_dagster.measuring.workloads.sides import Sides

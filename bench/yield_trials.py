@@ -26,7 +26,7 @@ from formulacode_dagster.building.specs.spec import plan_build, task_tag
 from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
-from formulacode_dagster.measuring.workloads.elsewhere import suites_elsewhere
+from formulacode_dagster.measuring.workloads.external_suites import suites_elsewhere
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection

@@ -12,7 +12,14 @@ from formulacode_dagster.building.synthesis.budgets import Limits, Scope
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.operating.backups.backup import newest_backup
 from formulacode_dagster.operating.backups.object_store import ObjectStore
-from formulacode_dagster.operating.monitoring.operations import Budgets, MirrorUsage, Operations, PlatformFolders, RunCounts, look
+from formulacode_dagster.operating.monitoring.operations import (
+    Budgets,
+    MirrorUsage,
+    Operations,
+    PlatformFolders,
+    RunCounts,
+    look,
+)
 from formulacode_dagster.operating.runner.progress import ProgressListener
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.sources.git.eviction import kept_mirrors

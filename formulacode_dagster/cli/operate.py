@@ -28,7 +28,7 @@ from resources.database import open_database
 from resources.hub import HubResource
 from resources.intake import IntakeResource
 from resources.llm import LLMResource
-from resources.probes import ProbeResult, Health, probe, programs
+from resources.probes import Health, ProbeResult, probe, programs
 from resources.registry import RegistryResource
 from resources.settings import Settings, read_settings
 

@@ -22,8 +22,8 @@ from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
 from resources.settings import read_settings
 from sandbox.session import TAKES_THE_PLACE_OF, running_sandbox
 
-from .aftermath import STOP_SECONDS, end_runs, with_aftermath
 from .operate import database
+from .orphans import STOP_SECONDS, end_runs, ending_orphans
 
 
 def serve_ui(console: Console, host: str, port: int) -> int:
@@ -42,7 +42,7 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     os.environ[SERVED_BY] = Owner.current("").model_dump_json()
     try:
         with ExitStack() as stack:
-            tell_leader = stack.enter_context(with_aftermath())
+            tell_leader = stack.enter_context(ending_orphans())
             if (home / "sandbox" / "repositories").is_dir():
                 stack.enter_context(sandbox_unless_set(console, home / "sandbox"))
             # held for the lifetime of the UI, so that the embedded server is not stopped and started between runs

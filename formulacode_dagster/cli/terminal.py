@@ -29,7 +29,7 @@ from formulacode_dagster.operating.runner.progress import ProgressListener, dura
 from formulacode_dagster.operating.store.ledger import Ending
 from formulacode_dagster.releasing.reporting.funnel import Funnel
 from formulacode_dagster.sources.intake.repositories.tracked import Exclusion
-from resources.probes import ProbeResult, Health
+from resources.probes import Health, ProbeResult
 
 from .console import table_of
 

@@ -43,7 +43,9 @@ def why(
         show_measurements(console, connection, ItemName.parse(item))
         if ItemName.parse(item).number is not None:
             console.print(
-                f"What the stages left of it: fc-data show {name} {'|'.join(ItemSection)}", highlight=False, markup=False
+                f"What the stages left of it: fc-data show {name} {'|'.join(ItemSection)}",
+                highlight=False,
+                markup=False,
             )
         if attempt is not None:
             show_log(console, connection, ItemName.parse(item), attempt)

@@ -15,7 +15,7 @@ from formulacode_dagster.building.verification.verifiers import (
 )
 from formulacode_dagster.sources.github.transport.tokens import TokenPool
 
-from .classifying import ClassifyJudge, BatchEntry, PerfClassifier, Progress
+from .classifying import BatchEntry, ClassifyJudge, PerfClassifier, Progress
 from .client import PR, GitHubClient, Source
 from .dataset import Dataset, TableNotReleasedError, Task
 from .hooks import HookRegistry
@@ -28,6 +28,7 @@ from .synthesizer import Synthesizer
 
 __all__ = [
     "PR",
+    "BatchEntry",
     "ClassifyJudge",
     "Dataset",
     "DockerContext",
@@ -35,7 +36,6 @@ __all__ = [
     "HookRegistry",
     "HuggingFacePublisher",
     "ImageManager",
-    "BatchEntry",
     "Links",
     "ManagedImage",
     "MultiVerifier",

@@ -18,7 +18,7 @@ from formulacode_dagster.operating.runner.fingerprint import fingerprint
 from formulacode_dagster.operating.store.completions import StoredCompletions
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.selection.classification.budget import TokenBudget
-from formulacode_dagster.selection.classification.classifier import classify, opine
+from formulacode_dagster.selection.classification.classifier import ask_judge, classify
 from formulacode_dagster.selection.classification.model_access import ModelAccess, SessionAccount
 from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION, PromptOrder
 from formulacode_dagster.selection.classification.stage import ClassificationTools
@@ -194,7 +194,7 @@ class ClassifyJudge(_Session):
 
     async def judge(self, pr: PR) -> JudgeOpinion:
         """Verdict, category and difficulty of *pr*, with evidence; raises as `PerfClassifier.classify`."""
-        return (await opine(*_material(pr), self._model, PromptOrder.DIFF_FIRST)).opinion
+        return (await ask_judge(*_material(pr), self._model, PromptOrder.DIFF_FIRST)).opinion
 
 
 class _LedgerFile:

@@ -27,7 +27,9 @@ def part_of(connection: Connection, item: ItemName, part: ItemSection, variant: 
         raise ConfigurationError(
             f"nothing is stored of {item}", remedy="Name a pull request, owner/repo#123, of a month that was run"
         )
-    text = _statement(connection, stored, variant) if part is ItemSection.STATEMENT else _PARTS[part](connection, stored)
+    text = (
+        _statement(connection, stored, variant) if part is ItemSection.STATEMENT else _PARTS[part](connection, stored)
+    )
     if text is None:
         raise ConfigurationError(
             f"{item} has no {part}", remedy=f"`fc-data why {stored.facts.item}` tells how far it got"

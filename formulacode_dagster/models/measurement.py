@@ -290,7 +290,9 @@ class Measurement(PullRequestRow):
     image_digest: str = Field(description="the image it was measured in")
     instrument: tuple[str, ...] = Field(description="pinned measuring tools, e.g. `asv_runner==0.2.1`")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
-    provenance: WorkloadProvenance = Field(default=WorkloadProvenance(), description="where the benchmarks that were timed come from")
+    provenance: WorkloadProvenance = Field(
+        default=WorkloadProvenance(), description="where the benchmarks that were timed come from"
+    )
     executed: dict[str, dict[str, dict[str, tuple[int, ...]]]] = Field(
         default_factory=dict, description="changed lines that each benchmark executes: by benchmark, arm and path"
     )

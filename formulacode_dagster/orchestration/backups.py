@@ -17,7 +17,7 @@ from formulacode_dagster.operating.store.database import Database
 from resources.postgres import PostgresResource
 from resources.settings import Settings, read_settings
 
-from .one_at_a_time import one_at_a_time
+from .maintenance_schedules import one_at_a_time
 
 
 @contextmanager

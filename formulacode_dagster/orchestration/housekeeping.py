@@ -18,7 +18,7 @@ from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
 from .ended_runs import runs_over
-from .one_at_a_time import one_at_a_time
+from .maintenance_schedules import one_at_a_time
 from .run_history import prune_runs
 
 SHOWN = 200

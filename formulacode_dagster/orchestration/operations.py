@@ -12,7 +12,7 @@ from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.postgres import PostgresResource
 from resources.watching import operations_now
 
-from .one_at_a_time import one_at_a_time
+from .maintenance_schedules import one_at_a_time
 
 _WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED]
 _UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]

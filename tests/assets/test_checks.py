@@ -9,7 +9,7 @@ from assets.materialize import ItemConfig, report, stage_run
 from assets.partitions import MONTHS
 from assets.stage_asset import stage_asset
 from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES
-from formulacode_dagster.models.check import Doubt, CheckFinding
+from formulacode_dagster.models.check import CheckFinding, Doubt
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, Stage

@@ -12,12 +12,12 @@ import pytest
 
 from assets.all import ASSET_CHECKS, DASHBOARD_ASSETS
 from assets.dashboard_asset import DASHBOARDS
-from formulacode_dagster.measuring.breakpoints.stored import load_breakpoints
+from formulacode_dagster.measuring.breakpoints.persistence import load_breakpoints
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.orchestration.listed_dashboards import listed_dashboards
+from formulacode_dagster.sources.dashboards.persistence import load_site
 from formulacode_dagster.sources.dashboards.sites import Dashboard, add_dashboard
-from formulacode_dagster.sources.dashboards.stored import load_site
 from resources.dashboards import DashboardsResource
 from resources.defaults import default_resources
 from tests.support.asv_results import write_results

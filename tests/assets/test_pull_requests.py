@@ -15,7 +15,12 @@ import pytest
 from assets.checks import JudgedMonth
 from assets.pull_requests import counts_match, mirror_knows_no_more, pull_requests
 from formulacode_dagster.measuring.breakpoints.choices import Method
-from formulacode_dagster.measuring.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
+from formulacode_dagster.measuring.breakpoints.persistence import (
+    NAMED_COMMITS,
+    NAMED_STEPS,
+    Breakpoints,
+    save_breakpoints,
+)
 from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage

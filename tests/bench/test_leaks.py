@@ -9,7 +9,7 @@ import pytest
 
 from bench import leaks
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.selection.statements.judging import Form, StatementJudges, Label, Opinion
+from formulacode_dagster.selection.statements.judging import Form, Label, Opinion, StatementJudges
 from tests.formulacode_dagster.selection.statements.leaks.cases import Kind, all_cases
 
 

@@ -19,8 +19,8 @@ from dagster._core.launcher import RunLauncher
 from dagster._serdes import ConfigurableClassData
 from dotenv import dotenv_values
 
+from formulacode_dagster.orchestration.docker_api_proxy import ProxyPolicy
 from formulacode_dagster.orchestration.docker_launcher import ContainerRunLauncher
-from formulacode_dagster.orchestration.launch_gate import Gate
 from resources.documentation import SETTINGS
 from sandbox.session import SERVICES, environment_of
 from tests.support.deployments import COMPOSE, COMPOSE_TEXT, compose_as_it_stands, dagster_yaml, most_connections
@@ -104,7 +104,7 @@ def test_the_gate_lets_through_what_the_launcher_asks_for() -> None:
     assert isinstance(made, ContainerRunLauncher)
     assert made.container_kwargs == configured["container_kwargs"]
     options = configured["container_kwargs"]
-    gate = Gate.from_environment(SERVICE["gate"]["environment"])
+    gate = ProxyPolicy.from_environment(SERVICE["gate"]["environment"])
     assert gate.networks == set(configured["networks"])
     assert gate.binds == set(options["volumes"])
     assert gate.image == SERVICE["code"]["environment"]["DAGSTER_CURRENT_IMAGE"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.models.errors import OutsideSystemError
-from resources.probes import ProbeResult, Health, probe, programs
+from resources.probes import Health, ProbeResult, probe, programs
 
 
 def test_a_probe_that_raises_is_a_finding_with_what_to_do() -> None:

@@ -11,8 +11,8 @@ import httpx
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.operating.cancellation.backoff import Backoff
-from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
-from formulacode_dagster.selection.classification.endpoint import OpenAIEndpoint, ModelRetries
+from formulacode_dagster.selection.classification.budget import Prices, TokenBudget
+from formulacode_dagster.selection.classification.endpoint import ModelRetries, OpenAIEndpoint
 from formulacode_dagster.selection.classification.language_model import Book, LanguageModel
 from formulacode_dagster.selection.classification.prompts import Judgement
 from formulacode_dagster.selection.classification.requests import Capabilities, Message

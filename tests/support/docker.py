@@ -58,7 +58,8 @@ def make_docker_engine(docker_installation: str) -> MakeDockerEngine:
 
     def make(limits: ResourceLimits = LIMITS, **options: Any) -> DockerEngine:
         return DockerEngine(
-            OS_IMAGE, DockerBuildSettings(limits, ca_bundle=ca_bundle(), **{"installation": docker_installation, **options})
+            OS_IMAGE,
+            DockerBuildSettings(limits, ca_bundle=ca_bundle(), **{"installation": docker_installation, **options}),
         )
 
     return make

@@ -58,7 +58,12 @@ def connect(clock: FakeClock) -> Callable[..., GitHubTransport]:
     ) -> GitHubTransport:
         more.setdefault("pacing", CALM)
         return GitHubTransport(
-            "https://api.test", tokens, clock=clock, retries=TransportRetries(), transport=httpx.MockTransport(answer), **more
+            "https://api.test",
+            tokens,
+            clock=clock,
+            retries=TransportRetries(),
+            transport=httpx.MockTransport(answer),
+            **more,
         )
 
     return make

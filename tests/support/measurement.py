@@ -15,12 +15,18 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.engines.protocol import Completed
-from formulacode_dagster.building.suites.questions import TimedBenchmark, NotTimed, ProcessSetting, SurveyedBenchmark, Timed
+from formulacode_dagster.building.suites.questions import (
+    NotTimed,
+    ProcessSetting,
+    SurveyedBenchmark,
+    Timed,
+    TimedBenchmark,
+)
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge
 from formulacode_dagster.models.image import BuiltImage, EngineName
-from formulacode_dagster.models.measurement import Arm, Measurement, Sample, RandomizationUnit
+from formulacode_dagster.models.measurement import Arm, Measurement, RandomizationUnit, Sample
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 from tests.support.git_world import patch_between

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.contrasts import Samples
 from formulacode_dagster.measuring.measurement.statistics.verdict import TaskVerdict, judge, taken_by
-from formulacode_dagster.models.measurement import Arm, DecisionRule, Sample, RandomizationUnit
+from formulacode_dagster.models.measurement import Arm, DecisionRule, RandomizationUnit, Sample
 
 Layout = Callable[[random.Random], float]
 """Logarithm of what the layout of one build does to its time."""
@@ -33,7 +33,9 @@ class SimulatedTask:
     slower: Sequence[int] = ()
     """Workloads that are as much slower as the others are faster."""
 
-    def judged(self, generator: random.Random, unit: RandomizationUnit, plan: SamplingPlan | None = None) -> tuple[TaskVerdict, int]:
+    def judged(
+        self, generator: random.Random, unit: RandomizationUnit, plan: SamplingPlan | None = None
+    ) -> tuple[TaskVerdict, int]:
         """What the plan's looks decide, one after the other, and at which."""
         rule = (plan or SamplingPlan()).rule(unit)
         taken = self._samples(generator, rule)

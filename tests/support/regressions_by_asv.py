@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from formulacode_dagster.measuring.breakpoints.regressions import regressions_of
-from formulacode_dagster.sources.dashboards.collating import collate_folder
+from formulacode_dagster.sources.dashboards.raw_results import collate_folder
 from formulacode_dagster.sources.dashboards.sites import Dashboard
 from formulacode_dagster.sources.git.history import Mirror
 

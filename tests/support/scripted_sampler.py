@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from formulacode_dagster.building.suites.questions import (
-    TimedBenchmark,
     Conditions,
     KeptBuild,
     NotTimed,
@@ -16,12 +15,13 @@ from formulacode_dagster.building.suites.questions import (
     ProcessSetting,
     SurveyedBenchmark,
     Timed,
+    TimedBenchmark,
 )
 from formulacode_dagster.building.suites.remote import HarnessClient
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.sampling import Sampler, Taken
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.measurement import Arm, RandomizationUnit
 
 Answer = Callable[[str, Arm, int], Timed | NotTimed]

@@ -6,7 +6,7 @@ import re
 
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.operating.cancellation.answers import note_answer
+from formulacode_dagster.operating.cancellation.last_answers import note_answer
 
 INDEX = "package index"
 """Error messages about the package index."""

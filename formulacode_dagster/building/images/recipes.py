@@ -13,7 +13,7 @@ from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.recipe import Fix, ContextOrigin, StoredContext
+from formulacode_dagster.models.recipe import ContextOrigin, Fix, StoredContext
 from formulacode_dagster.sources.git.reader import CommitReader
 
 from .repairs.attempts import AGENT_RULE, Recipe, Task

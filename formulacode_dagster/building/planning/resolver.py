@@ -21,7 +21,7 @@ from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.engines.uv_runner import UvResult, UvRunner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.operating.cancellation.answers import note_answer
+from formulacode_dagster.operating.cancellation.last_answers import note_answer
 
 from . import uv_messages
 from .lock import read_lock

@@ -14,7 +14,7 @@ from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.sources.git.asv_files import FILE_NAMES
 from formulacode_dagster.sources.git.reader import CommitReader
 
-from .without import sources_without_suite
+from .missing_suite import sources_without_suite
 
 MOST_LATER = 20
 """Later commits that are looked at: a configuration that twenty changes did not complete is not becoming a suite."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from formulacode_dagster.models.image import WORKLOADS_FOLDER
-from formulacode_dagster.models.measurement import WorkloadProvenance, Source
+from formulacode_dagster.models.measurement import Source, WorkloadProvenance
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.sources.git.reader import CommitReader
 

@@ -9,7 +9,7 @@ from formulacode_dagster.building.engines.protocol import Completed, Session
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
-from .answers import describe
+from .harness_output import describe
 
 Build = Callable[[], Completed]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from formulacode_dagster.building.declarations.tree import Tree
 
-from .scopes import Binding, Class, Definition, Function, PlainValue, ImportReference, Scope, Unknown, read_scope
+from .scopes import Binding, Class, Definition, Function, ImportReference, PlainValue, Scope, Unknown, read_scope
 
 BENCHMARK_NAME = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
 """Prefixes of functions and methods that asv takes for benchmarks."""

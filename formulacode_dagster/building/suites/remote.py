@@ -12,10 +12,9 @@ from functools import cached_property
 from formulacode_dagster.building.engines.protocol import Completed, Session
 from formulacode_dagster.models.measurement import BaseProfile, Stacks
 
-from .answers import all_names, describe, ending_of, parsed, require_end, sample_of, stacks_of
 from .archive import compiled_archive, harness_archive
+from .harness_output import all_names, describe, ending_of, parsed, require_end, sample_of, stacks_of
 from .questions import (
-    TimedBenchmark,
     Conditions,
     Coverage,
     Description,
@@ -25,6 +24,7 @@ from .questions import (
     ProcessSetting,
     Survey,
     SurveyedBenchmark,
+    TimedBenchmark,
 )
 
 ARCHIVE = "fc_harness.pyz"

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.building.engines.protocol import Completed, Session
-from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.image import BuildSpec, Verification
 
@@ -64,7 +64,12 @@ def test_files(paths: Iterable[str], spec: BuildSpec) -> tuple[str, ...]:
 
 
 def collect_tests(
-    remote: HarnessClient, session: Session, spec: BuildSpec, packages: Iterable[str], *, timeout: float = COLLECT_SECONDS
+    remote: HarnessClient,
+    session: Session,
+    spec: BuildSpec,
+    packages: Iterable[str],
+    *,
+    timeout: float = COLLECT_SECONDS,
 ) -> Collected:
     """Collect the tests below the package's root, in a session that holds its installed *packages*.
 

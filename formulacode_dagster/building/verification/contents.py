@@ -13,7 +13,7 @@ from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.models.image import InstalledDistribution
 
 from .facts import FileFact, ImageFacts
-from .planted import installed, site_packages
+from .tamper_scan import installed, site_packages
 
 UNOWNED = "(no distribution)"
 """Name for the files of the environment that no RECORD lists."""

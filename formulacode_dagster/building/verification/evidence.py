@@ -23,10 +23,10 @@ from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 
 from .facts import ImageFacts, gather_facts
-from .origin import GroundTruth, CommitSource
-from .planted import Distribution, installed, site_packages
+from .origin import CommitSource, GroundTruth
 from .repository import ImageRepository
 from .scan import SearchPatterns, own_secrets
+from .tamper_scan import Distribution, installed, site_packages
 
 ENOUGH = 1
 """Benchmarks that run, after which no more are tried."""

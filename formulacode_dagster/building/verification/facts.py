@@ -11,7 +11,7 @@ from pathlib import Path
 
 from formulacode_dagster.building.engines.files import Area, ImageFile
 
-from .elsewhere import Elsewhere
+from .leak_scan import Elsewhere
 from .scan import Scan, SearchPatterns, is_scanned_system
 
 SCANNED_BYTES = 16 * 1024 * 1024

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.building.engines.protocol import Completed
-from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.image import Verification
 
 from .facts import ImageFacts
-from .planted import Distribution, site_packages
 from .results import SHOWN, listed
+from .tamper_scan import Distribution, site_packages
 
 IMPORT_SECONDS = 300.0
 _EXTENSION = re.compile(r"^(?P<module>.+?)(\.cpython-[^/]+|\.abi3)?\.so$")

@@ -10,13 +10,13 @@ from .collecting import Collected, collect_tests, test_files, tests_collect
 from .commit import declared_commit
 from .credentials import no_credentials
 from .discovery import benchmarks, without_suite
-from .elsewhere import versions_by_name
 from .evidence import Evidence
 from .importing import import_modules, imports, modules_of, tops_of
+from .leak_scan import versions_by_name
 from .oracle import oracle_absent
-from .planted import find_planted, from_index
 from .results import result_of
 from .running import one_benchmark_runs
+from .tamper_scan import find_planted, from_index
 
 Verify = Callable[[Evidence], Verification]
 

@@ -19,7 +19,13 @@ from formulacode_dagster.building.engines.docker.reference import find_image
 from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.suites.questions import TimedBenchmark, NotTimed, ProcessSetting, Survey, SurveyedBenchmark
+from formulacode_dagster.building.suites.questions import (
+    NotTimed,
+    ProcessSetting,
+    Survey,
+    SurveyedBenchmark,
+    TimedBenchmark,
+)
 from formulacode_dagster.building.suites.remote import START_SECONDS
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, Verification
@@ -30,8 +36,8 @@ from .evidence import BENCHMARK_SECONDS, Evidence, Subject, gathering
 from .facts import ImageFacts
 from .importing import import_modules, imports, modules_of, tops_of
 from .origin import FolderOrigin
-from .planted import Distribution, installed, site_packages
 from .running import one_benchmark_runs
+from .tamper_scan import Distribution, installed, site_packages
 
 TIMED_OUT = 124
 """Status of a process killed at its timeout, as `timeout` returns it."""

@@ -11,7 +11,7 @@ from formulacode_dagster.cli.console import console, table_of
 from formulacode_dagster.measuring.breakpoints.choices import MINIMUM_CHANGE, WITHIN, Method
 from formulacode_dagster.models.errors import ConfigurationError
 
-from .telling import ORDERS, show_commits, show_replication, tell_site
+from .output import ORDERS, show_commits, show_replication, tell_site
 
 if TYPE_CHECKING:
     import polars as pl
@@ -115,7 +115,7 @@ def collate(
     repository: Annotated[str, typer.Option(help="owner/name: its mirror tells the order of the commits.")] = "",
 ) -> None:
     """Collate raw results into the tables that `scrape` writes, and into a site for asv's own front end."""
-    from formulacode_dagster.sources.dashboards.collating import collate_folder
+    from formulacode_dagster.sources.dashboards.raw_results import collate_folder
     from formulacode_dagster.sources.dashboards.scraping import SITE_FOLDER
     from formulacode_dagster.sources.dashboards.sites import Dashboard
     from formulacode_dagster.sources.dashboards.tables import tables_of, write_tables
@@ -143,9 +143,9 @@ def replicate(
 ) -> None:
     """Compare two sets of breakpoints: the common ones, the correlation of their steps, and their differences."""
     from formulacode_dagster.measuring.breakpoints.comparing import write_pages
+    from formulacode_dagster.measuring.breakpoints.persistence import Breakpoints
     from formulacode_dagster.measuring.breakpoints.replication import BreakpointSet
     from formulacode_dagster.measuring.breakpoints.replication import replicate as compare
-    from formulacode_dagster.measuring.breakpoints.stored import Breakpoints
 
     mine, theirs = (
         BreakpointSet(

@@ -69,7 +69,7 @@ def evaluate(folder: TaskFolder, agent: Agent = "oracle") -> None:
     import json
 
     from formulacode_dagster.releasing.exports.evaluate import evaluate as run
-    from formulacode_dagster.releasing.exports.grader.telling import NOT_GRADABLE
+    from formulacode_dagster.releasing.exports.grader.terminal_reports import NOT_GRADABLE
 
     report = run(folder, agent)
     console.print_json(json.dumps({name: value for name, value in report.items() if name != "samples"}))

@@ -27,7 +27,7 @@ from formulacode_dagster.sources.offline.identity import derived_id
 from formulacode_dagster.sources.offline.marks import marks
 
 from .choices import Method
-from .stored import load_breakpoints
+from .persistence import load_breakpoints
 
 WIDEST = 1
 """Maximum distance between the two measured commits; among several commits the cause is unknown."""

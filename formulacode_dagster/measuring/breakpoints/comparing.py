@@ -18,10 +18,10 @@ from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.operating.store.series.tables import REPLICATION, REVISIONS
 
 from .choices import WITHIN, Method
+from .persistence import load_breakpoints, methods_of, save_replications
 from .replication import BreakpointSet, Replication, replicate
 from .replication_page import write_replication
 from .replication_picture import draw_replication
-from .stored import load_breakpoints, methods_of, save_replications
 
 LEAST_AGREEMENT = 0.9
 FEWEST_PAIRS = 10

@@ -6,8 +6,8 @@ import polars as pl
 
 from .choices import MINIMUM_CHANGE, Method
 from .commits import merge_into_commits, with_hashes
+from .persistence import NAMED_COMMITS, NAMED_STEPS, Breakpoints
 from .steps import find_steps
-from .stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints
 
 
 def find_breakpoints(

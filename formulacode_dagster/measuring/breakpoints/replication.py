@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from .choices import WITHIN
-from .stored import Breakpoints
+from .persistence import Breakpoints
 
 NORMAL_95 = 1.959964
 PAIRS = pl.Schema(

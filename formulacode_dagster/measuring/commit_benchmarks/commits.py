@@ -26,7 +26,9 @@ class RequestedCommits:
     commits: tuple[str, ...]
 
 
-def find_commits(cache: MirrorCache, repository: str, names: Sequence[str], *, steps: int | None = None) -> RequestedCommits:
+def find_commits(
+    cache: MirrorCache, repository: str, names: Sequence[str], *, steps: int | None = None
+) -> RequestedCommits:
     """Return the commits of *names*: hashes, branches, tags, and ranges `first..last` along first parents, without the
     first.
 

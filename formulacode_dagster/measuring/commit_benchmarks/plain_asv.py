@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from formulacode_dagster.building.engines.protocol import Completed, Engine
-from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.remote import HarnessClient, environment_of_runs
 from formulacode_dagster.measuring.measurement.cores import Cores

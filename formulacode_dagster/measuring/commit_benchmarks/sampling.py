@@ -12,18 +12,18 @@ from pydantic import Field
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.questions import (
-    TimedBenchmark,
     Description,
     NotTimed,
     ProcessSetting,
     SurveyedBenchmark,
     Timed,
+    TimedBenchmark,
 )
 from formulacode_dagster.building.suites.remote import HarnessClient
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.relevance import FAILED, TIMEABLE
 from formulacode_dagster.measuring.measurement.sampling import PADDING_STEPS
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits

@@ -95,7 +95,9 @@ def _interrupts(root: Path) -> TuningFinding:
         return TuningFinding(name="interrupts", tuned=Tuned.UNKNOWN, value=value or "", remedy=remedy)
     mask = int(value.replace(",", ""), 16)
     everywhere = all(mask >> core & 1 for core in cores)
-    return TuningFinding(name="interrupts", tuned=Tuned.NO if everywhere else Tuned.YES, value=f"mask {value}", remedy=remedy)
+    return TuningFinding(
+        name="interrupts", tuned=Tuned.NO if everywhere else Tuned.YES, value=f"mask {value}", remedy=remedy
+    )
 
 
 def _perf_events(root: Path) -> TuningFinding:
@@ -136,7 +138,9 @@ def _stolen(root: Path) -> TuningFinding:
         return TuningFinding(name="stolen time", tuned=Tuned.UNKNOWN, value="", remedy="Benchmark on bare metal")
     share = float(line[8]) / total
     tuned = Tuned.YES if share < 0.001 else Tuned.NO
-    return TuningFinding(name="stolen time", tuned=tuned, value=f"{share:.1%} since boot", remedy="Take a host of one's own")
+    return TuningFinding(
+        name="stolen time", tuned=tuned, value=f"{share:.1%} since boot", remedy="Take a host of one's own"
+    )
 
 
 def _load(root: Path) -> TuningFinding:
@@ -164,7 +168,9 @@ _CHECKS: tuple[Callable[[Path], TuningFinding], ...] = (
 
 def _finding(name: str, values: list[str], is_tuned: Callable[[str], bool], remedy: str) -> TuningFinding:
     tuned = Tuned.UNKNOWN if not values else Tuned.YES if all(map(is_tuned, values)) else Tuned.NO
-    return TuningFinding(name=name, tuned=tuned, value=", ".join(sorted(set(values))) or "none" * bool(values), remedy=remedy)
+    return TuningFinding(
+        name=name, tuned=tuned, value=", ".join(sorted(set(values))) or "none" * bool(values), remedy=remedy
+    )
 
 
 def _each_core(root: Path, name: str) -> list[str]:

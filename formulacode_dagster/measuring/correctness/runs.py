@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import Field, ValidationError
 
 from formulacode_dagster.building.engines.protocol import Session
-from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.remote import START_SECONDS, HarnessClient
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.correctness import Mutation, RunOutcome

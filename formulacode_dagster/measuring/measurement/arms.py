@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from formulacode_dagster.building.engines.protocol import Completed, Engine, Session
-from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch, build_base, build_oracle
 from formulacode_dagster.building.suites.questions import KeptBuild

@@ -6,8 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from formulacode_dagster.models.check import Doubt, CheckFinding
-from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Quantity, RandomizationUnit, Verdict
+from formulacode_dagster.models.check import CheckFinding, Doubt
+from formulacode_dagster.models.measurement import (
+    Arm,
+    BenchmarkResult,
+    Measurement,
+    Quantity,
+    RandomizationUnit,
+    Verdict,
+)
 
 from .plan import RULE_VERSION
 from .statistics.chance import clopper_pearson
@@ -123,7 +130,13 @@ def _shortage(measurement: Measurement) -> str:
     first = measurement.rule.first_claim.units
     samples = measurement.results[0].samples
     counted = {
-        arm: len({s.round if measurement.rule.unit is RandomizationUnit.PROCESS else s.build for s in samples if s.arm is arm})
+        arm: len(
+            {
+                s.round if measurement.rule.unit is RandomizationUnit.PROCESS else s.build
+                for s in samples
+                if s.arm is arm
+            }
+        )
         for arm in Arm
     }
     arm = min(counted, key=lambda arm: counted[arm])

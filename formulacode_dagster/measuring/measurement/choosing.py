@@ -18,10 +18,10 @@ from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
-from .budget import TimeBudget
 from .changed_code import ChangedCode, changed_code
 from .compiled_lines import CompiledLines
 from .failures import nothing_timed
+from .import_filter import still_ruled_out
 from .log import Log
 from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
@@ -36,8 +36,8 @@ from .relevance import (
     select,
     with_surveys,
 )
-from .same_modules import still_ruled_out
 from .surveyed import Surveyed
+from .time_budget import TimeBudget
 
 TRIES = 2
 """Time limit of running a benchmark once on an arm, in seconds."""

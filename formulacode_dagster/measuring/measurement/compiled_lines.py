@@ -11,7 +11,7 @@ from typing import Self
 
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.suites.answers import describe
+from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch
 from formulacode_dagster.building.suites.questions import Coverage, Survey
@@ -20,11 +20,11 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
 
-from .budget import TimeBudget
 from .changed_code import ChangedCode, Lines
 from .patch import FileChange
 from .plan import SamplingPlan
 from .relevance import NO_TIME, BenchmarkCandidate
+from .time_budget import TimeBudget
 
 RUST = "*.rs"
 ANY_UNIT = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.[fF]*")
@@ -58,7 +58,9 @@ class CompiledLines:
     def __exit__(self, *_error: object) -> None:
         self._stack.close()
 
-    def settle(self, candidates: Sequence[BenchmarkCandidate], changed: ChangedCode, suite: SuiteFiles) -> list[BenchmarkCandidate]:
+    def settle(
+        self, candidates: Sequence[BenchmarkCandidate], changed: ChangedCode, suite: SuiteFiles
+    ) -> list[BenchmarkCandidate]:
         """Return *candidates*, with undecided ones marked by whether they execute the *changed* compiled code.
 
         They stay unknown if the build fails, is neither gcc's nor rustc's, or lacks the changed lines; and if there is

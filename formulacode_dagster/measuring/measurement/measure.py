@@ -21,13 +21,12 @@ from formulacode_dagster.models.measurement import (
     BenchmarkFailure,
     DecisionRule,
     Measurement,
-    Returned,
     RandomizationUnit,
+    Returned,
 )
 from formulacode_dagster.models.pull_request import PullRequest
 
 from .arms import Arms
-from .budget import TimeBudget
 from .changed_code import ChangedCode, changes_build
 from .choosing import Chooser, LaterSuites, ShownAtBase, no_later_suites, nothing_shown
 from .compiled_lines import CompiledLines
@@ -41,6 +40,7 @@ from .relevance import NOTHING_LEFT_OUT, BenchmarkCandidate, UntimedCounts
 from .returned import compare_returned
 from .sampling import Sampler, Taken
 from .surveyed import Surveyed
+from .time_budget import TimeBudget
 
 
 @dataclass(frozen=True)

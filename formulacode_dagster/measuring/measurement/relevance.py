@@ -83,7 +83,9 @@ class UntimedCounts:
 NOTHING_LEFT_OUT = UntimedCounts()
 
 
-def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list[BenchmarkCandidate], list[BenchmarkFailure]]:
+def comparable(
+    base: Survey, oracle: Survey, changed: ChangedCode
+) -> tuple[list[BenchmarkCandidate], list[BenchmarkFailure]]:
     """Pair the benchmarks of base and oracle, and list those that fail.
 
     Raises ItemFailure: `oracle_breaks_benchmarks` when one that runs on the base fails with the oracle,

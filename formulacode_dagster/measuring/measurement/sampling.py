@@ -9,24 +9,31 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from formulacode_dagster.building.suites.questions import (
-    TimedBenchmark,
     Conditions,
     KeptBuild,
     NotTimed,
     ProcessAnswer,
     ProcessSetting,
     Timed,
+    TimedBenchmark,
 )
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, DecisionRule, RoundConditions, Sample, RandomizationUnit
+from formulacode_dagster.models.measurement import (
+    Arm,
+    BenchmarkFailure,
+    DecisionRule,
+    RandomizationUnit,
+    RoundConditions,
+    Sample,
+)
 
-from .budget import TimeBudget
 from .failures import UNBUILT, nothing_timed, oracle_breaks, several_machines
-from .fitting import fit, is_single_call
 from .plan import SamplingPlan
 from .relevance import BenchmarkCandidate
+from .round_plan import fit, is_single_call
 from .statistics.verdict import TaskVerdict, judge
+from .time_budget import TimeBudget
 
 Note = Callable[[str], None]
 MakeBuild = Callable[[Arm], KeptBuild]
@@ -218,10 +225,17 @@ class Sampler:
         self._round_seconds = max(self._round_seconds, self._budget.spent - start)
 
     def _run(
-        self, process: _Process, candidates: Sequence[BenchmarkCandidate], setting: ProcessSetting, *, once: bool = False
+        self,
+        process: _Process,
+        candidates: Sequence[BenchmarkCandidate],
+        setting: ProcessSetting,
+        *,
+        once: bool = False,
     ) -> ProcessAnswer:
         asked = [
-            TimedBenchmark(candidate.by_arm[process.arm], candidate.isolate, once or is_single_call(candidate, self._plan))
+            TimedBenchmark(
+                candidate.by_arm[process.arm], candidate.isolate, once or is_single_call(candidate, self._plan)
+            )
             for candidate in candidates
         ]
         setting = dataclasses.replace(setting, build=process.build.folder)

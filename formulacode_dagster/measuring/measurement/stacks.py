@@ -7,12 +7,12 @@ from formulacode_dagster.building.suites.questions import SurveyedBenchmark
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import Arm, Stacks, TaskProfile
 
-from .again import ran_on
 from .arms import Arms
-from .budget import TimeBudget
 from .log import Log, Progress
 from .patch import changed_files
 from .procedure import Procedure
+from .remeasure import ran_on
+from .time_budget import TimeBudget
 
 SECONDS = 0.5
 """Own time of each benchmark that is looked at, every few milliseconds."""

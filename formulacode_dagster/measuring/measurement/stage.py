@@ -16,8 +16,8 @@ from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.measuring.correctness.compare import compare_tests
 from formulacode_dagster.measuring.correctness.summary import report_of_tests, summary_of_tests
 from formulacode_dagster.measuring.workloads.documents import Shown, shown_at, threads_of
-from formulacode_dagster.measuring.workloads.elsewhere import candidates_for, suites_elsewhere
-from formulacode_dagster.measuring.workloads.laying import frames_sha256
+from formulacode_dagster.measuring.workloads.external_suites import candidates_for, suites_elsewhere
+from formulacode_dagster.measuring.workloads.overlay import frames_sha256
 from formulacode_dagster.measuring.workloads.shown_code import shows_code
 from formulacode_dagster.measuring.workloads.snippets import texts_of
 from formulacode_dagster.measuring.workloads.suites import other_suites
@@ -42,10 +42,10 @@ from formulacode_dagster.selection.classification.language_model import Language
 from formulacode_dagster.selection.classification.model_access import ModelAccess, SpendingAccount
 from formulacode_dagster.sources.git.mirror import MirrorCache
 
-from .asking import SyncModelAdapter, with_cost
 from .cores import Cores
-from .keeping import MeasuredPullRequest, keep, save, untested
 from .measure import TimedTask, measure_task
+from .model_adapter import SyncModelAdapter, with_cost
+from .persistence import MeasuredPullRequest, keep, save, untested
 from .plan import SamplingPlan
 from .procedure import harness_sha256
 from .relevance import UntimedCounts

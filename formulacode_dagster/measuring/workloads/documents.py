@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from formulacode_dagster.building.declarations.needs_of_tests import is_of_tests
+from formulacode_dagster.building.suites.missing_suite import DOCUMENTS, is_benchmark_script
 from formulacode_dagster.building.suites.overlays import is_whole_checkout
-from formulacode_dagster.building.suites.without import DOCUMENTS, is_benchmark_script
 from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.sources.git.reader import CommitReader
 

@@ -20,7 +20,7 @@ from formulacode_dagster.models.correctness import RunOutcome
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Source
 
-from .laying import PytestFunction, functions_in, is_laid, is_same_everywhere, suite_files, words_of
+from .overlay import PytestFunction, functions_in, is_laid, is_same_everywhere, suite_files, words_of
 from .scaled import LEAST_SECONDS, grown_files, grown_tests
 from .scaled import MOST_TESTS as MOST_GROWN
 from .sides import Lines, Sides

@@ -13,7 +13,7 @@ from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.sources.git.reader import CommitReader
 
-from .laying import PytestFunction, functions_in, is_laid, is_same_everywhere, suite_files, words_of
+from .overlay import PytestFunction, functions_in, is_laid, is_same_everywhere, suite_files, words_of
 
 FIXTURE = "benchmark"
 MOST_FUNCTIONS = 40

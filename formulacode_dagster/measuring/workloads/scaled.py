@@ -1,6 +1,6 @@
 """Short tests scaled to larger inputs by declared rules, until a call takes long enough for the clock.
 
-The rules are in `laid/growing.py`: numbers that size data are multiplied, lists are tiled. A scaled test counts if it
+The rules are in `generated/growing.py`: numbers that size data are multiplied, lists are tiled. A scaled test counts if it
 passes on both sides with its assertions unchanged; a test that no rule scales is repeated.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from formulacode_dagster.models.image import BuildSpec
 
-from .laid.growing import REPEATS, SEQUENCES, SIZES
-from .laying import PytestFunction, class_names, suite_files
+from .generated.growing import REPEATS, SEQUENCES, SIZES
+from .overlay import PytestFunction, class_names, suite_files
 from .sides import Sides, Tried
 
 GROWN = " | "

@@ -19,7 +19,7 @@ from formulacode_dagster.building.declarations.needs_of_tests import is_of_tests
 from formulacode_dagster.building.declarations.python_source import parse_python
 from formulacode_dagster.sources.markdown import blocks
 
-from .laying import imported_as
+from .overlay import imported_as
 
 _LANGUAGES = frozenset({"", "py", "python", "python3", "ipython", "ipython3", "pycon", "py3", "console", "bash", "sh"})
 _PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\.(?: |$)|In \[\d*\]: ?|\.{3,}: ?)")

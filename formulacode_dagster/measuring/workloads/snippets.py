@@ -20,7 +20,7 @@ from formulacode_dagster.models.pull_request import MergedPullRequest, PullReque
 from formulacode_dagster.selection.statements.gates import Gates, WithheldText
 
 from .documents import Shown, snippets_of_documents, snippets_of_scripts
-from .laid.growing import grown_code
+from .generated.growing import grown_code
 from .scaled import FACTORS, LARGER, LEAST_SECONDS, growth_name
 from .shown_code import Snippet, docstrings, snippets_in
 from .sides import Sides
@@ -165,7 +165,9 @@ def snippet_files(snippets: Sequence[Snippet], spec: BuildSpec) -> dict[str, byt
     """Return a benchmark folder with only *snippets*."""
     folder = spec.benchmark_dir.strip("/")
     parts = [
-        resources.files("formulacode_dagster.measuring.workloads").joinpath("laid", f"{MODULE}.py").read_text("utf-8")
+        resources.files("formulacode_dagster.measuring.workloads")
+        .joinpath("generated", f"{MODULE}.py")
+        .read_text("utf-8")
     ]
     for number, snippet in enumerate(snippets):
         parts.append(f"\n\nclass {_class_name(number)}(_Snippet):\n    # {printable(snippet.where)}\n")

@@ -22,7 +22,7 @@ from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.selection.prompting.sections import sectioned
 
-from .laying import functions_in, imported_as
+from .overlay import functions_in, imported_as
 from .sides import Lines, Sides, Tried
 
 TRIES = 3

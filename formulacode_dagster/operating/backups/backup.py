@@ -18,7 +18,7 @@ from formulacode_dagster.operating.store.migrations import migrate, read_migrati
 from formulacode_dagster.operating.store.views import VIEWS
 
 from .dagster_files import load_file, save_files
-from .manifest import MANIFEST, BackupManifest, TableOwner, TableBackup, read_manifest
+from .manifest import MANIFEST, BackupManifest, TableBackup, TableOwner, read_manifest
 from .streams import require_recipient
 from .tables import load_tables, save_table, snapshot, tables_of
 

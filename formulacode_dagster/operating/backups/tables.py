@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, MetaData, Table, func, select
 
 from formulacode_dagster.models.errors import ConfigurationError
 
-from .manifest import TableOwner, TableBackup, sha256_of
+from .manifest import TableBackup, TableOwner, sha256_of
 from .streams import CHUNK, ENCRYPTED, open_compressed, write_compressed
 
 

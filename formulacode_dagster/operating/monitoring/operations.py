@@ -106,7 +106,9 @@ def look(connection: Connection, runs: RunCounts, budgets: Budgets, places: Plat
     return Operations(
         taken_at=now,
         runs=runs,
-        queues=tuple(SharedStageStatus(stage=it.stage, month=it.month, free=it.free) for it in shared_stages(connection)),
+        queues=tuple(
+            SharedStageStatus(stage=it.stage, month=it.month, free=it.free) for it in shared_stages(connection)
+        ),
         items={state.value: counts.get(state.value, 0) for state in ItemState},
         budgets=tuple(_spent(connection, budgets, now)),
         disks=(

@@ -13,9 +13,9 @@ CODE_VERSIONS: dict[Stage, str] = dict.fromkeys(Stage, "1") | {
 }
 """Raise a stage's version when its results would differ for the same inputs: its items are then pending again.
 
-The code that runs in sessions of measurements (`suites/harness`, `workloads/laid`) is part of their inputs. Raise the
-version when `workloads/` or `suites/` search for workloads in other places, in other ways or up to other limits: items
-without a workload are then searched again.
+The code that runs in sessions of measurements (`suites/harness`, `workloads/generated`) is part of their inputs. Raise
+the version when `workloads/` or `suites/` search for workloads in other places, in other ways or up to other limits:
+items without a workload are then searched again.
 """
 
 

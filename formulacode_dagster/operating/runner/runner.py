@@ -21,12 +21,12 @@ from formulacode_dagster.operating.cancellation import loops
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.spending import Spent, add_spending
 
-from .outages import CircuitBreaker
+from .circuit_breaker import CircuitBreaker
 from .pending import is_pending, within
 from .progress import listener
 from .queues import ItemQueue, queue_of
 from .results import Result, keep, result_of, skipped
-from .work import BatchWork, Finish, Outcome, RunRole, R, Save, StageRun, StageSummary, T, Work, WorkItem
+from .work import BatchWork, Finish, Outcome, R, RunRole, Save, StageRun, StageSummary, T, Work, WorkItem
 
 KEEP_SECONDS = 0.25
 """Time between two writes: a single result is written at once, quick ones are written together."""

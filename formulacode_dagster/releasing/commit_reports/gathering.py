@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from formulacode_dagster.measuring.breakpoints.choices import Method
-from formulacode_dagster.measuring.breakpoints.stored import Breakpoints, load_breakpoints
+from formulacode_dagster.measuring.breakpoints.persistence import Breakpoints, load_breakpoints
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, Rejection
 from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.models.month import Month
@@ -19,7 +19,7 @@ from formulacode_dagster.models.pull_request import ChangedFile, MergedPullReque
 from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source
-from formulacode_dagster.sources.dashboards.stored import load_site
+from formulacode_dagster.sources.dashboards.persistence import load_site
 from formulacode_dagster.sources.dashboards.tables import SiteTables, write_tables
 from formulacode_dagster.sources.git.changes import change_of
 from formulacode_dagster.sources.git.log import read_commits

@@ -128,7 +128,9 @@ class FolderDestination:
     def _write_release(self, edition: Edition, files: Mapping[str, bytes]) -> None:
         partial = self._releases / f"{PARTIAL}{uuid4().hex}"
         checksums = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
-        manifest = ReleaseManifest(month=edition.month.key, tag=edition.tag, released_at=datetime.now(UTC), files=checksums)
+        manifest = ReleaseManifest(
+            month=edition.month.key, tag=edition.tag, released_at=datetime.now(UTC), files=checksums
+        )
         try:
             for path, content in files.items():
                 write_atomically(partial / path, content)

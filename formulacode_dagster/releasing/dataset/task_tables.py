@@ -13,11 +13,11 @@ from formulacode_dagster.models.measurement import (
     Arm,
     InterimAnalysis,
     Metric,
+    RandomizationUnit,
     Returned,
     RoundConditions,
     Sample,
     Stacks,
-    RandomizationUnit,
     Verdict,
 )
 from formulacode_dagster.models.problem import LeakKind

@@ -10,7 +10,9 @@ from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.release import PublishedImage
 
 
-def every_digest_pulled(month: str, published: Sequence[PublishedImage], measured: Sequence[Measurement]) -> CheckFinding:
+def every_digest_pulled(
+    month: str, published: Sequence[PublishedImage], measured: Sequence[Measurement]
+) -> CheckFinding:
     """Pass when every published image came back under its own digest, and is the one that was measured."""
     by_key = {(row.repository_id, row.number): row for row in measured}
     offenders: list[str] = []

@@ -13,9 +13,9 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.measuring.measurement.again import measure_again
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.procedure import harness_sha256
+from formulacode_dagster.measuring.measurement.remeasure import measure_again
 from formulacode_dagster.measuring.measurement.stage import summary_of
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import EngineName

@@ -32,7 +32,7 @@ class CandidateJudges:
 
 
 @dataclass(frozen=True)
-class Opined:
+class ModelOpinion:
     """One judge's opinion, whether it saw only part of the patch, and its cost."""
 
     opinion: JudgeOpinion
@@ -40,7 +40,9 @@ class Opined:
     cost: Cost
 
 
-async def opine(facts: MergedPullRequest, patch: bytes, model: LanguageModel, way: PromptOrder = PromptOrder.TEXTS_FIRST) -> Opined:
+async def ask_judge(
+    facts: MergedPullRequest, patch: bytes, model: LanguageModel, way: PromptOrder = PromptOrder.TEXTS_FIRST
+) -> ModelOpinion:
     """Return the opinion of *model* on a pull request, asked in one *way*.
 
     An error is never a verdict: ItemFailure (`evidence` if it twice quoted text that is not in the diff) and
@@ -55,7 +57,7 @@ async def opine(facts: MergedPullRequest, patch: bytes, model: LanguageModel, wa
     if not answered.answer.is_performance:
         judgement["category"] = Category.UNCATEGORIZED
     opinion = JudgeOpinion(**judgement, model=model.name, output_mode=answered.mode, temperature=answered.temperature)
-    return Opined(opinion, prompt.patch_truncated, answered.cost)
+    return ModelOpinion(opinion, prompt.patch_truncated, answered.cost)
 
 
 def is_disputed(opinion: JudgeOpinion, facts: MergedPullRequest) -> bool:
@@ -66,16 +68,16 @@ def is_disputed(opinion: JudgeOpinion, facts: MergedPullRequest) -> bool:
 
 
 async def classify(facts: MergedPullRequest, patch: bytes, judges: CandidateJudges) -> tuple[Classification, Cost]:
-    """Return the verdict of *judges* on a pull request, positive or negative, and its cost. Raises as `opine`.
+    """Return the verdict of *judges* on a pull request, positive or negative, and its cost. Raises as `ask_judge`.
 
     The failure of the second fails the item, and carries the cost of both: the first's answer is kept, and not paid for
     again.
     """
-    first = await opine(facts, patch, judges.first)
+    first = await ask_judge(facts, patch, judges.first)
     opinions, cost = [first.opinion], first.cost
     if judges.second is not None and (first.opinion.is_performance or is_disputed(first.opinion, facts)):
         try:
-            second = await opine(facts, patch, judges.second, PromptOrder.DIFF_FIRST)
+            second = await ask_judge(facts, patch, judges.second, PromptOrder.DIFF_FIRST)
         except ItemFailure as failure:
             failure.cost += first.cost
             raise

@@ -16,9 +16,9 @@ from formulacode_dagster.models.completion import Completion, CompletionCache, O
 from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.operating.cancellation.answers import note_answer
+from formulacode_dagster.operating.cancellation.last_answers import note_answer
 
-from .budget import TokenBudget, Prices
+from .budget import Prices, TokenBudget
 from .endpoint import SYSTEM, OpenAIEndpoint
 from .probing import QUESTION, Probe, probe, probe_key
 from .replies import Reply

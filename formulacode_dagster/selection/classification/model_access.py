@@ -10,7 +10,7 @@ from typing import Protocol
 from formulacode_dagster.models.completion import CompletionCache
 from formulacode_dagster.models.items import Cost
 
-from .budget import TokenBudget, Prices
+from .budget import Prices, TokenBudget
 from .endpoint import OpenAIEndpoint
 from .language_model import LanguageModel
 

@@ -15,7 +15,7 @@ from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.problem import Leak, ProblemStatement
 from formulacode_dagster.selection.prompting.sections import sectioned
 
-from .judging import StatementJudges, Model
+from .judging import Model, StatementJudges
 from .statements import Stated
 from .view import WriterView
 from .writing import with_report

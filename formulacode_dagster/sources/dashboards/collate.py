@@ -32,7 +32,9 @@ class History:
     branch: str = "main"
 
 
-def collate(raw: RawResults, history: History | None = None, project: str = "", commit_url: str = "") -> tables.SiteTables:
+def collate(
+    raw: RawResults, history: History | None = None, project: str = "", commit_url: str = ""
+) -> tables.SiteTables:
     """The tables of *raw*, with a series for each benchmark, environment and combination of parameters.
 
     Several results of one series at one commit are averaged, as in asv. Without *history*, commits are numbered by the

@@ -16,7 +16,7 @@ from . import tables
 from .faults import DashboardError, Fault, FaultKind, parse_json
 from .folder import Folder
 from .graphs import Graph, parse_graph
-from .index import INDEX, REGRESSIONS, SiteBenchmark, Environment, SiteIndex, parse_index
+from .index import INDEX, REGRESSIONS, Environment, SiteBenchmark, SiteIndex, parse_index
 
 
 def read_site(folder: Path, not_fetched: Sequence[Fault] = ()) -> tables.SiteTables:

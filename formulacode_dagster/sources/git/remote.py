@@ -8,8 +8,8 @@ from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.operating.cancellation.answers import note_answer
 from formulacode_dagster.operating.cancellation.backoff import Backoff
+from formulacode_dagster.operating.cancellation.last_answers import note_answer
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 
 from .blobs import REMOTE

@@ -17,7 +17,7 @@ from formulacode_dagster.sources.github.transport.answers import GraphQLAnswer
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .connections import read_nodes
-from .nodes import GitHubRecord, Connection, RepositoryRef, Written, read
+from .nodes import Connection, GitHubRecord, RepositoryRef, Written, read
 from .queries import THREAD_COMMENTS, THREAD_EVENTS, threads_query
 from .references import ThreadReference, references_in
 from .versions import bodies_before
@@ -132,7 +132,9 @@ def _refusal(answer: GraphQLAnswer, alias: str) -> str:
     return kinds[0].lower() if kinds else ""
 
 
-async def as_it_stood(client: GitHubTransport, nodes: Sequence[ThreadNode], moment: datetime | None) -> tuple[Thread, ...]:
+async def as_it_stood(
+    client: GitHubTransport, nodes: Sequence[ThreadNode], moment: datetime | None
+) -> tuple[Thread, ...]:
     """*nodes* with nothing that was written, edited, linked or renamed at *moment* or later."""
     whole = [await _completed(client, node, moment) for node in nodes]
     texts: list[Written] = [thread.node for thread in whole]
@@ -233,7 +235,9 @@ def _named(node: NamedThread | None, moment: datetime | None) -> ThreadReference
     """The name of a thread that was opened before *moment*."""
     if node is None or node.number is None or node.repository is None or node.created_at is None:
         return None
-    return ThreadReference(node.repository.name_with_owner, node.number) if _is_before(node.created_at, moment) else None
+    return (
+        ThreadReference(node.repository.name_with_owner, node.number) if _is_before(node.created_at, moment) else None
+    )
 
 
 def _is_before(instant: datetime, moment: datetime | None) -> bool:

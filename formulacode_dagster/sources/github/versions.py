@@ -12,7 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
-from .nodes import GitHubRecord, Connection, EditNode, Written, read
+from .nodes import Connection, EditNode, GitHubRecord, Written, read
 from .queries import BODY_VERSIONS
 
 BATCH = 50

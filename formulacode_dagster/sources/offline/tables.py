@@ -23,10 +23,10 @@ from .schema import (
     CountRow,
     FileSchema,
     MergedAt,
-    OfRepository,
     OfflinePullRequest,
-    RepositoryRow,
     OfflineRow,
+    OfRepository,
+    RepositoryRow,
 )
 from .spool import Spool
 

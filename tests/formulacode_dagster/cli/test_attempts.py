@@ -7,12 +7,12 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.attempts import show_attempts, show_judges, show_log, show_measurements
-from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
+from formulacode_dagster.measuring.measurement.persistence import MeasuredPullRequest, save
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.classification import Classification, JudgeOpinion
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.measurement import Occasion, WorkloadProvenance, Source
+from formulacode_dagster.models.measurement import Occasion, Source, WorkloadProvenance
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS, MERGED_PULL_REQUESTS
 from formulacode_dagster.operating.store.attempts import save_attempt

@@ -8,7 +8,7 @@ import pytest
 
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.suites.overlays import BASE_SUITE
-from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
+from formulacode_dagster.measuring.measurement.persistence import MeasuredPullRequest, save
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import PROCEDURE_BLOB, Procedure
 from formulacode_dagster.models.measurement import Arm, RandomizationUnit

@@ -12,7 +12,7 @@ from formulacode_dagster.operating.runner.progress import ProgressListener
 from formulacode_dagster.operating.store.ledger import Ending
 from formulacode_dagster.operating.store.usage import UsageTotal
 from formulacode_dagster.releasing.reporting.funnel import count_funnel
-from resources.probes import ProbeResult, Health
+from resources.probes import Health, ProbeResult
 
 HOSTILE = "[/red] [bold]{} \\"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from formulacode_dagster.library import PR, ClassifyJudge, BatchEntry, PerfClassifier
+from formulacode_dagster.library import PR, BatchEntry, ClassifyJudge, PerfClassifier
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.items import Cost, ItemState
 from formulacode_dagster.operating.store.database import Database

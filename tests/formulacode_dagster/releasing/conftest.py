@@ -20,12 +20,12 @@ from formulacode_dagster.models.measurement import (
     Arm,
     Frame,
     Measurement,
+    RandomizationUnit,
     Returned,
     Sample,
     Stacks,
     StackTime,
     TaskProfile,
-    RandomizationUnit,
 )
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest

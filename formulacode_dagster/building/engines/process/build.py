@@ -18,7 +18,7 @@ from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
 
 from .interpreters import Interpreter
-from .layout import Layout, BuildManifest, online_variables
+from .layout import BuildManifest, Layout, online_variables
 from .sharing import note_installed
 from .tier_cache import TierCache, tier_name
 

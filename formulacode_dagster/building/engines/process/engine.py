@@ -34,9 +34,9 @@ from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, 
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors
 
-from .build import ProcessBuildSettings, ProcessBuild
+from .build import ProcessBuild, ProcessBuildSettings
 from .interpreters import Interpreter, installed_interpreters
-from .layout import Layout, BuildManifest, folder_lock, half_built, subfolders
+from .layout import BuildManifest, Layout, folder_lock, half_built, subfolders
 from .session import ProcessSession, abandoned_sessions, new_session_folder
 from .tier_cache import TierCache, tier_name
 
@@ -219,7 +219,9 @@ class ProcessEngine:
 
     @cached_property
     def _settings(self) -> ProcessBuildSettings:
-        return ProcessBuildSettings(self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment)
+        return ProcessBuildSettings(
+            self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment
+        )
 
     @property
     def _installed(self) -> dict[str, Interpreter]:

@@ -137,7 +137,9 @@ def _extension_modules() -> list[str]:
     )
 
 
-def _cache(benchmark: suite.RunnableBenchmark, caches: dict[str, tuple[str, Answer]], limit: float) -> tuple[str, Answer]:
+def _cache(
+    benchmark: suite.RunnableBenchmark, caches: dict[str, tuple[str, Answer]], limit: float
+) -> tuple[str, Answer]:
     """Folder and outcome of the benchmark's `setup_cache`, run once for all benchmarks that share it."""
     key = benchmark.setup_cache_key
     if key is None:

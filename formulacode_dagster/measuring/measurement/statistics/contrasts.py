@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from formulacode_dagster.models.measurement import Arm, DecisionRule, Quantity, Sample, RandomizationUnit
+from formulacode_dagster.models.measurement import Arm, DecisionRule, Quantity, RandomizationUnit, Sample
 
 from . import chance
 from .intervals import Interval, block_resamples, interval_of

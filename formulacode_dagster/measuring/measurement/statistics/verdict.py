@@ -15,8 +15,8 @@ from formulacode_dagster.models.measurement import (
     InterimAnalysis,
     Metric,
     Quantity,
-    Sample,
     RandomizationUnit,
+    Sample,
     Verdict,
 )
 

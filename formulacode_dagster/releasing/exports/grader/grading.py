@@ -14,13 +14,13 @@ import traceback
 from typing import Any
 
 from . import places
-from .asking import Harness
 from .equality import same_values
+from .harness_session import Harness
 from .judging import ArmVerdict
 from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import cpu_of_children, empty_public, end_processes
-from .sampling import BenchmarksFailError, ArmSampler, with_linkers
-from .telling import NOT_GRADABLE, TOLD
+from .sampling import ArmSampler, BenchmarksFailError, with_linkers
+from .terminal_reports import NOT_GRADABLE, TOLD
 
 LEAST_SHARE = 0.5
 """Limits: the share of a call's savings that may be spent on importing; the share of the author's gain in first calls

@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 from . import places
-from .asking import Harness
-from .judging import ArmVerdict, StoredRule, Samples, judge
+from .harness_session import Harness
+from .judging import ArmVerdict, Samples, StoredRule, judge
 from .places import AGENT, ARMS, Place
 
 PADDING_STEPS = 4096

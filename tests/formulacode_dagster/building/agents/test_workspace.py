@@ -9,7 +9,13 @@ import pytest
 from formulacode_dagster.building.agents.edit import PreBuildCommand, SpecEdit
 from formulacode_dagster.building.agents.gates import EditRefused, read_edit
 from formulacode_dagster.building.agents.protocol import EditGate, NearbyRecipe, PastAttempt
-from formulacode_dagster.building.agents.workspace import WorkspacePaths, archive_of, edit_text, prompt_of, read_workspace
+from formulacode_dagster.building.agents.workspace import (
+    WorkspacePaths,
+    archive_of,
+    edit_text,
+    prompt_of,
+    read_workspace,
+)
 from formulacode_dagster.models.recipe import Fix, InstallMode
 from tests.support.confined_agents import make_task
 

@@ -1,6 +1,12 @@
 import pytest
 
-from formulacode_dagster.building.declarations.asv_config import AsvConfig, MatrixRule, excluded, find_config, read_config
+from formulacode_dagster.building.declarations.asv_config import (
+    AsvConfig,
+    MatrixRule,
+    excluded,
+    find_config,
+    read_config,
+)
 from formulacode_dagster.models.errors import ItemFailure
 
 

@@ -14,7 +14,7 @@ from formulacode_dagster.building.engines.failures import (
     registry_is_busy,
 )
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError, SuspectedOutage
-from formulacode_dagster.operating.cancellation.answers import has_answered_since
+from formulacode_dagster.operating.cancellation.last_answers import has_answered_since
 
 BRIDGE = (
     'ERROR: failed to solve: process "/bin/sh -c /opt/formulacode/bin/install-system" did not complete successfully: '

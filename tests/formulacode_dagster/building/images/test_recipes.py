@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from formulacode_dagster.building.images.recipes import Declared, context_of, declared_by, provenance_of, recipes_for
 from formulacode_dagster.models.attempt import Rung
-from formulacode_dagster.models.recipe import Fix, ContextOrigin, StoredContext
+from formulacode_dagster.models.recipe import ContextOrigin, Fix, StoredContext
 from tests.formulacode_dagster.building.images.repairs.failing import make_environment, make_task
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 

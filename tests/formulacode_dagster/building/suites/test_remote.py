@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.questions import TimedBenchmark, NotTimed, ProcessSetting
+from formulacode_dagster.building.suites.questions import NotTimed, ProcessSetting, TimedBenchmark
 from formulacode_dagster.building.suites.remote import HarnessClient
 from tests.support.measurement import FolderSession
 

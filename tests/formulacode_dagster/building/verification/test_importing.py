@@ -8,7 +8,7 @@ from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.verification.facts import FileFact, ImageFacts
 from formulacode_dagster.building.verification.importing import Imported, imports, modules_of
-from formulacode_dagster.building.verification.planted import Distribution
+from formulacode_dagster.building.verification.tamper_scan import Distribution
 
 SITE = "lib/python3.11/site-packages"
 ENDED = Completed(0, b"", b"", 1.0)

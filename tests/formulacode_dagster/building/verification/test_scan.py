@@ -7,7 +7,7 @@ import pytest
 
 from formulacode_dagster.building.engines.files import Area, ImageFile
 from formulacode_dagster.building.verification.facts import gather_facts
-from formulacode_dagster.building.verification.scan import Secret, SearchPatterns, forms_in, own_secrets, telling_lines
+from formulacode_dagster.building.verification.scan import SearchPatterns, Secret, forms_in, own_secrets, telling_lines
 
 TOKEN = "ghp_" + "a1B2" * 9
 KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n"

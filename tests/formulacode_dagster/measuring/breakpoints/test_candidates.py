@@ -16,7 +16,12 @@ from formulacode_dagster.measuring.breakpoints.candidates import (
     replace_candidates,
 )
 from formulacode_dagster.measuring.breakpoints.choices import Method
-from formulacode_dagster.measuring.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
+from formulacode_dagster.measuring.breakpoints.persistence import (
+    NAMED_COMMITS,
+    NAMED_STEPS,
+    Breakpoints,
+    save_breakpoints,
+)
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import is_stand_in, stand_in_number
 from formulacode_dagster.operating.store.artifacts import DASHBOARD_CANDIDATES
@@ -86,7 +91,12 @@ def test_every_step_that_makes_none_is_counted_by_its_reason(history):
     told = chosen(mirror, commits)
     assert told.candidates == ()
     assert told.left_out == Counter(
-        {CandidateExclusion.WIDE: 1, CandidateExclusion.NOT_FASTER: 1, CandidateExclusion.NOT_ON_THE_BRANCH: 3, CandidateExclusion.TOO_EARLY: 1}
+        {
+            CandidateExclusion.WIDE: 1,
+            CandidateExclusion.NOT_FASTER: 1,
+            CandidateExclusion.NOT_ON_THE_BRANCH: 3,
+            CandidateExclusion.TOO_EARLY: 1,
+        }
     )
 
 

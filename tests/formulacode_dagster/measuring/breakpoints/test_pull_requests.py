@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from formulacode_dagster.measuring.breakpoints.keeping import MeasuredSeries, find_and_keep
+from formulacode_dagster.measuring.breakpoints.attribution import MeasuredSeries, find_and_keep
+from formulacode_dagster.measuring.breakpoints.persistence import load_breakpoints
 from formulacode_dagster.measuring.breakpoints.pull_requests import pull_requests_of_mirror, with_pull_requests
-from formulacode_dagster.measuring.breakpoints.stored import load_breakpoints
 from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source

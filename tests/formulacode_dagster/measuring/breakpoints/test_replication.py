@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.formulacode_dagster.measuring.breakpoints.test_stored import COMMIT, STEP
 
 from formulacode_dagster.measuring.breakpoints.choices import Method
 from formulacode_dagster.measuring.breakpoints.comparing import (
@@ -16,13 +17,17 @@ from formulacode_dagster.measuring.breakpoints.comparing import (
     same_direction,
     stored_replications,
 )
+from formulacode_dagster.measuring.breakpoints.persistence import (
+    NAMED_COMMITS,
+    NAMED_STEPS,
+    Breakpoints,
+    save_breakpoints,
+)
 from formulacode_dagster.measuring.breakpoints.replication import BreakpointSet, correlation, replicate, share
-from formulacode_dagster.measuring.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.frames import replace_frame
 from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.operating.store.series.tables import REVISIONS
-from tests.formulacode_dagster.measuring.breakpoints.test_stored import COMMIT, STEP
 
 LISTS = pl.List(pl.String)
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

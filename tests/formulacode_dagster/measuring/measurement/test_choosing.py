@@ -9,13 +9,13 @@ import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.choosing import Chooser
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import changed_files
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.relevance import UntimedCounts
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm

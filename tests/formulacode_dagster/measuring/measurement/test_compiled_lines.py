@@ -11,13 +11,13 @@ from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.suites.overlays import BASE_SUITE
 from formulacode_dagster.building.suites.questions import Coverage, Survey, SurveyedBenchmark
 from formulacode_dagster.measuring.measurement import compiled_lines
-from formulacode_dagster.measuring.measurement.budget import SURVEY_SHARE, TimeBudget
 from formulacode_dagster.measuring.measurement.choosing import Chooser
 from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import changed_files
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
+from formulacode_dagster.measuring.measurement.time_budget import SURVEY_SHARE, TimeBudget
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm

@@ -12,7 +12,7 @@ from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.checks import speedup_is_real
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.models.errors import OutsideSystemError, Rejection
-from formulacode_dagster.models.measurement import Arm, Returned, RandomizationUnit, Verdict
+from formulacode_dagster.models.measurement import Arm, RandomizationUnit, Returned, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from tests.support.small_measurement import BENCH, CORE, FASTER, FEWEST, FILES, PLAN
 
@@ -101,7 +101,9 @@ def test_the_unit_is_the_build_where_a_setup_beside_changed_python_makes_other_o
         lines = Path(session.repository, "setup.py").read_text().splitlines()
         made = [line for line in lines if objects_by and line.startswith(objects_by)]
         # each build has a layout of its own
-        return KeptBuild(objects=f"{made} {session.reinstalls if unit is RandomizationUnit.BUILD else ''}" if made else "")
+        return KeptBuild(
+            objects=f"{made} {session.reinstalls if unit is RandomizationUnit.BUILD else ''}" if made else ""
+        )
 
     monkeypatch.setattr(HarnessClient, "keep_build", keep_build)
     monkeypatch.setattr(HarnessClient, "linkers", lambda *_, **__: "")

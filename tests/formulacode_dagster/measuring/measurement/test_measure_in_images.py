@@ -12,12 +12,20 @@ from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.building.specs.spec import INSTRUMENT
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.measuring.measurement.again import measure_again
 from formulacode_dagster.measuring.measurement.measure import measure_task
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.remeasure import measure_again
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage, EngineName, ResourceLimits
-from formulacode_dagster.models.measurement import Arm, InterimAnalysis, Measurement, Metric, Source, RandomizationUnit, Verdict
+from formulacode_dagster.models.measurement import (
+    Arm,
+    InterimAnalysis,
+    Measurement,
+    Metric,
+    RandomizationUnit,
+    Source,
+    Verdict,
+)
 from formulacode_dagster.models.reasons import RejectionReason
 from tests.records import make_image, make_spec
 from tests.support.compiled_packages import (
@@ -37,7 +45,9 @@ from tests.support.git_world import BareRepository
 pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
 
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
-PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(InterimAnalysis(units=5, alpha=0.05),))
+PLAN = SamplingPlan(
+    seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(InterimAnalysis(units=5, alpha=0.05),)
+)
 """Five builds an arm: the fewest that can be significant."""
 
 Measure = Callable[..., Measurement]

@@ -11,7 +11,7 @@ from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Source, RandomizationUnit
+from formulacode_dagster.models.measurement import RandomizationUnit, Source
 from tests.records import make_image
 
 PLAN = SamplingPlan(max_seconds=240)
@@ -42,7 +42,11 @@ def test_a_procedure_gives_back_all_that_measuring_took(suite: SuiteFiles) -> No
     procedure = Procedure.parse(procedure_of(suite).to_json(), "a__b-1")
     assert procedure.suite_files == suite
     assert procedure.provenance == suite.provenance
-    assert (procedure.plan, procedure.rule, procedure.limits.benchmark_seconds) == (PLAN, PLAN.rule(RandomizationUnit.BUILD), 5)
+    assert (procedure.plan, procedure.rule, procedure.limits.benchmark_seconds) == (
+        PLAN,
+        PLAN.rule(RandomizationUnit.BUILD),
+        5,
+    )
     assert (procedure.spec, procedure.image_digest) == (make_image().spec, make_image().digest)
     assert procedure.patch_sha256 == hashlib.sha256(b"diff").hexdigest()
     assert procedure.benchmarks == ("bench.time_a(1)",)

@@ -7,10 +7,10 @@ from formulacode_dagster.building.suites.questions import (
     NotTimed,
     Timed,
 )
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.measure import sample
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Arm, RandomizationUnit, Verdict
 from formulacode_dagster.models.reasons import FailureKind

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE
-from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
+from formulacode_dagster.measuring.measurement.persistence import MeasuredPullRequest, save
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.stage import (
@@ -18,7 +18,7 @@ from formulacode_dagster.measuring.measurement.stage import (
     summary_of,
     work_item,
 )
-from formulacode_dagster.measuring.workloads.laying import frames_sha256
+from formulacode_dagster.measuring.workloads.overlay import frames_sha256
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits, Tier

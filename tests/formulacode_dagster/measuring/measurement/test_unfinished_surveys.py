@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.choosing import Choice, Chooser
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.relevance import NO_TIME, BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason

@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
-from formulacode_dagster.measuring.workloads.laid.growing import REPEATS, SEQUENCES, SIZES, grow
+from formulacode_dagster.measuring.workloads.generated.growing import REPEATS, SEQUENCES, SIZES, grow
 from formulacode_dagster.measuring.workloads.scaled import growth_name, least_growths
 from formulacode_dagster.measuring.workloads.sides import Sides, Tried
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.suites.remote import HarnessClient
-from formulacode_dagster.measuring.workloads.laying import suite_files
+from formulacode_dagster.measuring.workloads.overlay import suite_files
 from formulacode_dagster.measuring.workloads.own_tests import OwnTest
 from tests.records import make_spec
 from tests.support.measurement import take

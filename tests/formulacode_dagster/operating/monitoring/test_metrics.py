@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.monitoring.metrics import metrics_server
-from formulacode_dagster.operating.monitoring.operations import Operations, SharedStageStatus, RunCounts, ResourceUsage
+from formulacode_dagster.operating.monitoring.operations import Operations, ResourceUsage, RunCounts, SharedStageStatus
 
 NOW = Operations(
     taken_at=datetime(2026, 3, 1, tzinfo=UTC),

@@ -15,7 +15,7 @@ import pytest
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.operating.backups.object_store import ObjectStore
-from formulacode_dagster.operating.monitoring.operations import RunCounts, ResourceUsage, amount, draw
+from formulacode_dagster.operating.monitoring.operations import ResourceUsage, RunCounts, amount, draw
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.claims import ClaimableItem, Worker
 from formulacode_dagster.operating.store import ledger
@@ -123,7 +123,10 @@ def test_amounts_are_told_as_people_read_them(value: float, unit: str, text: str
 
 @pytest.mark.slow
 def test_the_picture_has_a_bar_for_each_limit() -> None:
-    uses = [ResourceUsage(what=name, used=used, limit=10, unit="dollars") for name, used in (("$a$", 1), ("b", 9.5), ("c", 30))]
+    uses = [
+        ResourceUsage(what=name, used=used, limit=10, unit="dollars")
+        for name, used in (("$a$", 1), ("b", 9.5), ("c", 30))
+    ]
     one, three = draw(uses[:1]), draw([*uses, ResourceUsage(what="d", used=1, limit=None, unit="bytes")])
     assert one.startswith(b"\x89PNG")
     heights = [int.from_bytes(png[20:24], "big") for png in (one, three, draw(()))]

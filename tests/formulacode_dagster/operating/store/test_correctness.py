@@ -4,7 +4,7 @@ import json
 
 from sqlalchemy import text
 
-from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
+from formulacode_dagster.measuring.measurement.persistence import MeasuredPullRequest, save
 from formulacode_dagster.operating.store.artifacts import CORRECTNESS
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.measurements import correctness_of, save_correctness
@@ -46,7 +46,10 @@ def test_what_tests_said_before_is_kept_and_those_of_compiled_code_are_not_stron
     other = GOOD.model_copy(update={"number": 13})
     key = {"repository_id": TASK[0], "number": TASK[1]}
     with database.transaction() as connection:
-        save(connection, [MeasuredPullRequest(make_measurement({"bench.a": speedup}, **key)) for speedup in (1.0, 2.0, 1.0)])
+        save(
+            connection,
+            [MeasuredPullRequest(make_measurement({"bench.a": speedup}, **key)) for speedup in (1.0, 2.0, 1.0)],
+        )
         for row in (compiled, other):
             statement = "INSERT INTO correctness_documents VALUES (:month, :repository_id, :number, :document)"
             document = row.model_dump(mode="json")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sqlalchemy import func, select, text
 
-from formulacode_dagster.measuring.measurement.keeping import MeasuredPullRequest, save
+from formulacode_dagster.measuring.measurement.persistence import MeasuredPullRequest, save
 from formulacode_dagster.models.measurement import Occasion
 from formulacode_dagster.operating.store.artifacts import MEASUREMENTS
 from formulacode_dagster.operating.store.database import Database

@@ -9,12 +9,17 @@ import polars as pl
 import pytest
 
 from formulacode_dagster.measuring.breakpoints.choices import Method
-from formulacode_dagster.measuring.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
+from formulacode_dagster.measuring.breakpoints.persistence import (
+    NAMED_COMMITS,
+    NAMED_STEPS,
+    Breakpoints,
+    save_breakpoints,
+)
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source
+from formulacode_dagster.sources.dashboards.persistence import save_site
 from formulacode_dagster.sources.dashboards.site import read_site
 from formulacode_dagster.sources.dashboards.sites import Dashboard
-from formulacode_dagster.sources.dashboards.stored import save_site
 from sandbox import codecov
 from sandbox.server import serving
 from tests.support.asv_site import write_site

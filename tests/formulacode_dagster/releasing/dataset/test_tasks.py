@@ -11,12 +11,12 @@ from formulacode_dagster.models.measurement import (
     BaseProfile,
     Measurement,
     Metric,
-    WorkloadProvenance,
     Quantity,
     Returned,
     Sample,
     Source,
     Verdict,
+    WorkloadProvenance,
 )
 from formulacode_dagster.releasing.dataset.tasks import build_task_record, patch_text
 from tests.support.git_world import git, patch_between

@@ -10,7 +10,7 @@ from formulacode_dagster.building.suites.questions import ReturnValue
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.intervals import expanded_tail
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge
-from formulacode_dagster.models.measurement import Arm, Metric, Quantity, Sample, RandomizationUnit
+from formulacode_dagster.models.measurement import Arm, Metric, Quantity, RandomizationUnit, Sample
 from formulacode_dagster.releasing.exports.grader import judging
 from formulacode_dagster.releasing.exports.grader.equality import same_values
 from formulacode_dagster.releasing.exports.grader.grading import is_moved

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from formulacode_dagster.releasing.exports.grader import grading
-from formulacode_dagster.releasing.exports.grader.telling import NOT_GRADABLE, TOLD, agent_key
+from formulacode_dagster.releasing.exports.grader.terminal_reports import NOT_GRADABLE, TOLD, agent_key
 
 TASK = {
     "benchmarks": ["bench.a.Sorts.time_b(1, 'x y')", "bench.a.Sorts.time_c", "bench.d.time_e"],

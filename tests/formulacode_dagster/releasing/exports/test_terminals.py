@@ -71,7 +71,13 @@ def test_terminal_bench_resolves_what_is_faster_alone(run):
     told = {}
     for agent, kinds in (("oracle", KINDS), ("nop", LANGUAGES)):
         results = run(
-            HarnessFormat.TERMINAL_BENCH, "tb", "--agent", agent, "--no-upload-results", kinds=kinds, name=f"run-{agent}"
+            HarnessFormat.TERMINAL_BENCH,
+            "tb",
+            "--agent",
+            agent,
+            "--no-upload-results",
+            kinds=kinds,
+            name=f"run-{agent}",
         )
         told[agent] = {kind: (result["is_resolved"], result["parser_results"]) for kind, result in results.items()}
     right, not_faster = {"tests": "passed", "faster": "passed"}, {"tests": "passed", "faster": "failed"}
@@ -95,7 +101,11 @@ cd / && python -c 'import shapes; print(shapes.squares(3))'
 
 
 def test_the_next_agent_of_fc_eval_finds_nothing_of_the_one_before(exported, tmp_path):
-    folder, daemon, name = exported(PYTHON, HarnessFormat.FC_EVAL), DockerDaemon(), f"formulacode-{uuid.uuid4().hex[:12]}"
+    folder, daemon, name = (
+        exported(PYTHON, HarnessFormat.FC_EVAL),
+        DockerDaemon(),
+        f"formulacode-{uuid.uuid4().hex[:12]}",
+    )
 
     def docker(*arguments):
         done = daemon.run([*arguments], timeout=600)

@@ -67,7 +67,9 @@ def test_a_task_in_a_terminal_has_its_instruction_whole_and_no_network(row, tmp_
     task = yaml.safe_load((folder / "task.yaml").read_text())
     assert task["instruction"].startswith(f"{statement}\n")
     assert "/opt/formulacode/bin/install-package" in task["instruction"]
-    assert task["parser_name"] == {HarnessFormat.FC_EVAL: "formulacode", HarnessFormat.TERMINAL_BENCH: "pytest"}[format_]
+    assert (
+        task["parser_name"] == {HarnessFormat.FC_EVAL: "formulacode", HarnessFormat.TERMINAL_BENCH: "pytest"}[format_]
+    )
     assert task["max_test_timeout_sec"] > 2 * 900
     (service,) = yaml.safe_load((folder / "docker-compose.yaml").read_text())["services"].values()
     assert (service["network_mode"], service["cpus"], service["pids_limit"]) == ("none", 2, 256)

@@ -11,7 +11,7 @@ from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
+from formulacode_dagster.selection.classification.budget import Prices, TokenBudget
 from formulacode_dagster.selection.classification.classifier import CandidateJudges, classify, is_disputed, verdict_of
 from formulacode_dagster.selection.classification.endpoint import OpenAIEndpoint
 from formulacode_dagster.selection.classification.language_model import LanguageModel

@@ -17,8 +17,8 @@ from starlette.routing import Route
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.operating.cancellation.answers import has_answered_since
-from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
+from formulacode_dagster.operating.cancellation.last_answers import has_answered_since
+from formulacode_dagster.selection.classification.budget import Prices, TokenBudget
 from formulacode_dagster.selection.classification.prompts import Judgement
 from sandbox.model.app import app
 from sandbox.model.faults import Fault, ModelFaults

@@ -9,7 +9,7 @@ import pytest
 
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
+from formulacode_dagster.selection.classification.budget import Prices, TokenBudget
 from formulacode_dagster.selection.classification.language_model import ModelAnswer
 from formulacode_dagster.selection.classification.prompts import Judgement
 from sandbox.model.faults import Fault, ModelFaults

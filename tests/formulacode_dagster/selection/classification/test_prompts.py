@@ -163,7 +163,9 @@ def test_issues_written_after_the_merge_and_hidden_comments_are_not_shown(make_p
 
 def test_the_second_way_shows_the_diff_first_and_asks_for_the_same(make_pull_request: MakePullRequest) -> None:
     facts, patch = make_pull_request(title="Faster").facts, section("pkg/core.py", 2).encode()
-    first, second = (prompt_for(facts, patch, way).messages for way in (PromptOrder.TEXTS_FIRST, PromptOrder.DIFF_FIRST))
+    first, second = (
+        prompt_for(facts, patch, way).messages for way in (PromptOrder.TEXTS_FIRST, PromptOrder.DIFF_FIRST)
+    )
     assert second[1].content.index("+value_0") < second[1].content.index("Faster")
     assert first[1].content.index("+value_0") > first[1].content.index("Faster")
     assert first[0].content != second[0].content

@@ -11,9 +11,9 @@ from formulacode_dagster.models.completion import OutputMode
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.cancellation.backoff import Backoff
-from formulacode_dagster.selection.classification.budget import TokenBudget, Prices
-from formulacode_dagster.selection.classification.endpoint import OpenAIEndpoint, ModelRetries
-from formulacode_dagster.selection.classification.language_model import ModelAnswer, LanguageModel
+from formulacode_dagster.selection.classification.budget import Prices, TokenBudget
+from formulacode_dagster.selection.classification.endpoint import ModelRetries, OpenAIEndpoint
+from formulacode_dagster.selection.classification.language_model import LanguageModel, ModelAnswer
 from formulacode_dagster.selection.classification.prompts import Judgement
 from formulacode_dagster.selection.classification.requests import Capabilities, Message, TokenField
 from sandbox.model.app import MODEL, app

@@ -16,11 +16,11 @@ from formulacode_dagster.models.measurement import (
     HotFunction,
     Measurement,
     Metric,
-    WorkloadProvenance,
     Quantity,
     Returned,
     Sample,
     Source,
+    WorkloadProvenance,
 )
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.selection.statements.base_run import BaseRun, base_run_of

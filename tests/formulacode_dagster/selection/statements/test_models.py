@@ -12,7 +12,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
-from formulacode_dagster.selection.statements.judging import WAYS, Form, StatementJudges, Label, Opinion
+from formulacode_dagster.selection.statements.judging import WAYS, Form, Label, Opinion, StatementJudges
 from formulacode_dagster.selection.statements.model_writing import Models, Report, improve
 from formulacode_dagster.selection.statements.statements import Stated, state_problem
 

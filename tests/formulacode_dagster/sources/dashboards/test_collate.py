@@ -13,9 +13,9 @@ import pytest
 from uv import find_uv_bin
 
 from formulacode_dagster.sources.dashboards.collate import History, collate, history_of
-from formulacode_dagster.sources.dashboards.collating import CommitNumbering, collate_folder
 from formulacode_dagster.sources.dashboards.faults import DashboardError, FaultKind
 from formulacode_dagster.sources.dashboards.publish import publish
+from formulacode_dagster.sources.dashboards.raw_results import CommitNumbering, collate_folder
 from formulacode_dagster.sources.dashboards.results import read_results
 from formulacode_dagster.sources.dashboards.site import read_site
 from formulacode_dagster.sources.dashboards.sites import Dashboard

@@ -9,8 +9,8 @@ import pytest
 
 from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.pull_request import MergeKind
-from formulacode_dagster.operating.cancellation.answers import has_answered_since
 from formulacode_dagster.operating.cancellation.backoff import Backoff
+from formulacode_dagster.operating.cancellation.last_answers import has_answered_since
 from formulacode_dagster.sources.git.blobs import is_filtered
 from formulacode_dagster.sources.git.changes import change_of, prepare
 from formulacode_dagster.sources.git.faults import SYSTEM

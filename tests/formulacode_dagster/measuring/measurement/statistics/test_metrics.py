@@ -7,7 +7,7 @@ import pytest
 from formulacode_dagster.measuring.measurement.checks import controls_within_promise, speedup_is_real
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge
-from formulacode_dagster.models.measurement import Measurement, Metric, Quantity, Sample, RandomizationUnit, Verdict
+from formulacode_dagster.models.measurement import Measurement, Metric, Quantity, RandomizationUnit, Sample, Verdict
 
 ROUNDS = 12
 LOOK = 2

@@ -6,7 +6,7 @@ import pytest
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.measuring.measurement.statistics.verdict import accepts_control, judge
-from formulacode_dagster.models.measurement import Arm, Sample, RandomizationUnit, Verdict
+from formulacode_dagster.models.measurement import Arm, RandomizationUnit, Sample, Verdict
 from tests.support.noise import SimulatedTask
 
 RULE = SamplingPlan().rule(RandomizationUnit.PROCESS)

@@ -118,7 +118,9 @@ def test_an_answer_of_another_media_type_is_another_answer(tmp_path):
 
     async def inside():
         transport = httpx.MockTransport(answer)
-        async with GitHubTransport("https://api.test", [TOKEN], home=tmp_path, pacing=CALM, transport=transport) as client:
+        async with GitHubTransport(
+            "https://api.test", [TOKEN], home=tmp_path, pacing=CALM, transport=transport
+        ) as client:
             return [
                 (await client.rest(ENGINE, accept=accept)).data
                 for accept in ("application/vnd.github+json", "application/vnd.github.diff") * 2

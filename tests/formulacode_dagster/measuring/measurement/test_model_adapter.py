@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from formulacode_dagster.measuring.measurement.asking import SyncModelAdapter, with_cost
+from formulacode_dagster.measuring.measurement.model_adapter import SyncModelAdapter, with_cost
 from formulacode_dagster.measuring.measurement.stage import MeasurementTools
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost

@@ -1,4 +1,4 @@
-"""A door in Docker's API that lets Dagster's run launcher through, and nothing else.
+"""A proxy for Docker's API that admits only Dagster's run launcher.
 
 Unrestricted creation of containers amounts to root on the machine: a container can mount `/`. Dagster's webserver and
 daemon need only one kind, so they get this proxy's address instead of the daemon's socket: containers of one image, on
@@ -56,7 +56,7 @@ _SECURITY = frozenset({"no-new-privileges", "no-new-privileges:true"})
 
 
 @dataclass(frozen=True)
-class Gate:
+class ProxyPolicy:
     """Containers that may be created: of *image*, on *networks*, with *binds* (`volume:/path:mode`), so labelled."""
 
     name: str
@@ -65,9 +65,9 @@ class Gate:
     binds: frozenset[str]
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Gate:
-        """Read FC_GATE_NAME, FC_GATE_IMAGE, FC_GATE_NETWORKS and FC_GATE_BINDS; raises ConfigurationError."""
-        names = ("FC_GATE_NAME", "FC_GATE_IMAGE", "FC_GATE_NETWORKS", "FC_GATE_BINDS")
+    def from_environment(cls, environment: Mapping[str, str]) -> ProxyPolicy:
+        """Read FC_DOCKER_PROXY_NAME, FC_DOCKER_PROXY_IMAGE, FC_DOCKER_PROXY_NETWORKS and FC_DOCKER_PROXY_BINDS; raises ConfigurationError."""
+        names = ("FC_DOCKER_PROXY_NAME", "FC_DOCKER_PROXY_IMAGE", "FC_DOCKER_PROXY_NETWORKS", "FC_DOCKER_PROXY_BINDS")
         if missing := [name for name in names if not environment.get(name)]:
             raise ConfigurationError(f"{', '.join(missing)} not set", remedy="See deploy/compose/compose.yaml")
         name, image, networks, binds = (environment[name] for name in names)
@@ -96,10 +96,10 @@ class Gate:
         return ""
 
 
-class _Door:
+class _Proxy:
     """The requests that a gate lets through to a daemon."""
 
-    def __init__(self, gate: Gate, client: httpx.AsyncClient) -> None:
+    def __init__(self, gate: ProxyPolicy, client: httpx.AsyncClient) -> None:
         self._gate = gate
         self._client = client
 
@@ -159,12 +159,12 @@ class _Door:
         return Response(answer.content, answer.status_code, kept)
 
 
-def app(gate: Gate, transport: httpx.AsyncBaseTransport | None = None) -> Starlette:
+def app(gate: ProxyPolicy, transport: httpx.AsyncBaseTransport | None = None) -> Starlette:
     """*gate* over HTTP, before the daemon of `SOCKET` or of *transport*."""
     client = httpx.AsyncClient(
         transport=transport or httpx.AsyncHTTPTransport(uds=SOCKET), base_url="http://docker", timeout=TIMEOUT_SECONDS
     )
-    door = _Door(gate, client)
+    proxy = _Proxy(gate, client)
 
     @asynccontextmanager
     async def closing(_: Starlette) -> AsyncIterator[None]:
@@ -172,7 +172,7 @@ def app(gate: Gate, transport: httpx.AsyncBaseTransport | None = None) -> Starle
             yield
 
     methods = ["GET", "HEAD", "POST", "PUT", "DELETE"]
-    return Starlette(routes=[Route("/{path:path}", door.answer, methods=methods)], lifespan=closing)
+    return Starlette(routes=[Route("/{path:path}", proxy.answer, methods=methods)], lifespan=closing)
 
 
 def _read(body: bytes) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def main() -> None:
     """Serve on port 2375 of all addresses: for a network of only the webserver and the daemon."""
     import uvicorn
 
-    gate = Gate.from_environment(os.environ)
+    gate = ProxyPolicy.from_environment(os.environ)
     uvicorn.run(app(gate), host="0.0.0.0", port=2375, log_level="warning", access_log=False)  # noqa: S104 - see above
 
 

@@ -14,15 +14,15 @@ import dagster as dg
 import pytest
 
 from formulacode_dagster.building.engines.owner import Owner
-from formulacode_dagster.cli.aftermath import end_runs
+from formulacode_dagster.cli.orphans import end_runs
 from formulacode_dagster.orchestration.orphans import CODE_SERVER, SERVED_BY
 from formulacode_dagster.orchestration.runs import dagster_instance
 
 PARENT = """
 import subprocess, sys, time
-from formulacode_dagster.cli.aftermath import with_aftermath
+from formulacode_dagster.cli.orphans import ending_orphans
 services = [sys.executable, "-c", sys.argv[1]]
-with with_aftermath() as tell_leader:
+with ending_orphans() as tell_leader:
     leader = subprocess.Popen(services, start_new_session=True, stdout=subprocess.PIPE, text=True)
     tell_leader(leader.pid)
     print(leader.pid, leader.stdout.readline().strip(), flush=True)

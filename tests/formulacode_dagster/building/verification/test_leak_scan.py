@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.engines.files import Area, ImageFile
-from formulacode_dagster.building.verification.elsewhere import Elsewhere, versions_by_name
 from formulacode_dagster.building.verification.facts import ImageFacts, gather_facts
+from formulacode_dagster.building.verification.leak_scan import Elsewhere, versions_by_name
 from formulacode_dagster.building.verification.oracle import oracle_absent
 from formulacode_dagster.building.verification.origin import GroundTruth
 from tests.support.git_world import BareRepository, git

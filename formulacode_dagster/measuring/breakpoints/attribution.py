@@ -16,8 +16,8 @@ from formulacode_dagster.sources.git.history import Mirror
 
 from .choices import MINIMUM_CHANGE, Method
 from .finding import find_breakpoints
+from .persistence import Breakpoints, save_breakpoints
 from .pull_requests import pull_requests_of_mirror, with_pull_requests
-from .stored import Breakpoints, save_breakpoints
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, Rejection, SuspectedOutage
 from formulacode_dagster.models.items import ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
-from formulacode_dagster.operating.cancellation.answers import note_answer
+from formulacode_dagster.operating.cancellation.last_answers import note_answer
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.operating.store import ledger

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Generic
 
 from formulacode_dagster.models.errors import OutsideSystemError, SuspectedOutage
-from formulacode_dagster.operating.cancellation.answers import has_answered_since
+from formulacode_dagster.operating.cancellation.last_answers import has_answered_since
 
 from .results import Result
 from .work import Outcome, R, T, WorkItem

@@ -36,7 +36,9 @@ class Collated:
     order: CommitNumbering
 
 
-def collate_folder(dashboard: Dashboard, folder: Path, *, mirror: Mirror | None, published: SiteTables | None) -> Collated:
+def collate_folder(
+    dashboard: Dashboard, folder: Path, *, mirror: Mirror | None, published: SiteTables | None
+) -> Collated:
     """The raw results of *dashboard*, and the site that they make in *folder*.
 
     The order is that of *published* if it has every commit, so that revisions mean the same in both; otherwise that of

@@ -21,7 +21,7 @@ _IN_ORDER = "in order"
 
 
 @contextmanager
-def with_aftermath() -> Iterator[Callable[[int], None]]:
+def ending_orphans() -> Iterator[Callable[[int], None]]:
     """Everything started in the block is ended, even after `kill -9` of this process.
 
     Yields a function to report the pid of the leader of Dagster's services, which is also the id of their process

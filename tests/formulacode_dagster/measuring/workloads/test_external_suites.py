@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.measuring.workloads.elsewhere import candidates_for, is_named, suites_elsewhere
+from formulacode_dagster.measuring.workloads.external_suites import candidates_for, is_named, suites_elsewhere
 from formulacode_dagster.models.errors import SuspectedOutage
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind

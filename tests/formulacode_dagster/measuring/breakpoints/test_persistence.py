@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from formulacode_dagster.measuring.breakpoints.choices import Method
-from formulacode_dagster.measuring.breakpoints.stored import (
+from formulacode_dagster.measuring.breakpoints.persistence import (
     NAMED_COMMITS,
     NAMED_STEPS,
     Breakpoints,

@@ -10,8 +10,8 @@ import pytest
 from formulacode_dagster.building.suites.overlays import BASE_SUITE
 from formulacode_dagster.measuring.measurement import stage as stage_module
 from formulacode_dagster.measuring.measurement.cores import Cores
-from formulacode_dagster.measuring.measurement.keeping import save, untested
 from formulacode_dagster.measuring.measurement.measure import TimedTask
+from formulacode_dagster.measuring.measurement.persistence import save, untested
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.stage import MeasuredTask, MeasurementTools, TaskMeasurement

@@ -13,7 +13,11 @@ _WORD = re.compile(rb"\w+")
 
 
 def still_ruled_out(
-    candidates: Sequence[BenchmarkCandidate], before: Mapping[str, bytes], after: Mapping[str, bytes], *, benchmark_dir: str
+    candidates: Sequence[BenchmarkCandidate],
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+    *,
+    benchmark_dir: str,
 ) -> frozenset[str]:
     """Names of those *candidates*, surveyed in the files *before*, that need not run in the files *after*.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.measuring.workloads.laying import (
+from formulacode_dagster.measuring.workloads.overlay import (
     PytestFunction,
     class_names,
     is_laid,

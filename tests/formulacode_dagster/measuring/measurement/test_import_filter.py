@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
+from formulacode_dagster.measuring.measurement.import_filter import same_modules, still_ruled_out
 from formulacode_dagster.measuring.measurement.relevance import NO_TIME, BenchmarkCandidate
-from formulacode_dagster.measuring.measurement.same_modules import same_modules, still_ruled_out
 from formulacode_dagster.models.measurement import Arm
 
 FILES = {

@@ -10,7 +10,6 @@ from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, Measur
 from formulacode_dagster.models.reasons import FailureKind
 
 from .arms import Arms
-from .budget import TimeBudget
 from .choosing import TRIES
 from .cores import Cores
 from .failures import oracle_breaks
@@ -21,6 +20,7 @@ from .plan import RULE_VERSION
 from .procedure import Procedure
 from .relevance import BenchmarkCandidate, not_run
 from .returned import compare_returned
+from .time_budget import TimeBudget
 
 SHOWN = 5
 PATIENCE = 3
@@ -92,7 +92,10 @@ def _candidates(arms: Arms, procedure: Procedure, budget: TimeBudget) -> list[Be
         raise oracle_breaks(failures)
     if failures:
         raise _differs(failures, len(procedure.benchmarks))
-    return [BenchmarkCandidate({arm: by_arm[arm][name] for arm in Arm}, executes_change=True) for name in procedure.benchmarks]
+    return [
+        BenchmarkCandidate({arm: by_arm[arm][name] for arm in Arm}, executes_change=True)
+        for name in procedure.benchmarks
+    ]
 
 
 def ran_on(arms: Arms, arm: Arm, procedure: Procedure, budget: TimeBudget) -> dict[str, SurveyedBenchmark]:

@@ -1,7 +1,7 @@
 import pytest
 
 from formulacode_dagster.building.declarations.tree import Tree
-from formulacode_dagster.building.suites.without import sources_without_suite
+from formulacode_dagster.building.suites.missing_suite import sources_without_suite
 from formulacode_dagster.models.pull_request import LinkedIssue
 
 

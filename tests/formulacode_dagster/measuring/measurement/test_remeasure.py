@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
-from formulacode_dagster.measuring.measurement.again import measure_again
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
+from formulacode_dagster.measuring.measurement.remeasure import measure_again
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import InterimAnalysis, Source, RandomizationUnit
+from formulacode_dagster.models.measurement import InterimAnalysis, RandomizationUnit, Source
 
 PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(InterimAnalysis(units=8, alpha=0.004),))
 SLOW = "def total(n):\n    result = 0\n    for i in range(n):\n        result += i\n    return result\n"
@@ -78,7 +78,7 @@ def test_a_slower_machine_has_three_times_the_seconds_of_the_plan_and_leaves_non
         given.append(seconds)
         return TimeBudget(seconds)
 
-    monkeypatch.setattr("formulacode_dagster.measuring.measurement.again.Budget", budget)
+    monkeypatch.setattr("formulacode_dagster.measuring.measurement.remeasure.Budget", budget)
     suite = replace(LAID, files={**LAID.files, "benchmarks/bench.py": BENCH.encode()})
     (measured, log), procedure = again(FAST, suite=suite, benchmarks=names, plan=hasty)
     assert measured.is_faster, log

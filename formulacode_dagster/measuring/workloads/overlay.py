@@ -17,7 +17,7 @@ from formulacode_dagster.building.declarations.python_source import parse_python
 from formulacode_dagster.models.image import BuildSpec
 
 MODULE, GROWING = "own_tests", "growing"
-_FRAMES = resources.files("formulacode_dagster.measuring.workloads").joinpath("laid")
+_FRAMES = resources.files("formulacode_dagster.measuring.workloads").joinpath("generated")
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _NO_NAME = re.compile(r"\W+", re.ASCII)
 _FOLDERS = frozenset(

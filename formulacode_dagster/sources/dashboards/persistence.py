@@ -40,7 +40,9 @@ def save_site(
         replace_frame(connection, SITE_TABLES[name], key, frame)
 
 
-def keep_site(database: Database, dashboard: Dashboard, source: Source, site: SiteTables, folder: Path, run_id: str) -> None:
+def keep_site(
+    database: Database, dashboard: Dashboard, source: Source, site: SiteTables, folder: Path, run_id: str
+) -> None:
     """Keep *site* in *database*, and as Parquet in *folder*, by its source.
 
     Raises OutsideSystemError when the database does not answer or the disk is full.

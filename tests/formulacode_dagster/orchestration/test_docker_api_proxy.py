@@ -1,4 +1,4 @@
-"""The door to Docker's API: it lets Dagster's own launcher through, and nobody to the machine."""
+"""The proxy for Docker's API: it admits Dagster's own launcher, and no access to the machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.orchestration.launch_gate import LABEL, Gate, app
+from formulacode_dagster.orchestration.docker_api_proxy import LABEL, ProxyPolicy, app
 from sandbox.server import serving
 
 STATE = "fc_state:/var/lib/formulacode:rw"
-GATE = Gate("fc", "platform:1", frozenset({"fc_platform", "fc_builds"}), frozenset({STATE}))
+GATE = ProxyPolicy("fc", "platform:1", frozenset({"fc_platform", "fc_builds"}), frozenset({STATE}))
 RUN: dict[str, Any] = {
     "image": "platform:1",
     "command": ["dagster", "api", "execute_run"],
@@ -73,7 +73,7 @@ class Engine:
 
 
 @contextmanager
-def docker_behind(gate: Gate) -> Iterator[tuple[docker.DockerClient, Engine]]:
+def docker_behind(gate: ProxyPolicy) -> Iterator[tuple[docker.DockerClient, Engine]]:
     """The real client of Docker, as the launcher uses it, at a gate before an engine."""
     engine = Engine()
     methods = ["GET", "HEAD", "POST", "PUT", "DELETE"]
@@ -239,5 +239,5 @@ def test_a_container_that_is_gone_is_said_to_be_gone() -> None:
 
 
 def test_what_is_not_set_is_named() -> None:
-    with pytest.raises(ConfigurationError, match="FC_GATE_IMAGE, FC_GATE_BINDS"):
-        Gate.from_environment({"FC_GATE_NAME": "fc", "FC_GATE_NETWORKS": "a b"})
+    with pytest.raises(ConfigurationError, match="FC_DOCKER_PROXY_IMAGE, FC_DOCKER_PROXY_BINDS"):
+        ProxyPolicy.from_environment({"FC_DOCKER_PROXY_NAME": "fc", "FC_DOCKER_PROXY_NETWORKS": "a b"})

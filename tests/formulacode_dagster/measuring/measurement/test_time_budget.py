@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from formulacode_dagster.measuring.measurement.budget import TimeBudget
+from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 
 
 class Clock:

@@ -7,7 +7,7 @@ import pytest
 
 from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.verification.facts import FileFact, ImageFacts
-from formulacode_dagster.building.verification.planted import find_planted, from_index
+from formulacode_dagster.building.verification.tamper_scan import find_planted, from_index
 
 SITE = "lib/python3.11/site-packages"
 SHARED = f"{SITE}/shared/__init__.py"

@@ -13,9 +13,9 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.operating.store.series.tables import SITE_TABLES
+from formulacode_dagster.sources.dashboards.persistence import load_site, save_site, sources_of
 from formulacode_dagster.sources.dashboards.site import read_site
 from formulacode_dagster.sources.dashboards.sites import Dashboard
-from formulacode_dagster.sources.dashboards.stored import load_site, save_site, sources_of
 from formulacode_dagster.sources.dashboards.tables import FRAMES, SiteTables, tables_of
 from tests.support.asv_site import GRAPHS, PLAIN, site_content, write_site
 
