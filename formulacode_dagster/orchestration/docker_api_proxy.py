@@ -66,7 +66,7 @@ class ProxyPolicy:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> ProxyPolicy:
-        """Read FC_DOCKER_PROXY_NAME, FC_DOCKER_PROXY_IMAGE, FC_DOCKER_PROXY_NETWORKS and FC_DOCKER_PROXY_BINDS; raises ConfigurationError."""
+        """Read the variables FC_DOCKER_PROXY_NAME, _IMAGE, _NETWORKS and _BINDS; raises ConfigurationError."""
         names = ("FC_DOCKER_PROXY_NAME", "FC_DOCKER_PROXY_IMAGE", "FC_DOCKER_PROXY_NETWORKS", "FC_DOCKER_PROXY_BINDS")
         if missing := [name for name in names if not environment.get(name)]:
             raise ConfigurationError(f"{', '.join(missing)} not set", remedy="See deploy/compose/compose.yaml")
@@ -84,7 +84,7 @@ class ProxyPolicy:
         # a `NetworkID` counts for more than the name that it is said of
         said += [f"NetworkingConfig.EndpointsConfig.{name}" for name, value in attached.items() if value]
         if said:
-            return f"{', '.join(sorted(said))} may not be said"
+            return f"{', '.join(sorted(said))} is not allowed"
         if body.get("Image") != self.image:
             return f"the image is not {self.image}"
         if strange := {host.get("NetworkMode"), *attached} - self.networks:
@@ -97,10 +97,10 @@ class ProxyPolicy:
 
 
 class _Proxy:
-    """The requests that a gate lets through to a daemon."""
+    """Forwards the requests that a policy admits to a daemon."""
 
-    def __init__(self, gate: ProxyPolicy, client: httpx.AsyncClient) -> None:
-        self._gate = gate
+    def __init__(self, policy: ProxyPolicy, client: httpx.AsyncClient) -> None:
+        self._policy = policy
         self._client = client
 
     async def answer(self, request: Request) -> Response:
@@ -117,13 +117,13 @@ class _Proxy:
         elif found := _SHOWING_NETWORK.fullmatch(asked):
             refusal = await self._unless_of_runs(found[1])
         else:
-            refusal = None if _ASKING.fullmatch(asked) else _refused(f"{asked} is nothing that launching runs takes")
+            refusal = None if _ASKING.fullmatch(asked) else _refused(f"{asked} is not allowed through the Docker proxy")
         return refusal or await self._pass_on(request)
 
     async def _create(self, request: Request, said: Mapping[str, Any]) -> Response:
-        if why := self._gate.refusal(said):
+        if why := self._policy.refusal(said):
             return _refused(why)
-        labels = {**_object_of(said, "Labels"), LABEL: self._gate.name}
+        labels = {**_object_of(said, "Labels"), LABEL: self._policy.name}
         return await self._pass_on(request, {**said, "Labels": labels})
 
     async def _connect(self, request: Request, network: str, said: Mapping[str, Any]) -> Response:
@@ -131,7 +131,7 @@ class _Proxy:
         if not isinstance(container, str) or not _CONTAINER.fullmatch(container):
             return _refused("no container is named as Container")
         if more := _said(said) - {"Container"}:
-            return _refused(f"{', '.join(sorted(more))} may not be said")
+            return _refused(f"{', '.join(sorted(more))} is not allowed")
         refusal = await self._unless_of_runs(network) or await self._unless_ours(container)
         return refusal or await self._pass_on(request, {"Container": container})
 
@@ -140,13 +140,17 @@ class _Proxy:
         if answer.status_code != HTTPStatus.OK:
             return Response(answer.content, answer.status_code, media_type="application/json")
         labels = answer.json()["Config"]["Labels"] or {}
-        return None if labels.get(LABEL) == self._gate.name else _refused(f"{container} is no run of {self._gate.name}")
+        return (
+            None
+            if labels.get(LABEL) == self._policy.name
+            else _refused(f"{container} is no run of {self._policy.name}")
+        )
 
     async def _unless_of_runs(self, network: str) -> Response | None:
         answer = await self._client.get(f"/networks/{network}")
         if answer.status_code != HTTPStatus.OK:
             return Response(answer.content, answer.status_code, media_type="application/json")
-        return None if answer.json()["Name"] in self._gate.networks else _refused(f"{network} is no network of runs")
+        return None if answer.json()["Name"] in self._policy.networks else _refused(f"{network} is no network of runs")
 
     async def _pass_on(self, request: Request, said: Mapping[str, Any] | None = None) -> Response:
         answer = await self._client.request(
@@ -159,12 +163,12 @@ class _Proxy:
         return Response(answer.content, answer.status_code, kept)
 
 
-def app(gate: ProxyPolicy, transport: httpx.AsyncBaseTransport | None = None) -> Starlette:
-    """*gate* over HTTP, before the daemon of `SOCKET` or of *transport*."""
+def app(policy: ProxyPolicy, transport: httpx.AsyncBaseTransport | None = None) -> Starlette:
+    """Serve *policy* over HTTP, in front of the daemon of `SOCKET` or of *transport*."""
     client = httpx.AsyncClient(
         transport=transport or httpx.AsyncHTTPTransport(uds=SOCKET), base_url="http://docker", timeout=TIMEOUT_SECONDS
     )
-    proxy = _Proxy(gate, client)
+    proxy = _Proxy(policy, client)
 
     @asynccontextmanager
     async def closing(_: Starlette) -> AsyncIterator[None]:
@@ -208,7 +212,7 @@ def _is_said(value: Any) -> bool:
 
 
 def _refused(why: str) -> Response:
-    return JSONResponse({"message": f"refused by the launch gate: {why}"}, HTTPStatus.FORBIDDEN)
+    return JSONResponse({"message": f"refused by the Docker proxy: {why}"}, HTTPStatus.FORBIDDEN)
 
 
 def main() -> None:

@@ -40,11 +40,11 @@ def sources(service: str) -> dict[str, str]:
 
 
 def test_one_service_alone_holds_the_socket_and_it_is_on_a_network_of_its_own() -> None:
-    assert [name for name in SERVICE if "/var/run/docker.sock" in sources(name)] == ["gate"]
-    assert SERVICE["gate"]["networks"] == ["control"]
+    assert [name for name in SERVICE if "/var/run/docker.sock" in sources(name)] == ["docker-proxy"]
+    assert SERVICE["docker-proxy"]["networks"] == ["control"]
     assert FILES["networks"]["control"] == {"internal": True}
     assert {name for name, service in SERVICE.items() if "control" in service.get("networks", [])} == {
-        *("gate", "webserver", "daemon")
+        *("docker-proxy", "webserver", "daemon")
     }
 
 
@@ -62,7 +62,7 @@ def test_nothing_listens_beyond_localhost_unless_told() -> None:
 
 
 def test_our_services_have_no_privilege_and_cannot_write_their_image() -> None:
-    assert {"files", "migrations", "code", "gate", "webserver", "daemon", "sandbox", "fc-data"} == OURS
+    assert {"files", "migrations", "code", "docker-proxy", "webserver", "daemon", "sandbox", "fc-data"} == OURS
     for name in OURS:
         assert SERVICE[name]["read_only"], name
         assert SERVICE[name]["cap_drop"] == ["ALL"], name
@@ -97,17 +97,17 @@ def test_the_registry_is_asked_for_what_needs_no_password(tmp_path: Path) -> Non
     assert {path: answer.status_code for path, answer in asked.items()} == {"/": 200, "/v2/": 401}
 
 
-def test_the_gate_lets_through_what_the_launcher_asks_for() -> None:
+def test_the_docker_proxy_admits_the_launcher() -> None:
     named = dagster_yaml(COMPOSE)["run_launcher"]
     configured = named["config"]
     made = ConfigurableClassData(named["module"], named["class"], yaml.safe_dump(configured)).rehydrate(RunLauncher)
     assert isinstance(made, ContainerRunLauncher)
     assert made.container_kwargs == configured["container_kwargs"]
     options = configured["container_kwargs"]
-    gate = ProxyPolicy.from_environment(SERVICE["gate"]["environment"])
-    assert gate.networks == set(configured["networks"])
-    assert gate.binds == set(options["volumes"])
-    assert gate.image == SERVICE["code"]["environment"]["DAGSTER_CURRENT_IMAGE"]
+    policy = ProxyPolicy.from_environment(SERVICE["docker-proxy"]["environment"])
+    assert policy.networks == set(configured["networks"])
+    assert policy.binds == set(options["volumes"])
+    assert policy.image == SERVICE["code"]["environment"]["DAGSTER_CURRENT_IMAGE"]
     assert set(configured["env_vars"]) <= set(SERVICE["daemon"]["environment"])
     assert set(configured["env_vars"]) & SECRET == set()
 

@@ -53,7 +53,7 @@ def container_of(services: Composed, run: str) -> str:
 
 
 def test_all_of_it_is_healthy_and_what_runs_are_told_is_no_secret(services: Composed) -> None:
-    names = ("postgres", "registry", "builder", "code", "gate", "webserver", "daemon", "sandbox")
+    names = ("postgres", "registry", "builder", "code", "docker-proxy", "webserver", "daemon", "sandbox")
     assert services.services() == dict.fromkeys(names, "healthy")
 
 

@@ -1,7 +1,7 @@
 """Short tests scaled to larger inputs by declared rules, until a call takes long enough for the clock.
 
-The rules are in `generated/growing.py`: numbers that size data are multiplied, lists are tiled. A scaled test counts if it
-passes on both sides with its assertions unchanged; a test that no rule scales is repeated.
+The rules are in `generated/growing.py`: numbers that size data are multiplied, lists are tiled. A scaled test
+counts if it passes on both sides with its assertions unchanged; a test that no rule scales is repeated.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def test_a_run_is_launched_connected_watched_and_ended_under_the_label_of_its_ga
     ids=lambda more: next(iter(more)),
 )
 def test_no_other_container_is_created(more: dict[str, Any]) -> None:
-    with docker_behind(GATE) as (client, engine), pytest.raises(APIError, match="refused by the launch gate"):
+    with docker_behind(GATE) as (client, engine), pytest.raises(APIError, match="refused by the Docker proxy"):
         client.containers.create(**{**RUN, **more})
     assert engine.created == []
 
