@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.formulacode_dagster.measuring.breakpoints.test_stored import COMMIT, STEP
 
 from formulacode_dagster.measuring.breakpoints.choices import Method
 from formulacode_dagster.measuring.breakpoints.comparing import (
@@ -28,6 +27,7 @@ from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.frames import replace_frame
 from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.operating.store.series.tables import REVISIONS
+from tests.formulacode_dagster.measuring.breakpoints.test_persistence import COMMIT, STEP
 
 LISTS = pl.List(pl.String)
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -34,7 +34,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     instrument = SimpleNamespace(instrument=lambda _: Coverage(variables={"PATH": "/cc"}, data="/data"))
-    monkeypatch.setattr(compiled_lines, "Remote", lambda *_, **__: instrument)
+    monkeypatch.setattr(compiled_lines, "HarnessClient", lambda *_, **__: instrument)
     return Clock()
 
 
@@ -139,7 +139,7 @@ def select(monkeypatch):
     """What `Chooser` selects of the suite of the base: `select(surveyed, counting)`, with *counting* on both arms."""
 
     def run(surveyed, counting, *, patch=C, fits=5, seconds=600.0, choosing=nullcontext):
-        monkeypatch.setattr(compiled_lines, "Remote", lambda *_, **__: counting)
+        monkeypatch.setattr(compiled_lines, "HarnessClient", lambda *_, **__: counting)
         monkeypatch.setattr(compiled_lines, "apply_patch", lambda *_: None)
         built = SimpleNamespace(reinstall=lambda **_: Completed(0, b"", b"", 1.0))
         engine = SimpleNamespace(session=lambda *_, **__: nullcontext(built))

@@ -78,7 +78,7 @@ def test_a_slower_machine_has_three_times_the_seconds_of_the_plan_and_leaves_non
         given.append(seconds)
         return TimeBudget(seconds)
 
-    monkeypatch.setattr("formulacode_dagster.measuring.measurement.remeasure.Budget", budget)
+    monkeypatch.setattr("formulacode_dagster.measuring.measurement.remeasure.TimeBudget", budget)
     suite = replace(LAID, files={**LAID.files, "benchmarks/bench.py": BENCH.encode()})
     (measured, log), procedure = again(FAST, suite=suite, benchmarks=names, plan=hasty)
     assert measured.is_faster, log

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.formulacode_dagster.measuring.measurement.test_again import FAST, FILES, PLAN
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.stacks import profile_task
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, RandomizationUnit, TaskProfile
+from tests.formulacode_dagster.measuring.measurement.test_remeasure import FAST, FILES, PLAN
 
 BENCH = f"{FILES['benchmarks/bench.py']}\n\ndef time_old():\n    core.old()\n"
 OLD = f"{FILES['pkg/core.py']}\n\ndef old():\n    return total(20000)\n"
