@@ -45,7 +45,7 @@ RUN_BY = {
     "fc-data run --month 2026-02": "tests/end_to_end/test_readme_runs.py::test_the_month_is_run_again",
     "fc-data funnel --month 2026-02": HERE,
     "fc-data sandbox --repositories /path/to/mirrors": "tests/sandbox/test_session.py::"
-    "test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted",
+    "test_the_command_prints_the_environment_and_ends_on_interrupt",
     'fc-data repositories allow owner/repo --reason "few stars, good benchmarks"': HERE,
     'fc-data repositories deny owner/repo --reason "its maintainers asked us to"': HERE,
     "fc-data repositories show --month 2026-02": HERE,
@@ -73,18 +73,18 @@ RUN_BY = {
     "measuring/commit_benchmarks/test_order.py::test_the_command_of_the_documentation_benchmarks_commits",
     "fc-data tune": HERE,
     "fc-data profile owner/repo#123 --page flames.html": "tests/formulacode_dagster/cli/test_profile.py::"
-    "test_the_command_of_the_documentation_samples_both_sides_and_keeps_them",
+    "test_the_documented_command_samples_both_sides_and_stores_them",
     "fc-data dashboards reports numpy pages --coverage": "tests/formulacode_dagster/releasing/commit_reports/"
     "test_gathering.py::test_the_command_of_the_documentation_writes_a_page_for_each_commit",
     "fc-data dashboards candidates numpy": "tests/formulacode_dagster/measuring/breakpoints/test_candidates.py::"
     "test_the_command_of_the_documentation_names_candidates_by_month",
     "fc-data verify --task path/to/task": "tests/formulacode_dagster/building/images/test_verify_command.py::"
-    "test_a_task_folder_is_built_and_verified_and_so_is_one_in_which_something_was_planted",
+    "test_a_task_folder_is_built_and_verified_and_tampering_is_found",
     ACCEPT: HERE,
     'fc-data run --month 2026-02 --stage published_dataset --correction "two patches were measured anew"': "tests/"
     "formulacode_dagster/releasing/dataset/test_correcting.py::test_the_command_of_the_documentation_releases_a_revision",
     "fc-data site build/site": "tests/formulacode_dagster/library/site/test_build.py::"
-    "test_the_command_of_the_readme_writes_the_site_of_the_dataset_of_the_settings",
+    "test_the_readmes_command_writes_the_site_of_the_configured_dataset",
     "fc-data export --month 2026-02 --format harbor build/tasks": "tests/formulacode_dagster/releasing/exports/"
     "test_write.py::test_the_command_exports_what_it_can_of_a_month_and_names_the_rest",
     **dict.fromkeys(

@@ -41,7 +41,7 @@ def test_few_cases_and_those_asked_for_are_all_taken():
     assert sampled(CASES, most=1, takes_all=True) == list(CASES)
 
 
-def test_of_variants_a_run_takes_the_most_that_it_may_and_of_other_tests_all():
+def test_variants_are_sampled_up_to_the_limit_and_other_tests_all_run():
     colours, shapes = pytest.mark.variant("colours", most=1), pytest.mark.variant("shapes", most=2)
     marked = {"red": colours, "round": shapes, "other": None, "blue": colours, "square": shapes, "flat": shapes}
     items = [item_of(name, *([decorator.mark] if decorator else [])) for name, decorator in marked.items()]

@@ -63,7 +63,7 @@ def test_the_share_of_positives_is_held_against_a_year_in_one_statement(database
 
 
 @pytest.mark.slow
-def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_verification_it_lacks(
+def test_a_row_of_an_earlier_version_closes_the_gate_with_its_lack(
     database: Database, database_url: str, dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     earlier = tuple(Verification(name=name, ok=True) for name in VERIFICATION_NAMES[:-1])
@@ -112,7 +112,7 @@ def test_a_check_that_blocks_only_warns_of_a_doubt(database: Database, judgement
 
 @pytest.mark.slow
 @pytest.mark.parametrize("accepted", [{}, {"accepted_by": "Ada", "accepted_because": "their server is gone"}])
-def test_a_stage_over_its_budget_shuts_the_gate_unless_the_run_config_accepts_it(
+def test_a_stage_over_budget_closes_the_gate_unless_accepted(
     accepted: dict[str, str], database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FC_DATABASE_URL", database_url)

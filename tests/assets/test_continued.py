@@ -27,7 +27,7 @@ def made(
     return instance.create_run_for_job(some_job, status=status, tags=tags, **repeats)
 
 
-def test_a_run_goes_on_with_those_before_it_that_did_not_succeed_and_their_helpers(
+def test_a_relaunched_run_continues_its_failed_predecessors_and_helpers(
     dagster_instance: dg.DagsterInstance,
 ) -> None:
     succeeded = made(dagster_instance, SUCCESS)

@@ -62,7 +62,7 @@ class Run:
 
 
 @pytest.mark.slow
-def test_a_site_and_raw_results_become_tables_breakpoints_and_a_replication(
+def test_a_site_and_raw_results_become_tables_breakpoints_and_replication(
     home: Path, tmp_path: Path, database: Database, dagster_instance: dg.DagsterInstance
 ) -> None:
     commits = [f"{100 + 2 * number:040x}" for number in range(12)]
@@ -102,7 +102,7 @@ def test_a_site_and_raw_results_become_tables_breakpoints_and_a_replication(
 
 
 @pytest.mark.slow
-def test_what_is_broken_is_named_by_a_check_and_a_dashboard_of_raw_results_alone_has_breakpoints(
+def test_broken_files_are_named_and_raw_results_suffice_for_breakpoints(
     home: Path, tmp_path: Path, dagster_instance: dg.DagsterInstance
 ) -> None:
     index = site_content()["index.json"]

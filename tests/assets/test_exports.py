@@ -78,7 +78,7 @@ def offenders(materialize: object, database: Database) -> Callable[[], tuple[str
 
 
 @pytest.mark.slow
-def test_a_released_month_is_written_for_every_harness_and_what_is_missing_is_said(
+def test_a_released_month_is_exported_for_every_harness_with_omissions(
     materialize: Any, offenders: Any, tmp_path: Path, database: Database
 ) -> None:
     told = materialize()
@@ -99,7 +99,7 @@ def test_a_released_month_is_written_for_every_harness_and_what_is_missing_is_sa
 
 
 @pytest.mark.slow
-def test_what_is_gone_edited_or_withdrawn_is_named_and_put_right_by_the_next_run(
+def test_changed_or_withdrawn_exports_are_named_and_repaired(
     materialize: Any, offenders: Any, dataset: FolderDestination, tmp_path: Path, task: TaskRecord
 ) -> None:
     materialize()

@@ -65,7 +65,7 @@ def test_a_whole_month_is_not_built_for_a_dataset_that_we_may_not_write(
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_month_without_an_agent_leaves_what_no_rule_mends_to_a_later_one_with_an_agent(
+def test_a_later_month_with_an_agent_builds_what_no_rule_repaired(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan_month(database, tmp_path, monkeypatch, engine="process", files=KEYED)

@@ -77,7 +77,7 @@ def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(
         (ConfigurationError("no value"), "1", 1),
     ],
 )
-def test_a_stage_is_tried_once_more_when_an_outside_system_failed_and_that_is_set(
+def test_a_stage_is_retried_once_after_an_outage_if_configured(
     postgres: PostgresResource,
     dagster_instance: dg.DagsterInstance,
     monkeypatch: pytest.MonkeyPatch,
@@ -102,7 +102,7 @@ def test_a_stage_is_tried_once_more_when_an_outside_system_failed_and_that_is_se
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tags", "tries"), [({}, 1), ({"dagster/retry_number": "1"}, 2)])
-def test_a_run_that_is_launched_anew_waits_for_the_month_and_a_second_one_is_refused_at_once(
+def test_a_relaunched_run_waits_for_the_month_and_a_second_one_is_refused(
     postgres: PostgresResource,
     database: Database,
     dagster_instance: dg.DagsterInstance,

@@ -208,7 +208,7 @@ def test_what_was_rendered_without_a_token_is_walked_once_there_is_one(run: Run,
 
 
 @pytest.mark.slow
-def test_a_commit_that_no_pull_request_brought_has_no_thread_to_be_asked_for(run: Run, seeded: Database) -> None:
+def test_a_commit_without_a_pull_request_has_no_thread(run: Run, seeded: Database) -> None:
     number = stand_in_number("abcdef0")
     with seeded.transaction() as connection:
         (facts,) = MERGED_PULL_REQUESTS.read(connection, MONTH)

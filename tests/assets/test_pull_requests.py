@@ -110,7 +110,7 @@ def judge(database: Database) -> CheckFinding:
 
 
 @pytest.mark.slow
-def test_a_month_is_counted_in_one_request_searched_in_another_and_never_asked_again(run, world, database):
+def test_a_month_is_counted_and_searched_once(run, world, database):
     first = run()
     assert world.books["total"] == 2
     assert first["api_points"] == world.books["points"]["graphql"] == 2
@@ -130,7 +130,7 @@ def test_two_intakes_of_a_closed_month_are_seen_to_be_identical(run):
 
 
 @pytest.mark.slow
-def test_what_changed_since_the_last_intake_is_counted_and_its_change_read_again(run, world, database):
+def test_changes_since_the_last_intake_are_counted_and_read_again(run, world, database):
     first = run()
     world.facts["demo/large"] = {
         "pull_requests": [
@@ -148,7 +148,7 @@ def test_what_changed_since_the_last_intake_is_counted_and_its_change_read_again
 
 
 @pytest.mark.slow
-def test_a_repository_renamed_since_discovery_keeps_one_row_and_its_old_name_as_an_alias(run, world, database):
+def test_a_renamed_repository_keeps_one_row_and_an_alias(run, world, database):
     run(only=["demo/small"])
     (world.folder / "demo/large.git").rename(world.folder / "demo/huge.git")
     world.facts["demo/huge"] = {"id": world_id(database, "demo/large"), "former_names": ["demo/large"]}
@@ -175,7 +175,7 @@ def world_id(database: Database, name: str) -> int:
 
 
 @pytest.mark.slow
-def test_a_repository_that_vanished_is_failed_by_name_and_the_rest_of_the_month_goes_on(run, world, database):
+def test_a_vanished_repository_fails_by_name_and_the_month_continues(run, world, database):
     world.facts["demo/large"] = {"is_gone": True}
     assert run()["items_done"] == 2
     entry = entries(database)["demo/large"]
@@ -184,7 +184,7 @@ def test_a_repository_that_vanished_is_failed_by_name_and_the_rest_of_the_month_
 
 
 @pytest.mark.slow
-def test_a_repository_found_archived_is_rejected_and_what_was_stored_of_it_goes_no_further(run, world, database):
+def test_an_archived_repository_is_rejected_with_its_stored_rows(run, world, database):
     run()
     world.facts["demo/large"] = {"is_archived": True, "archived_at": "2026-01-01T00:00:00Z"}
     assert run(force=True)["dagster/row_count"] == 2
@@ -210,7 +210,7 @@ def ask_witness(database: Database) -> CheckFinding:
 
 
 @pytest.mark.slow
-def test_the_mirrors_show_what_github_found_also_of_a_repository_without_any(run, database):
+def test_mirrors_confirm_what_github_found_even_without_pull_requests(run, database):
     run()
     verdict = ask_witness(database)
     assert verdict.passed
@@ -254,7 +254,7 @@ def test_a_mirror_that_cannot_be_asked_is_no_pass(run, world, database, monkeypa
 
 
 @pytest.mark.slow
-def test_a_mirror_whose_history_cannot_be_read_is_no_pass_and_hides_no_other(run, world, database, tmp_path):
+def test_a_mirror_with_unreadable_history_fails_without_hiding_others(run, world, database, tmp_path):
     run()
     assert ask_witness(database).passed
     (tmp_path / "home" / "mirrors" / "demo/empty.git" / "HEAD").write_text("ref: refs/heads/../../no\n")
@@ -272,9 +272,7 @@ def test_a_host_that_is_gone_is_asked_once(run, world, database, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_commit_at_which_a_dashboard_got_faster_enters_beside_the_windows_and_leaves_with_its_step(
-    run, world, database
-):
+def test_a_faster_commit_of_a_dashboard_enters_and_leaves_with_its_step(run, world, database):
     pushed = BareRepository(world.folder / "demo/small.git")
     before = pushed.git("rev-parse", "main")
     mark = pushed.commit("Cache lookups", FEBRUARY.start + timedelta(days=9), before, files={"cache.py": "cache = {}"})

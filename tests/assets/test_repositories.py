@@ -147,7 +147,7 @@ def test_every_repository_is_tracked_or_told_why_not(run, database):
 
 
 @pytest.mark.slow
-def test_the_gates_speak_of_what_is_tracked_and_of_what_nobody_decided_against(run, database, decide, world):
+def test_gates_cover_tracked_and_undecided_repositories(run, database, decide, world):
     run()
     _, not_empty, resolves, _ = judge(database)
     assert not_empty.summary == "2 of 8 repositories are tracked"
@@ -194,7 +194,7 @@ def test_the_list_decides_whatever_the_rules_say_and_touches_nothing_else(run, d
 
 
 @pytest.mark.slow
-def test_a_name_that_code_search_did_not_find_is_looked_up_and_goes_with_its_line(run, database, decide, world):
+def test_a_listed_name_missed_by_code_search_is_looked_up(run, database, decide, world):
     world.merge("c/elsewhere", [FEBRUARY.start], stars=1, former_names=["c/formerly"])
     run()
     assert "c/elsewhere" not in ended(database)
@@ -221,7 +221,7 @@ def test_a_line_about_the_old_name_holds_for_the_new_one(run, database, decide, 
 
 
 @pytest.mark.slow
-def test_a_repository_denied_later_leaves_the_month_at_once_and_comes_back_whole(run, database, decide):
+def test_a_denied_repository_leaves_the_month_and_returns_complete(run, database, decide):
     run()
     judge(database)
     run(pull_requests)
@@ -251,7 +251,7 @@ def test_a_repository_that_vanished_and_returned_is_taken_in(run, database, worl
 
 
 @pytest.mark.slow
-def test_one_that_vanished_between_discovery_and_intake_is_asked_again_when_discovery_finds_it(run, database, world):
+def test_a_repository_that_vanished_before_intake_is_retried_when_found(run, database, world):
     run()
     judge(database)
     world.facts["a/fast"] |= {"is_gone": True}

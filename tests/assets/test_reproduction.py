@@ -84,9 +84,7 @@ def test_a_month_without_images_has_nothing_to_sample(judge: Any, database: Data
     assert judge().description == "no image to sample", "another engine than the one at work has built it"
 
 
-def test_what_building_the_image_again_has_shown_is_not_asked_twice_and_a_difference_is_named(
-    judge: Any, database: Database
-) -> None:
+def test_a_rebuild_is_not_repeated_and_a_difference_is_named(judge: Any, database: Database) -> None:
     image = stored(database, EngineName.PROCESS)
     with database.transaction() as connection:
         REPRODUCTIONS.save(connection, [shown(image, digest=image.digest)])
@@ -100,7 +98,7 @@ def test_what_building_the_image_again_has_shown_is_not_asked_twice_and_a_differ
     assert (verdict.check, verdict.passed, verdict.blocking) == ("reproduces", False, False)
 
 
-def test_an_image_that_cannot_be_built_again_fails_the_check_and_not_the_run(judge: Any, database: Database) -> None:
+def test_an_image_that_cannot_be_rebuilt_fails_the_check_not_the_run(judge: Any, database: Database) -> None:
     image = stored(database, EngineName.PROCESS)
     with database.transaction() as connection:
         REPRODUCTIONS.save(connection, [shown(image, digest="sha256:an earlier image")])

@@ -141,7 +141,7 @@ def test_mirrors_take_the_edits_that_their_files_allow(mirrors):
     assert mirrors.kinds() == {"acme/wheels": ("py comments", "py helper", "c unrelated function", "c rebuild")}
 
 
-def test_pull_requests_whose_workloads_were_found_take_the_edits_of_their_repository(mirrors, tmp_path):
+def test_pull_requests_with_found_workloads_take_their_repositorys_edits(mirrors, tmp_path):
     found = importlib.import_module("found_workloads")
     suite = SuiteFiles("1 snippets", {"benchmarks/snippets.py": b"\xff\n"}, Source.SNIPPETS, "c0ffee")
     for item in ("acme/wheels#7", "acme/away#1"):
@@ -194,7 +194,7 @@ def test_found_workloads_are_asked_of_mirrors(aa, capsys):
 
 
 @pytest.mark.parametrize("kind", ["py comments", "py helper", "c unrelated function", "c rebuild"])
-def test_an_edit_of_a_mirror_adds_what_nothing_runs_to_a_file_of_the_package(aa, mirrors, tmp_path, kind):
+def test_an_edit_of_a_mirror_adds_unused_code_to_a_package_file(aa, mirrors, tmp_path, kind):
     task = aa.module.AaTask(0, kind, 1.0, "acme/wheels")
     image = make_image(spec=make_spec(base_sha="HEAD", package_name="pkg"))
     patch = mirrors.patch(task, image, random.Random(1), tmp_path / "scratch").decode()  # noqa: S311 - a draw
@@ -205,7 +205,7 @@ def test_an_edit_of_a_mirror_adds_what_nothing_runs_to_a_file_of_the_package(aa,
     assert removed == ([] if task.is_compiled else ["-    pass"])
 
 
-def test_tasks_without_effect_are_of_mirrors_too_and_what_has_no_image_is_left_out(aa, capsys, monkeypatch):
+def test_tasks_without_effect_use_mirrors_and_skip_missing_images(aa, capsys, monkeypatch):
     class Mirrors:
         def __init__(self, folder, found):
             assert (folder, found) == (Path("DIR"), None)
@@ -221,7 +221,7 @@ def test_tasks_without_effect_are_of_mirrors_too_and_what_has_no_image_is_left_o
     assert (told["tasks"], told["repositories"]) == (12, {"acme/wheels": 2})
 
 
-def test_tasks_by_source_are_of_every_kind_of_edit_and_have_places_of_their_own(aa, capsys):
+def test_tasks_by_source_cover_every_kind_of_edit_in_separate_places(aa, capsys):
     asked = [task for task, _ in aa("--tasks", "5", "--per-effect", "0", "--per-source", "7")]
     sources = importlib.import_module("aa_sources")
     assert len(asked) == len(set(asked)) == 5 + 7 * len(sources.LAID)

@@ -121,7 +121,7 @@ def test_every_mode_and_figure_follows_the_script(database: Database, capsys: py
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("scripted")
-def test_kept_answers_cost_the_same_in_the_figures_and_the_evaluation_is_kept(database: Database) -> None:
+def test_cached_answers_cost_the_same_and_the_evaluation_is_stored(database: Database) -> None:
     # the probe is paid with whichever question comes first, which is not to be the one that stays without an answer
     asyncio.run(eval_classifier.evaluate(EXAMPLES[:1], (Mode.FULL,), database))
     first, again = (evaluate(database)["per_thousand"] for _ in range(2))

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_list_is_large_and_hard_and_its_optimisations_in_disguise_were_read() -> None:
+def test_the_list_is_large_hard_and_its_disguised_optimisations_were_read() -> None:
     entries = read_list()
     assert len(entries) >= 400
     assert len({entry.repository for entry in entries}) >= 12
@@ -92,7 +92,7 @@ def test_candidates_come_with_the_stratum_that_prefix_and_files_tell(folder: Pat
     }
 
 
-def test_an_example_shows_no_prefix_and_the_filter_is_counted_over_labels_and_months(
+def test_examples_show_no_prefix_and_the_filter_covers_labels_and_months(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def mirror_of(name: str) -> Mirror:

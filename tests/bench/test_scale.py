@@ -21,7 +21,7 @@ def task(item: str, lock: str, *, measurement: float = 100.0) -> Task:
     return Task(item, lock, environment=10.0, layer=50.0, image=20.0, measurement=measurement)
 
 
-def test_no_schedule_beats_the_longest_task_and_the_work_of_all_with_each_layer_once() -> None:
+def test_no_schedule_beats_the_longest_task_or_the_total_work() -> None:
     bound = bound_of([task("a/b#1", "x"), task("a/b#2", "x"), task("a/c#1", "y", measurement=400.0)])
     assert bound.work == 3 * 30 + 2 * 50 + 600
     assert bound.critical_path == 480
@@ -52,7 +52,7 @@ def test_each_target_that_is_missed_is_named() -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_alone_takes_what_the_work_takes_and_several_share_every_item_once(database: Database) -> None:
+def test_one_worker_takes_the_total_work_and_several_share_every_item_once(database: Database) -> None:
     tasks = tasks_of_a_month(12, 4, recorded(), seed=2)
     for workers, month in ((1, "2026-01"), (3, "2026-02")):
         simulation = Simulation(database, month, tasks, [ImageStore()] * workers, seed=1)

@@ -74,7 +74,7 @@ class _Laboratory:
         raise self._end
 
 
-def test_trouble_of_an_outside_system_cuts_an_item_short_and_the_next_run_tries_it_again(bench, results, tmp_path):
+def test_an_outage_cuts_an_item_short_and_the_next_run_retries_it(bench, results, tmp_path):
     gone = _Laboratory(OutsideSystemError("docker", "no answer"))
     failing = _Laboratory(ItemFailure(FailureKind.VANISHED, "no such merge"))
     plain, climbs = bench.Pass("none"), results.Climbs(tmp_path / "results.jsonl")
@@ -89,7 +89,7 @@ def test_trouble_of_an_outside_system_cuts_an_item_short_and_the_next_run_tries_
     assert resumed.made("command", "a/b#2") is None
 
 
-def test_what_holds_leaves_its_recipe_to_those_after_it_whether_made_now_or_read(passes, results):
+def test_a_passing_item_leaves_its_recipe_whether_new_or_stored(passes, results):
     context = make_context("d" * 40)
     passes[1].take(results.Climb(made_in="command", item="a/b#3", context=context, spec="3"))
     assert passes[1].contexts == [context]

@@ -47,7 +47,7 @@ def test_every_row_of_the_table_has_a_cell_for_every_column(report, timed, lost)
     assert "base_suite 0 (0.5 min), later_suite 1 (0.8 min)" in rows[0]
 
 
-def test_a_file_of_results_tells_the_last_trial_of_each_and_which_need_not_be_made_again(report, timed, lost, tmp_path):
+def test_a_results_file_keeps_the_last_trial_of_each_item(report, timed, lost, tmp_path):
     results = report.Results(tmp_path / "new" / "results.jsonl")
     results.add(lost)
     results.add(timed)
@@ -96,7 +96,7 @@ def test_without_a_repository_of_the_list_there_is_a_table_of_nothing(tmp_path):
     assert json.loads(done.stdout.splitlines()[-1])["pull_requests"] == 0
 
 
-def test_figures_of_what_was_measured_count_what_is_built_and_lost_for_want_of_a_workload(report, timed, lost):
+def test_figures_count_builds_and_losses_without_a_workload(report, timed, lost):
     faster = replace(timed, verdict="faster", unit="process", tests="hold", measuring_seconds=120.0)
     broken = replace(faster, item="acme/fast#3", tests="broken", measuring_seconds=240.0)
     compiled = replace(timed, item="acme/fast#5", verdict="unchanged", unit="build", measuring_seconds=600.0)
@@ -117,13 +117,13 @@ def test_figures_of_what_was_measured_count_what_is_built_and_lost_for_want_of_a
         ((5, 0), None, (5, 0)),
     ],
 )
-def test_of_several_sets_of_files_of_a_source_the_one_that_aims_counts_and_the_time_of_all(report, first, second, best):
+def test_the_set_of_files_that_reaches_the_change_counts_with_all_time(report, first, second, best):
     results = [report.Trial("a", timed=each[0], aimed=each[1]) if each else None for each in (first, second)]
     total = report.SourceTrial().plus(1.0, results[0]).plus(2.0, results[1])
     assert (total.seconds, (total.timed, total.aimed)) == (3.0, best)
 
 
-def test_figures_of_replays_count_each_by_its_condition_and_the_tasks_that_all_of_theirs_confirm(report, timed):
+def test_replay_figures_count_conditions_and_fully_confirmed_tasks(report, timed):
     faster = replace(timed, verdict="faster", tests="hold", replays=("confirmed",) * 4)
     lost_once = replace(faster, item="acme/fast#3", replays=("confirmed", "not_confirmed"))
     figures = report.figures([faster, lost_once, replace(timed, item="acme/fast#4", verdict="unchanged")], {})

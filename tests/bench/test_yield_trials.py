@@ -73,7 +73,7 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
 
 
 @pytest.mark.slow
-def test_what_no_suite_and_no_test_executes_is_aimed_by_what_its_text_shows(trial):
+def test_code_without_suite_or_tests_is_reached_by_its_text(trial):
     timed = trial(FILES, "```python\nfrom pkg import core\ncore.total(1000000)\n```")
     assert (timed.source, timed.aimed > 0, timed.is_timed) == ("snippets", True, True)
 

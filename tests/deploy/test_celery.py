@@ -103,7 +103,7 @@ def test_celery_knows_every_setting_of_its_workers(monkeypatch: pytest.MonkeyPat
     assert unknown(told(wrong, monkeypatch)) == {"task_ack_late"}
 
 
-def test_a_run_waits_in_its_queue_for_as_long_as_it_takes_and_is_never_taken_up_halfway() -> None:
+def test_a_queued_run_waits_without_limit_and_is_never_restarted_halfway() -> None:
     config = dagster_yaml(CELERY)
     monitoring = config["run_monitoring"]
     assert monitoring["max_resume_run_attempts"] == 0, "the executor of one process would begin again, in the same run"
@@ -111,7 +111,7 @@ def test_a_run_waits_in_its_queue_for_as_long_as_it_takes_and_is_never_taken_up_
     assert config["run_launcher"]["config"]["default_queue"] == IO
 
 
-def test_each_stage_has_a_queue_and_a_month_goes_where_measuring_is_allowed() -> None:
+def test_each_stage_has_a_queue_and_months_go_where_measuring_is_allowed() -> None:
     queues = {stage: run_tags(stage)[QUEUE] for stage in Stage}
     assert [stage for stage, queue in queues.items() if queue == MEASURE] == [Stage.MEASUREMENTS, Stage.REPLAYS]
     assert [stage for stage, queue in queues.items() if queue == BUILD] == [

@@ -96,9 +96,7 @@ def statuses(instance: dg.DagsterInstance, job: str) -> list[dg.DagsterRunStatus
     return [run.status for run in runs(instance, job)]
 
 
-def test_each_run_goes_to_a_worker_of_its_queue_and_waits_where_there_is_none(
-    deployed: Services, instance: dg.DagsterInstance
-) -> None:
+def test_each_run_goes_to_a_worker_of_its_queue_or_waits(deployed: Services, instance: dg.DagsterInstance) -> None:
     deployed.start_worker(IO, "reads")
     deployed.launch("helper", MONTH, HELP, {QUEUE: MEASURE})
     deployed.launch("helper", MONTH, HELP)
@@ -113,7 +111,7 @@ def test_each_run_goes_to_a_worker_of_its_queue_and_waits_where_there_is_none(
     assert [deployed.log("reads").count(" received"), deployed.log("measures").count(" received")] == [1, 1]
 
 
-def test_a_run_whose_worker_is_killed_is_finished_by_another_and_nothing_is_done_twice(
+def test_a_run_of_a_killed_worker_is_finished_once_by_another(
     deployed: Services, instance: dg.DagsterInstance, month: Database
 ) -> None:
     job = f"{STAGE.value}_only"

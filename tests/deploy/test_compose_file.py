@@ -39,7 +39,7 @@ def sources(service: str) -> dict[str, str]:
     return {source: ":".join(mode) for source, _, *mode in mounted}
 
 
-def test_one_service_alone_holds_the_socket_and_it_is_on_a_network_of_its_own() -> None:
+def test_only_one_service_holds_the_socket_on_a_separate_network() -> None:
     assert [name for name in SERVICE if "/var/run/docker.sock" in sources(name)] == ["docker-proxy"]
     assert SERVICE["docker-proxy"]["networks"] == ["control"]
     assert FILES["networks"]["control"] == {"internal": True}
@@ -72,7 +72,7 @@ def test_our_services_have_no_privilege_and_cannot_write_their_image() -> None:
     assert SERVICE["files"]["network_mode"] == "none"
 
 
-def test_settings_reach_the_code_location_alone_and_no_secret_is_in_an_environment() -> None:
+def test_settings_reach_only_the_code_location_and_no_secret_leaks() -> None:
     assert {name for name in OURS if "settings" in sources(name)} == {"files", "migrations", "code", "fc-data"}
     assert {sources(name)["settings"] for name in ("migrations", "code", "fc-data")} == {"ro"}
     for name, service in SERVICE.items():

@@ -145,7 +145,7 @@ def test_a_run_of_the_command_line_is_not_looked_for_in_the_cluster(
     assert not launcher._api_client.batch_api.method_calls
 
 
-def test_the_engine_that_builds_is_started_below_the_entrypoint_of_its_image() -> None:
+def test_the_build_engine_starts_below_its_images_entrypoint() -> None:
     (engine,) = PODS["builder"]["containers"]
     assert "command" not in engine
     assert engine["args"][0] == "dockerd"
@@ -199,7 +199,7 @@ def test_only_who_launches_runs_may_ask_the_api_server() -> None:
     assert {service["spec"].get("type", "ClusterIP") for service in services} == {"ClusterIP"}
 
 
-def test_on_the_build_pool_locks_alone_are_built_and_nothing_that_has_to_be_where_it_is_timed() -> None:
+def test_the_build_pool_builds_only_locks() -> None:
     pods = pods_of(BUILD_POOL)
     assert pods["lock-builder"]["nodeSelector"] == {"formulacode/pool": "build"}
     (toleration,) = pods["lock-builder"]["tolerations"]

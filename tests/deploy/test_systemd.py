@@ -108,7 +108,7 @@ def test_a_backfill_waits_for_a_code_location_that_is_cut_off(path: str) -> None
     assert [name for name, value in WAIT_FOR_CODE.items() if f"{name}={value}" not in said] == []
 
 
-def test_a_code_location_that_is_stopped_ends_its_runs_first_and_one_that_was_killed_is_asked_for_them() -> None:
+def test_a_stopped_code_location_ends_its_runs_and_a_killed_one_is_polled() -> None:
     service = (UNITS / "formulacode-code.service").read_text()
     (port,) = re.findall(r"grpc --host 127.0.0.1 --port (\d+)", service)
     assert f"ExecStop=-/opt/formulacode/venv/bin/python -m {code_server_end.__name__} {port}\n" in service

@@ -87,7 +87,7 @@ def test_pools_and_runs_are_kept_in_the_postgres_that_the_setting_names(
 
 
 @TAKES_MINUTES
-def test_the_ui_serves_what_is_in_that_postgres_and_nothing_shows_its_password(
+def test_the_ui_serves_from_that_postgres_without_its_password(
     call_fc_data, new_home, settings, serve_ui, dagster_url
 ) -> None:
     run = report(call_fc_data, **settings, FC_DAGSTER_DATABASE_URL=dagster_url)

@@ -85,7 +85,7 @@ def test_every_gate_was_judged_and_passed(demo, demo_database, month) -> None:
 
 
 @pytest.mark.parametrize("month", DEMO_MONTHS)
-def test_without_an_agent_each_image_is_what_its_environment_and_the_rules_say(demo, demo_database, month) -> None:
+def test_without_an_agent_images_follow_from_environment_and_rules(demo, demo_database, month) -> None:
     """No agent is asked unless one is named: every spec follows from the plan alone."""
     with demo_database.transaction() as connection:
         built = done_in(connection, month, Stage.IMAGES)

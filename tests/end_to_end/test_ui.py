@@ -101,7 +101,7 @@ def test_the_picture_of_the_asset_graph_in_the_readme_can_be_drawn_again(seen, u
 
 
 @TAKES_MINUTES
-def test_the_ui_ends_on_sigterm_with_the_run_in_progress_and_leaves_no_process(new_home, serve_ui) -> None:
+def test_the_ui_ends_on_sigterm_with_its_run_and_all_processes(new_home, serve_ui) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

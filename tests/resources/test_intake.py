@@ -61,7 +61,7 @@ def test_files_are_taken_in_and_clones_come_from_where_they_always_do(
     assert clone_url(read_settings()) == "https://github.com"
 
 
-def test_a_source_that_is_not_there_is_said_when_it_is_used_and_not_when_the_code_location_loads(
+def test_a_missing_source_is_reported_on_use_and_not_on_load(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FC_OFFLINE_SOURCE", "/no/such/folder")

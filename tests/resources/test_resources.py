@@ -185,7 +185,7 @@ def test_a_model_without_its_settings_is_a_warning_and_asks_nobody() -> None:
     assert "LLM_API_KEY and LLM_MODEL must be set" in said
 
 
-def test_a_model_that_answers_is_fine_and_one_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answering_model_is_fine_and_a_missing_one_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_MODEL", "sandbox-rules")
     monkeypatch.setenv("LLM_API_KEY", "a-secret")
     with serving(model()) as url:
@@ -268,7 +268,7 @@ def serve_samples(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setenv("GITHUB_CLONE_URL", folder.as_uri())
 
 
-def test_without_a_daemon_auto_builds_the_samples_in_folders_and_nothing_else(
+def test_without_a_daemon_auto_builds_only_samples_in_folders(
     no_docker: None, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve_samples(monkeypatch, "sample-org/gridpath")

@@ -62,7 +62,7 @@ def test_values_have_their_types_and_an_empty_one_stands_for_the_default(
     assert settings.llm_dollars_per_month is None
 
 
-def test_the_failure_budget_is_a_share_for_all_stages_and_others_for_single_ones(
+def test_the_failure_budget_is_a_share_with_exceptions_by_stage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert read_settings().failure_budget_of(Stage.CLASSIFICATIONS) == 0.1
@@ -141,7 +141,7 @@ def test_the_environment_wins_over_the_env_file(tmp_path: Path, monkeypatch: pyt
     assert (settings.measurement_concurrency, settings.cpus, os.environ["FC_CPUS"]) == (9, 1, "1")
 
 
-def test_the_certificates_of_the_system_are_trusted_where_nothing_names_others(
+def test_system_certificates_are_trusted_unless_others_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):

@@ -100,7 +100,7 @@ def test_ports_are_remembered_so_that_yesterdays_addresses_hold(repositories: Pa
         assert ports(second) == before
 
 
-def test_a_remembered_port_that_somebody_took_is_replaced_and_only_that_one(repositories: Path, tmp_path: Path) -> None:
+def test_only_a_remembered_port_that_is_taken_is_replaced(repositories: Path, tmp_path: Path) -> None:
     with running_sandbox(repositories, tmp_path / "state") as first:
         before = ports(first)
     with listening(before["hub"]), running_sandbox(repositories, tmp_path / "state") as second:
@@ -123,9 +123,7 @@ def test_ports_that_were_asked_for_are_taken_in_order(repositories: Path, tmp_pa
         assert list(ports(sandbox).values()) == [first, first + 1, first + 2, first + 3]
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_named_and_nothing_stays_open(
-    repositories: Path, tmp_path: Path
-) -> None:
+def test_a_requested_port_that_is_taken_is_named_and_nothing_stays_open(repositories: Path, tmp_path: Path) -> None:
     first = free_row()
     with (
         listening(first + 2),
@@ -246,7 +244,7 @@ def served(repositories: Path, home: Path) -> Iterator[tuple[subprocess.Popen[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted(
+def test_the_command_prints_the_environment_and_ends_on_interrupt(
     repositories: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     with served(repositories, tmp_path) as (process, printed):
@@ -263,9 +261,7 @@ def test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted(
 
 
 @pytest.mark.slow
-def test_two_commands_at_once_serve_two_homes_and_one_that_is_killed_leaves_the_other(
-    repositories: Path, tmp_path: Path
-) -> None:
+def test_two_commands_serve_two_homes_and_a_killed_one_harms_no_other(repositories: Path, tmp_path: Path) -> None:
     for home in ("one", "other"):
         (tmp_path / home).mkdir()
     with (

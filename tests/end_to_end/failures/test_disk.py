@@ -53,9 +53,7 @@ def fill(folder: Path) -> Path:
     ("options", "complaint"),
     sampled([("size=40m", "less than 100 MB left"), ("size=400m,nr_inodes=300", "no space left")], most=1, of=__name__),
 )
-def test_a_disk_that_fills_up_while_building_stops_the_stage_and_keeps_no_half_image(
-    seeded, options, complaint
-) -> None:
+def test_a_full_disk_during_a_build_stops_the_stage_without_half_images(seeded, options, complaint) -> None:
     platform = seeded(Stage.REPOSITORIES, Stage.PULL_REQUESTS, Stage.CLASSIFICATIONS, Stage.ENVIRONMENTS, **ONLY)
     builds = platform.home / "builds"
     with platform.serve():
@@ -71,7 +69,7 @@ def test_a_disk_that_fills_up_while_building_stops_the_stage_and_keeps_no_half_i
     assert platform.entries(Stage.IMAGES)[TASK].state is ItemState.DONE
 
 
-def test_mirrors_on_a_full_disk_stop_the_stage_and_are_made_whole_by_the_next_run(seeded) -> None:
+def test_mirrors_on_a_full_disk_stop_the_stage_and_are_completed_later(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES)
     platform.settings["FC_MIRRORS_DIR"] = str(platform.home / "mirrors")
     with platform.serve():

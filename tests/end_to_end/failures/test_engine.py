@@ -86,7 +86,7 @@ def sleeper(tmp_path: Path) -> Callable[[str], Path]:
     return make
 
 
-def test_without_docker_the_message_says_so_and_the_next_run_builds_in_folders(seeded) -> None:
+def test_without_docker_the_message_says_so_and_the_next_run_uses_folders(seeded) -> None:
     platform = seeded(*CLASSIFIED)
     nowhere = {"FC_ENGINE": "docker", "DOCKER_HOST": "unix:///nowhere/docker.sock"}
     with platform.serve():
@@ -99,7 +99,7 @@ def test_without_docker_the_message_says_so_and_the_next_run_builds_in_folders(s
     assert platform.entries(Stage.IMAGES)[TASK].state is ItemState.DONE
 
 
-def test_a_build_that_hangs_is_killed_with_all_it_started_and_the_next_run_builds_it(seeded, sleeper, tmp_path) -> None:
+def test_a_hanging_build_is_killed_with_its_children_and_retried(seeded, sleeper, tmp_path) -> None:
     mark = f"7{uuid.uuid4().int % 10**6}"
     platform = seeded()
     flag = tmp_path / "hang"

@@ -63,7 +63,7 @@ def test_a_fault_in_discovery_hides_no_repository(seeded) -> None:
     assert platform.count("repositories") == REPOSITORIES + 2, "with the archived one and the fork"
 
 
-def test_a_window_that_stays_short_is_named_shuts_the_gate_and_the_next_run_completes_it(seeded) -> None:
+def test_a_short_window_closes_the_gate_and_the_next_run_completes_it(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES)
     short = ScriptedFault(endpoint=WINDOWS, call=1, times=10_000, fault=Fault.NULL_NODE)
     with platform.serve(faults=Faults(scripted=(short,))):
@@ -86,7 +86,7 @@ def test_a_window_that_stays_short_is_named_shuts_the_gate_and_the_next_run_comp
     assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
 
 
-def test_a_dead_github_stops_the_stage_with_one_message_and_the_next_run_finishes(seeded) -> None:
+def test_a_dead_github_stops_the_stage_and_the_next_run_finishes(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES)
     dead = ScriptedFault(endpoint="graphql", call=2, times=10_000, fault=Fault.BAD_GATEWAY)
     with platform.serve(faults=Faults(scripted=(dead,))):
@@ -122,7 +122,7 @@ def test_without_a_token_the_message_says_which_setting_is_missing(seeded) -> No
     said.tells("GitHub demands a token", "Set GH_TOKENS")
 
 
-def test_a_repository_that_vanished_after_discovery_fails_alone_and_the_month_goes_on(seeded) -> None:
+def test_a_repository_that_vanished_after_discovery_fails_by_itself(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES)
     platform.settings["FC_FAILURE_BUDGET"] = ONE_OF_FOUR
     with platform.serve(folder=platform.folder_of(gone=(WORDLOOM,))):
@@ -140,7 +140,7 @@ def test_a_repository_that_vanished_after_discovery_fails_alone_and_the_month_go
     assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
 
 
-def test_a_repository_that_cannot_be_cloned_any_more_fails_its_pull_requests_alone(seeded) -> None:
+def test_an_uncloneable_repository_fails_only_its_pull_requests(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES)
     platform.settings["FC_FAILURE_BUDGET"] = ONE_OF_FOUR
     platform.settings["FC_MIRRORS_DIR"] = str(platform.home / "mirrors")
@@ -158,7 +158,7 @@ def test_a_repository_that_cannot_be_cloned_any_more_fails_its_pull_requests_alo
     assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
 
 
-def test_a_repository_that_vanished_before_discovery_is_recorded_and_not_taken_in(seeded) -> None:
+def test_a_repository_that_vanished_before_discovery_is_recorded(seeded) -> None:
     platform = seeded()
     platform.settings["FC_FAILURE_BUDGET"] = ONE_OF_FOUR
     with platform.serve(folder=platform.folder_of(gone=(WORDLOOM,))):

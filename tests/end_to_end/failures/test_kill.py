@@ -108,7 +108,7 @@ def postmaster(platform) -> str:
     return (platform.home / "postgres" / "postmaster.pid").read_text().splitlines()[0]
 
 
-def test_a_month_that_is_killed_in_stage_after_stage_ends_as_if_it_had_not_been(own_platform) -> None:
+def test_a_month_killed_in_every_stage_ends_as_without_kills(own_platform) -> None:
     platform = own_platform
     platform.settings |= HALF_MAY_FAIL
     platform.database.migrate()

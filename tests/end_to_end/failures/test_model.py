@@ -20,7 +20,7 @@ def seeded_platform(seeded):
 
 @pytest.mark.variant("useless answer of a model", most=1)
 @pytest.mark.parametrize("fault", [Fault.GARBAGE, Fault.REFUSAL])
-def test_a_useless_answer_fails_its_item_alone_and_the_next_run_asks_it_alone(seeded, fault) -> None:
+def test_a_useless_answer_fails_only_its_item_and_is_retried(seeded, fault) -> None:
     platform = seeded_platform(seeded)
     with platform.serve(model_faults=ModelFaults(by_call={1: fault, 2: fault})) as served:
         first = platform.run(Stage.CLASSIFICATIONS, concurrency=1)
@@ -47,7 +47,7 @@ def test_a_busy_model_is_waited_for_and_nothing_is_lost(seeded) -> None:
     assert platform.states(Stage.CLASSIFICATIONS) == JUDGED
 
 
-def test_a_model_that_talks_nonsense_to_everybody_stops_the_stage_and_no_item_has_failed(seeded) -> None:
+def test_a_model_without_sense_stops_the_stage_and_fails_no_item(seeded) -> None:
     platform = seeded_platform(seeded)
     with platform.serve(model_faults=ModelFaults(every=Fault.GARBAGE)) as served:
         said = platform.run(Stage.CLASSIFICATIONS, concurrency=1)
@@ -61,7 +61,7 @@ def test_a_model_that_talks_nonsense_to_everybody_stops_the_stage_and_no_item_ha
     assert platform.states(Stage.CLASSIFICATIONS) == JUDGED
 
 
-def test_a_model_that_only_answers_500_stops_the_stage_and_keeps_what_was_judged(seeded) -> None:
+def test_a_model_that_only_answers_500_stops_the_stage_and_keeps_verdicts(seeded) -> None:
     platform = seeded_platform(seeded)
     good = 4
     with platform.serve(
@@ -93,7 +93,7 @@ def test_a_used_up_credit_stops_the_stage_at_once(seeded) -> None:
     assert platform.states(Stage.CLASSIFICATIONS) == JUDGED
 
 
-def test_a_model_that_never_answers_one_question_fails_that_one_with_timeout(seeded) -> None:
+def test_a_question_without_an_answer_fails_with_timeout(seeded) -> None:
     platform = seeded_platform(seeded)
     platform.settings["LLM_SECONDS"] = "1"
     with platform.serve(model_faults=ModelFaults(by_call={1: Fault.HANG, 2: Fault.HANG})) as served:

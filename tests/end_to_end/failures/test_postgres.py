@@ -14,7 +14,7 @@ from formulacode_dagster.operating.store.migrations import migrate, read_migrati
 pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of Postgres in a month", most=2)]
 
 
-def test_an_embedded_postgres_that_is_killed_in_the_middle_comes_back_with_all_that_was_kept(own_platform) -> None:
+def test_a_killed_embedded_postgres_recovers_all_stored_rows(own_platform) -> None:
     platform = own_platform
     with platform.serve(hold=("model", 4)) as served:
         with platform.started("run", "--month", "2026-02") as process:
@@ -31,7 +31,7 @@ def test_an_embedded_postgres_that_is_killed_in_the_middle_comes_back_with_all_t
     assert platform.states(Stage.PULL_REQUESTS) == {ItemState.DONE: 22}
 
 
-def test_a_server_that_turns_everybody_away_stops_the_stage_and_the_next_run_finishes(seeded) -> None:
+def test_a_server_that_refuses_connections_stops_the_stage(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES, Stage.PULL_REQUESTS)
     name = platform.database.engine.url.database
     platform.close()

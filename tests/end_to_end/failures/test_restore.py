@@ -39,7 +39,7 @@ def empty_platform(own_platform: Platform, tmp_path: Path) -> Iterator[Platform]
     shutil.rmtree(platform.home, ignore_errors=True)
 
 
-def test_a_month_that_was_half_done_is_gone_on_with_where_its_backup_is_restored(
+def test_a_half_done_month_continues_after_a_restore(
     own_platform: Platform, empty_platform: Platform, tmp_path: Path
 ) -> None:
     first, second = own_platform, empty_platform

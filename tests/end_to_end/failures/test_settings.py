@@ -31,9 +31,7 @@ def test_a_malformed_env_file_names_its_line(call_fc_data, tmp_path) -> None:
         (("--month", "2026-02", "--only", "what is this"), "owner/repo#123"),
     ],
 )
-def test_months_and_items_that_cannot_be_are_refused_before_anything_is_started(
-    call_fc_data, tmp_path, arguments, complaint
-) -> None:
+def test_impossible_months_and_items_are_refused_before_the_start(call_fc_data, tmp_path, arguments, complaint) -> None:
     answer = call_fc_data("run", *arguments)
     assert answer.returncode == 1
     assert answer.stderr.startswith("error: ")

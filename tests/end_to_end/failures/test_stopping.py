@@ -86,7 +86,7 @@ def silent_server() -> Iterator[tuple[str, Callable[[], bool]]]:
             connection.close()
 
 
-def test_a_month_that_is_stopped_in_stage_after_stage_ends_at_once_and_goes_on(own_platform) -> None:
+def test_a_month_stopped_in_every_stage_ends_at_once_and_continues(own_platform) -> None:
     platform = own_platform
     platform.settings |= HALF_MAY_FAIL
     platform.database.migrate()

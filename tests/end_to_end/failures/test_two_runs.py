@@ -9,7 +9,7 @@ from formulacode_dagster.models.items import ItemState, Stage
 pytestmark = pytest.mark.slow
 
 
-def test_the_second_run_of_a_month_is_refused_and_names_the_first_which_goes_on(seeded) -> None:
+def test_the_second_run_of_a_month_is_refused_by_the_name_of_the_first(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES, Stage.PULL_REQUESTS)
     with (
         platform.serve(hold=("model", 3)) as served,

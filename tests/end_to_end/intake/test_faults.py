@@ -189,7 +189,7 @@ def test_a_fault_that_lasts_fails_by_name_and_the_next_run_completes(
 
 
 @pytest.mark.parametrize("seed", sampled(range(4), most=1))
-def test_all_kinds_of_faults_mixed_leave_a_month_that_the_next_run_completes(
+def test_a_month_with_mixed_faults_is_completed_by_the_next_run(
     platform: Platform, expected: dict[str, Any], seed: int
 ) -> None:
     chances = {fault: 0.04 for fault in Fault if fault is not Fault.HANG}

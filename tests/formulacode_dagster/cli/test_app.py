@@ -94,7 +94,7 @@ def test_options_of_run_are_listed_by_what_they_decide() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_says_what_it_does_what_it_takes_and_the_defaults(name: str) -> None:
+def test_a_commands_help_describes_its_purpose_options_and_defaults(name: str) -> None:
     text = helped(name)
     command = COMMANDS[name]
     assert command.help is not None

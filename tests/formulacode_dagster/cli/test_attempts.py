@@ -60,7 +60,7 @@ def shown(database: Database, item: ItemName, attempt: int | None = None) -> str
     return console.file.getvalue()
 
 
-def test_every_attempt_is_listed_with_what_ended_it_and_the_rule_that_made_it(told: Database) -> None:
+def test_every_attempt_is_listed_with_its_end_and_its_rule(told: Database) -> None:
     _, _, first, second = shown(told, ITEM).splitlines()
     assert first.split() == ["1", "2026-02-03", "00:00:00", "task", "2", "2.0", "no", "gsl"]
     for said in ("done", "missing_header", "[/x] gsl/gsl_math.h", "3 benchmarks"):
@@ -96,7 +96,7 @@ def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> Non
     assert [line.split()[-2:] for line in lines] == [["base_suite", "one"], ["own_tests", "two"]]
 
 
-def test_who_judged_it_is_told_with_what_they_quote_and_on_what_they_disagree(told: Database) -> None:
+def test_judges_are_listed_with_quotes_and_disagreements(told: Database) -> None:
     said = {"category": "cache_and_reuse", "difficulty": "easy", "confidence": 0.5, "reason": "", "temperature": None}
     first = JudgeOpinion(**said, model="one", is_performance=True, evidence=("[/x] = 1",), output_mode="tools")
     second = JudgeOpinion(**said, model="two", is_performance=False, evidence=(), output_mode="plain")

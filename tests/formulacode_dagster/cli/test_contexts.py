@@ -33,7 +33,7 @@ def known(database: Database) -> Database:
     return database
 
 
-def test_a_folder_that_is_taken_in_is_an_imported_recipe_of_the_base_commit(known: Database, tmp_path: Path) -> None:
+def test_an_imported_folder_is_a_recipe_of_the_base_commit(known: Database, tmp_path: Path) -> None:
     folder = write(tmp_path / "mine", docker_build_base__sh="apt-get install libgsl-dev\n")
     with known.transaction() as connection:
         stored = take_in(connection, DockerContext.from_directory(folder), ITEM)

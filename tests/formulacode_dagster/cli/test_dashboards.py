@@ -59,7 +59,7 @@ def test_a_site_becomes_tables_steps_commits_and_a_picture(call_fc_data: FcData,
     assert Path("tables/steps.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_site_is_scraped_over_http_and_again_without_asking_for_what_is_there(
+def test_a_site_is_scraped_over_http_and_only_new_files_are_requested(
     address: str, call_fc_data: FcData, tmp_path: Path
 ) -> None:
     ran = call_fc_data("dashboards", "scrape", address, "tables")
@@ -144,9 +144,7 @@ def test_a_site_without_steps_has_a_picture_all_the_same(call_fc_data: FcData, t
 
 
 @pytest.mark.slow
-def test_raw_results_become_a_site_that_is_read_and_compared_like_any_other(
-    call_fc_data: FcData, tmp_path: Path
-) -> None:
+def test_raw_results_become_a_site_like_any_other(call_fc_data: FcData, tmp_path: Path) -> None:
     write_site(tmp_path / "published")
     write_results(tmp_path / "raw", [f"{100 + 2 * number:040x}" for number in range(12)], **{"i7/broken.json": b"{"})
     ran = call_fc_data("dashboards", "collate", "raw", "own")

@@ -103,7 +103,7 @@ def test_preflight_warns_of_helpers_that_the_server_has_no_connections_for(
     assert (f"set FC_DATABASE_CONNECTIONS to {most} at most" in said) == (health == "warning")
 
 
-def test_preflight_with_settings_that_cannot_be_names_them_all_and_asks_nobody(call_fc_data: FcData) -> None:
+def test_preflight_names_all_invalid_settings_and_calls_no_system(call_fc_data: FcData) -> None:
     answer = call_fc_data("preflight", FC_CPUS="many", LLM_SECONDS="0")
     found = findings(answer)
     assert (answer.returncode, answer.stderr) == (1, "")

@@ -26,7 +26,7 @@ BENCHMARK = "bench_total.time_small"
 
 
 @pytest.mark.slow
-def test_the_command_of_the_documentation_samples_both_sides_and_keeps_them(
+def test_the_documented_command_samples_both_sides_and_stores_them(
     pure: Sample, lock: str, database: Database, database_url: str, call_fc_data: FcData, tmp_path: Path
 ) -> None:
     image, _ = build_sample(ProcessEngine(tmp_path / "home/builds", LIMITS), make_spec(pure, lock), pure)

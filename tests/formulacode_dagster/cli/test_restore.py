@@ -27,7 +27,7 @@ def held(instance: dg.DagsterInstance) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("database")
-def test_runs_that_were_under_way_are_ended_and_hold_no_pool_after_a_restore(
+def test_runs_in_progress_are_ended_and_hold_no_pool_after_a_restore(
     database_url: str,
     empty_database_url: str,
     tmp_path: Path,

@@ -47,9 +47,7 @@ def test_one_that_is_set_is_never_overridden_nor_mixed_with_the_sandbox(
     assert f"not serving the sandbox, though the demo was run: {name} set" in said.getvalue()
 
 
-def test_samples_are_measured_as_the_demo_did_unless_a_person_has_said_otherwise(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_are_measured_as_in_the_demo_unless_overridden(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Measured in another way, all would be measured again."""
     monkeypatch.setenv("FC_MEASUREMENT_CONCURRENCY", "1")
     with sandbox_unless_set(Console(file=io.StringIO()), state):

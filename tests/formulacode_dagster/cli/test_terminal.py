@@ -49,7 +49,7 @@ def test_where_bars_cannot_be_drawn_there_are_plain_lines(terminal: bool, term: 
     assert printed(to) == "  images: 3 to do\n  images: 2 done, 1 failed; 2 unchanged\n"
 
 
-def test_where_there_are_no_bars_a_line_now_and_then_tells_how_far_a_stage_is_and_what_is_left() -> None:
+def test_without_bars_occasional_lines_show_progress_and_the_rest() -> None:
     seconds = [0.0]
     to = console()
     with Bars(to, clock=lambda: seconds[0]) as bars:

@@ -47,7 +47,7 @@ def test_the_second_call_is_free_in_this_registry_and_in_any_other(hooks: HookRe
     assert (first.calls, later.calls) == (1, 0)
 
 
-def test_a_result_belongs_to_entity_name_and_arguments_however_they_are_written(hooks: HookRegistry) -> None:
+def test_a_result_is_keyed_by_entity_name_and_normalized_arguments(hooks: HookRegistry) -> None:
     summarize = Counted()
     hooks.register("summarize", summarize)
     hooks.register("other", summarize)

@@ -51,7 +51,7 @@ def month(tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -
     return database
 
 
-def test_an_agent_mends_what_no_rule_does_and_its_fix_is_a_recipe_for_the_next_commit(
+def test_an_agents_fix_is_a_recipe_for_the_next_commit(
     month: Database,
     database_url: str,
     tmp_path: Path,
@@ -122,7 +122,7 @@ def test_what_cannot_be_synthesized_is_said(month: Database) -> None:
         Synthesizer(agent="copilot", database=month).run("Acme", "tiny", 5)
 
 
-def test_a_pull_request_whose_environment_failed_is_planned_again_and_built_by_an_imported_context(
+def test_a_failed_environment_is_replanned_and_built_by_an_import(
     month: Database,
 ) -> None:
     failed = LedgerEntry(stage=Stage.ENVIRONMENTS, month=MONTH.key, item="Acme/tiny#5", state=ItemState.FAILED)

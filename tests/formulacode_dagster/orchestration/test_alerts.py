@@ -66,7 +66,7 @@ def tick(sensor: dg.SensorDefinition, instance: dg.DagsterInstance, cursor: str 
     return [*(done.dagster_run_reactions or []), done.skip_message], str(done.cursor)
 
 
-def test_a_failed_run_is_told_once_with_its_errors_and_checks_and_no_secret(
+def test_a_failed_run_is_reported_once_with_errors_and_no_secret(
     received: Received, dagster_instance: dg.DagsterInstance
 ) -> None:
     _, cursor = tick(failed_runs, dagster_instance, None)
@@ -114,7 +114,7 @@ def test_a_check_that_does_not_block_is_told_of_a_run_that_succeeded(
     assert [check["check"] for check in payload["checks"]] == ["weak"]
 
 
-def test_a_dead_webhook_is_an_error_of_the_tick_and_the_run_stays_as_it_ended(
+def test_a_dead_webhook_is_an_error_of_the_tick_not_of_the_run(
     received: Received, dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FC_ALERT_SLACK", "http://127.0.0.1:9/services/T0/B0/s3cret")

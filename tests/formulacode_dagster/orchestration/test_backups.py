@@ -54,7 +54,7 @@ def test_a_recipient_that_is_none_fails_the_job_by_name(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("database")
-def test_with_a_store_the_job_copies_the_backup_there_whole_and_keeps_as_many(
+def test_with_a_store_the_job_copies_complete_backups_and_prunes(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_instance: dg.DagsterInstance
 ) -> None:
     import boto3

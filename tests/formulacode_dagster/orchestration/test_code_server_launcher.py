@@ -128,9 +128,7 @@ def test_a_run_tells_below_whose_code_server_it_is(
     assert told.tags[CODE_SERVER] == (dev or HERE.host)
 
 
-def test_a_server_that_is_to_stop_takes_no_more_runs_and_ends_each_that_it_has(
-    server: CodeServer, socket: Path
-) -> None:
+def test_a_stopping_server_takes_no_runs_and_ends_its_own(server: CodeServer, socket: Path) -> None:
     server.runs |= {"one", "two"}
     ended: list[str] = []
 

@@ -129,7 +129,7 @@ def before(name: str) -> set[str]:
     return GRAPH[name].union(*(before(parent) for parent in GRAPH[name]))
 
 
-def test_an_asset_waits_for_every_gate_of_what_it_reads_and_for_the_failure_budgets_of_all_before_it() -> None:
+def test_an_asset_waits_for_its_inputs_gates_and_all_failure_budgets() -> None:
     for asset in STAGE_ASSETS:
         name = asset.stage.value
         assert {(stage.value, check) for stage, check in asset.gates} == {
@@ -210,7 +210,7 @@ READING = "import os; os.environ.get('FC_CPUS'); open('.env')"
 
 
 @pytest.mark.slow
-def test_loading_imports_no_heavy_library_and_looks_at_no_setting_and_at_no_file_that_one_names(tmp_path: Path) -> None:
+def test_loading_imports_no_heavy_library_and_reads_no_setting_or_file(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("BAD='unclosed\n")
     # whoever reads any of these, one by one or all of them, is seen
     settings = {setting.name: str(tmp_path) for setting in SETTINGS}

@@ -86,7 +86,7 @@ def docker_behind(gate: ProxyPolicy) -> Iterator[tuple[docker.DockerClient, Engi
             client.close()
 
 
-def test_a_run_is_launched_connected_watched_and_ended_under_the_label_of_its_gate() -> None:
+def test_a_run_is_launched_watched_and_ended_under_its_proxys_label() -> None:
     with docker_behind(GATE) as (client, engine):
         container = client.containers.create(**RUN)
         client.networks.get("fc_builds").connect(container)
@@ -192,7 +192,7 @@ def test_what_is_no_request_is_refused(body: str) -> None:
         '{"Container": "ours", "endpointconfig": {"NetworkID": "of fc_control"}}',
     ],
 )
-def test_no_container_but_a_run_is_connected_and_to_no_network_but_the_named_one(body: str) -> None:
+def test_only_runs_are_connected_and_only_to_named_networks(body: str) -> None:
     with docker_behind(GATE) as (client, engine):
         answer = httpx.post(f"{client.api.base_url}/v1.45/networks/fc_builds/connect", content=body)
     assert answer.status_code == 403

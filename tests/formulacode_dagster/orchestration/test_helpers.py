@@ -178,7 +178,7 @@ def test_as_many_helpers_are_launched_as_are_missing(
 
 
 @pytest.mark.parametrize(("at_work", "starting", "free", "asked"), [(3, 0, 3, 1), (1, 1, 1, 0), (1, 1, 2, 1)])
-def test_those_at_work_take_nothing_of_what_is_free_and_those_on_their_way_do(
+def test_running_helpers_take_no_free_items_and_starting_ones_do(
     month: Database,
     dagster_instance: dg.DagsterInstance,
     monkeypatch: pytest.MonkeyPatch,

@@ -38,7 +38,7 @@ def month_of_measurements() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_sleeps_while_another_has_the_pool_and_goes_on_once_it_is_free(tmp_path, monkeypatch) -> None:
+def test_a_run_sleeps_while_the_pool_is_taken_and_continues_later(tmp_path, monkeypatch) -> None:
     build_definitions()
     claim, claims = InstanceConcurrencyContext.claim, []
 
@@ -63,7 +63,7 @@ def test_a_run_sleeps_while_another_has_the_pool_and_goes_on_once_it_is_free(tmp
 
 @pytest.mark.slow
 @pytest.mark.timeout(60)
-def test_a_step_that_queues_just_after_the_pool_became_free_is_not_forgotten(tmp_path, monkeypatch) -> None:
+def test_a_step_that_queues_just_after_a_release_is_not_forgotten(tmp_path, monkeypatch) -> None:
     build_definitions()
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         storage = instance.event_log_storage
@@ -89,7 +89,7 @@ def test_a_step_that_queues_just_after_the_pool_became_free_is_not_forgotten(tmp
         (dg.DagsterRunStatus.STARTED, MONTH, "0", False),
     ],
 )
-def test_a_second_launch_of_a_month_joins_the_run_that_has_the_pool_and_another_month_waits(
+def test_a_second_launch_joins_the_months_run_and_another_month_waits(
     tmp_path, monkeypatch, database: Database, database_url: str, status, month: str, helpers: str, joins: bool
 ) -> None:
     build_definitions()

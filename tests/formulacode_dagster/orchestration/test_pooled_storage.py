@@ -43,9 +43,7 @@ def instance_over(folder: Path, storage: Mapping[str, object]) -> dg.DagsterInst
 
 
 @pytest.mark.slow
-def test_instances_of_a_process_share_a_connection_and_leave_no_more_of_them(
-    dagsters_url: str, connections: Any, tmp_path: Path
-) -> None:
+def test_instances_of_a_process_share_connections(dagsters_url: str, connections: Any, tmp_path: Path) -> None:
     pooled = {"custom": {**POOLED, "config": {"postgres_url": dagsters_url}}}
     with instance_over(tmp_path / "pooled", pooled) as instance:
         run = instance.create_run_for_job(_job())

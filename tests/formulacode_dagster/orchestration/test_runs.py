@@ -42,7 +42,7 @@ def test_a_home_that_is_new_can_be_opened_by_many_at_once(tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_the_limit_of_a_pool_is_what_the_setting_says_or_what_a_person_has_set_or_the_default(
+def test_a_pools_limit_is_the_setting_the_ui_value_or_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FC_POOLS", raising=False)

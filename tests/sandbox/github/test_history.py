@@ -34,7 +34,7 @@ def test_a_merge_commit_gives_title_author_head_base_and_commits(repository, sma
     assert (one.created_at, one.merged_at) == (at("2025-12-20T10:00:00"), at("2026-01-01T00:00:00"))
 
 
-def test_a_squash_commit_loses_its_mark_and_has_a_head_that_no_longer_exists(repository, small):
+def test_a_squash_commit_loses_its_mark_and_its_head_is_gone(repository, small):
     one = read(repository()).pull_requests[2]
     assert (one.title, one.merge_kind, one.commit_count) == ("Cache it", MergeKind.SQUASH, 1)
     assert (one.merge_sha, one.base_sha) == (small["squash"], small["merge"])
@@ -104,7 +104,7 @@ def test_a_merge_without_words_is_known_by_its_head(repository):
     assert {found[number].merge_sha for number in (6, 7)} == {shas[merge]}
 
 
-def test_of_two_merges_with_the_same_number_the_one_with_the_head_counts_else_the_older(repository):
+def test_of_merges_with_one_number_the_one_with_a_head_or_the_older_counts(repository):
     made = repository()
     root = made.commit("Begin", "2026-01-01T00:00:00")
     stranger = made.commit("Strange", "2026-01-02T00:00:00", root)

@@ -58,7 +58,7 @@ def test_budgets_are_per_resource_and_whole_again_after_their_window(small):
     assert budgets.rate("ada", Resource.CORE).remaining == 2
 
 
-def test_a_burst_of_points_meets_the_secondary_limit_until_retry_after_is_over():
+def test_a_burst_meets_the_secondary_limit_until_retry_after():
     now = [0.0]
     budgets = Budgets(Limits(rest_points=2, retry_after_seconds=30), lambda: now[0])
     assert [budgets.refused("ada", Resource.CORE) for _ in range(3)] == [None, None, "secondary points"]
@@ -116,7 +116,7 @@ def test_a_bad_token_is_a_401_that_does_not_repeat_it(small, caller):
         assert "secret-token" not in answer.text
 
 
-def test_without_a_token_graphql_and_code_search_are_closed_and_rest_is_narrow(small, caller):
+def test_without_a_token_graphql_and_code_search_are_closed(small, caller):
     asks = caller(None, limits=Limits())
     assert asks.http.post("/graphql", json=VIEWER).status_code == 401
     assert asks.get("/search/code", q="filename:file1.txt").status_code == 401

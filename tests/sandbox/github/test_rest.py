@@ -66,7 +66,7 @@ def test_the_files_of_a_pull_request_with_patches_and_pages(small, caller):
 
 
 @pytest.mark.slow
-def test_a_diff_of_too_many_files_is_refused_and_the_list_ends_at_three_thousand(repository, caller):
+def test_a_diff_of_too_many_files_is_refused_and_lists_end_at_3000(repository, caller):
     made = repository()
     root = made.commit("Begin", "2026-01-01T00:00:00")
     files = {f"d{index // 100}/f{index}.txt": f"{index}\n" for index in range(3010)}
@@ -170,6 +170,6 @@ def test_a_repository_that_is_gone_is_still_in_the_index(suites, tell, caller):
     assert caller().get("/repos/ada/root").status_code == 404
 
 
-def test_code_search_by_what_this_sandbox_does_not_know_is_a_fault_of_its_own(suites, caller):
+def test_code_search_with_unsupported_terms_is_a_sandbox_error(suites, caller):
     with pytest.raises(NotImplementedError, match="language:python"):
         caller().get("/search/code", q="filename:asv.conf.json language:python")

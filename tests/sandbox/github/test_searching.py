@@ -65,7 +65,7 @@ def test_states_and_order(small, caller):
 
 
 @pytest.mark.parametrize("query", ["is:merged", "is:pr author:bob", "is:pr stars:>5", "is:pr -is:merged", "is:pr fast"])
-def test_what_this_sandbox_cannot_search_by_is_a_fault_of_its_own_and_no_empty_answer(small, caller, query):
+def test_an_unsupported_search_is_a_sandbox_error_not_an_empty_answer(small, caller, query):
     with pytest.raises(NotImplementedError):
         caller().data(SEARCH, query=query, first=1)
 
@@ -102,7 +102,7 @@ def test_search_ends_at_its_cap_without_a_word_and_counts_the_truth(repository, 
     assert seen == [7, 6, 5, 4, 3]
 
 
-def test_what_was_told_of_a_pull_request_is_forgotten_when_its_repository_changes(small, tell, caller, folder):
+def test_cached_facts_are_dropped_when_the_repository_changes(small, tell, caller, folder):
     asks = caller(fresh_seconds=0)
     query = """{ search(query: "repo:ada/engine is:pr is:merged merged:2026-01-31", type: ISSUE, first: 5) {
       issueCount nodes { ... on PullRequest { number title labels(first: 5) { nodes { name } } } } } }"""
@@ -113,7 +113,7 @@ def test_what_was_told_of_a_pull_request_is_forgotten_when_its_repository_change
     assert (node["title"], node["labels"]["nodes"]) == ("Renamed", [{"name": "fast"}])
 
 
-def test_several_repositories_are_united_and_unknown_and_former_names_find_nothing(small, repository, tell, caller):
+def test_several_repositories_are_united_and_unknown_ones_find_nothing(small, repository, tell, caller):
     other = repository("bob/loom")
     root = other.commit("Begin", "2026-01-01T00:00:00")
     other.write(other.commit("Weave (#1)", "2026-01-10T00:00:00", root, committer="GitHub <noreply@github.com>"))

@@ -20,7 +20,7 @@ def url() -> Iterator[str]:
         yield url
 
 
-def test_the_openai_client_gets_a_deterministic_answer_that_says_it_is_a_rule(url: str) -> None:
+def test_the_openai_client_gets_a_deterministic_rule_based_answer(url: str) -> None:
     with openai.OpenAI(base_url=f"{url}/v1", api_key="any") as client:
         first, second = (client.chat.completions.create(model=MODEL, messages=ASKED) for _ in range(2))
         assert [model.id for model in client.models.list()] == [MODEL]

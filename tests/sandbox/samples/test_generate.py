@@ -66,7 +66,7 @@ def processor_seconds() -> float:
 
 
 @pytest.mark.slow
-def test_generating_takes_less_than_three_seconds_and_nothing_the_second_time(tmp_path: Path) -> None:
+def test_generating_takes_under_three_seconds_and_nothing_again(tmp_path: Path) -> None:
     start = processor_seconds()
     first = generate(tmp_path / "samples")
     middle = processor_seconds()
@@ -187,7 +187,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_samples_of_other_definitions_or_with_a_repository_missing_are_replaced(tmp_path: Path) -> None:
+def test_samples_of_other_definitions_or_incomplete_ones_are_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "samples"
     made = generate(folder)
     (folder / "samples.json").write_text(made.model_copy(update={"made_from": "others"}).model_dump_json())

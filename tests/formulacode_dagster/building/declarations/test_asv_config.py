@@ -10,7 +10,7 @@ from formulacode_dagster.building.declarations.asv_config import (
 from formulacode_dagster.models.errors import ItemFailure
 
 
-def test_the_configuration_at_the_top_wins_then_the_shallowest_then_the_first_by_name(tree_of):
+def test_the_top_configuration_wins_then_the_shallowest_then_by_name(tree_of):
     assert (
         find_config(tree_of({"z/asv.conf.json": "", "asv.conf.jsonc": "", "a/asv.conf.json": ""})) == "asv.conf.jsonc"
     )

@@ -44,7 +44,7 @@ def test_a_file_nested_without_end_imports_nothing(tree_of):
         assert imports_below(tree_of({"b/m.py": source, "b/n.py": "import scipy\n"}), "b") == {"scipy": "b/n.py:1"}
 
 
-def test_names_that_differ_from_their_project_are_known_and_others_stand_for_themselves():
+def test_names_unlike_their_project_are_known_and_others_kept():
     assert projects_of("sklearn") == ("scikit-learn", "sklearn")
     assert projects_of("cv2")[:2] == ("opencv-python-headless", "opencv-python")
     assert projects_of("My_Thing") == ("my-thing",)

@@ -51,7 +51,7 @@ def test_a_license_is_known_by_what_the_metadata_says(metadata: str, license: st
     assert told({"pyproject.toml": metadata}) == license
 
 
-def test_metadata_in_the_words_of_spdx_go_before_the_text_and_that_before_a_classifier() -> None:
+def test_spdx_metadata_precedes_license_text_and_classifiers() -> None:
     expression = {"pyproject.toml": '[project]\nlicense = "MIT AND BSD-3-Clause"', "LICENSE": MIT}
     assert told(expression) == "MIT AND BSD-3-Clause"
     assert told({"setup.cfg": "License :: OSI Approved :: Apache Software License", "LICENSE": MIT}) == "MIT"
@@ -62,7 +62,7 @@ def test_two_files_are_two_licenses_and_one_that_nobody_knows_is_none() -> None:
     assert told({"LICENSE": "Ask us.", "README.md": MIT}) == ""
 
 
-def test_a_package_in_a_folder_has_its_own_license_or_that_of_the_repository() -> None:
+def test_a_package_folder_has_its_own_license_or_the_repositorys() -> None:
     files = {"LICENSE": MIT, "python/setup.py": "", "other/LICENSE": APACHE}
     assert told(files, "python") == "MIT"
     assert told(files, "other") == "Apache-2.0"

@@ -78,7 +78,7 @@ def test_environments_may_stand_in_include_alone():
     assert choice.requirements[0].source == "asv.conf.json:include"
 
 
-def test_an_interpreter_that_include_does_not_name_takes_the_nearest_environment():
+def test_an_interpreter_missing_in_include_takes_the_nearest_environment():
     everything = (MatrixRule(python=r".*"),)
     only = config(pythons=("3.8",), exclude=everything, include=(OLDEST, LATER))
     assert texts(choose(only, "3.9")) == ["numpy==1.16.0"]

@@ -54,7 +54,7 @@ def test_what_the_package_or_the_matrix_asks_for_is_not_taken_again(chosen):
     assert chosen("sklearn", have=("numpy", "scikit-learn")) == ([], ())
 
 
-def test_an_extra_for_benchmarks_is_taken_whole_when_anything_comes_from_it(chosen):
+def test_an_extra_for_benchmarks_is_taken_whole_if_used(chosen):
     project = PROJECT + 'bench = ["rich", "pyperf", "asv"]\n'
     assert chosen("rich.console", project=project)[0] == ["rich", "pyperf", "asv"]
     assert chosen("numpy", project=project)[0] == []
@@ -79,12 +79,12 @@ def test_benchmarks_that_import_the_projects_tests_need_pytest(chosen):
     assert chosen("fast.core")[0] == []
 
 
-def test_pins_of_linters_documents_and_constraints_are_nobodys_requirements(chosen):
+def test_pins_of_linters_docs_and_constraints_are_not_requirements(chosen):
     files = {"requirements_mypy.txt": "packaging==24.0\n", "ci/constraints-requirements.txt": "packaging==22\n"}
     assert chosen("packaging", files=files)[0] == []
 
 
-def test_files_of_a_package_that_holds_the_configuration_are_not_the_suites(tree_of):
+def test_files_of_a_package_with_the_configuration_are_not_the_suites(tree_of):
     config = AsvConfig(path="python/asv.conf.json", benchmark_dir="python/benchmarks")
     tree = tree_of({"python/setup.py": "", "python/requirements.txt": "cloudpickle\npandas\n"})
     among = optional_groups(tree, config, read_metadata(tree, "python"), own_name="fast", package="python")

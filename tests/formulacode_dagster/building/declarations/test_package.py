@@ -61,7 +61,7 @@ def test_the_import_name_is_one_that_exists_at_the_commit(tree_of, files, expect
     assert find_import_name(tree, ".", read_metadata(tree, ".")) == expected
 
 
-def test_asvs_project_and_then_what_benchmarks_import_tell_a_name_that_no_file_states(tree_of):
+def test_asvs_project_then_imports_give_an_undeclared_name(tree_of):
     tree = tree_of({"setup.py": "", "data_lad/__init__.py": "", "other/__init__.py": "", "third/__init__.py": ""})
     said = read_metadata(tree, ".")
     assert find_import_name(tree, ".", said, project="Data-Lad", imported=["numpy", "other"]) == "data_lad"

@@ -13,7 +13,7 @@ from formulacode_dagster.building.declarations.requirements import gather, read_
         ("flit_core.buildapi", set()),
     ],
 )
-def test_what_a_back_end_asks_for_only_while_it_runs_is_a_build_requirement(tree_of, backend, needs):
+def test_a_back_ends_dynamic_needs_are_build_requirements(tree_of, backend, needs):
     project = f'[build-system]\nrequires = ["other"]\nbuild-backend = "{backend}"\n[project]\nname = "fast"\n'
     metadata = read_metadata(tree_of({"pyproject.toml": project}), ".")
     found = gather(metadata, CommandReading(), (), own_name="fast")

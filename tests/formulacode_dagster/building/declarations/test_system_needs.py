@@ -76,7 +76,7 @@ def test_a_script_that_calls_cmake_gets_it_from_the_index(needs):
     assert [item.text for item in found.build_requirements] == ["pybind11", "cmake", "ninja"]
 
 
-def test_what_setup_py_imports_to_build_is_a_build_requirement_before_pep_518(needs):
+def test_imports_of_setup_py_are_build_requirements_before_pep_518(needs):
     setup = "import numpy\nimport pytest\ntry:\n    import Cython\nexcept ImportError:\n    pass\n"
     files = {"setup.py": setup, "fast__core.pyx": ""}
     assert [item.text for item in needs(files=files).build_requirements] == ["numpy", "cython"]

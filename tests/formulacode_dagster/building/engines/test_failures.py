@@ -185,5 +185,5 @@ UNRESOLVED = (
         ("failed to do request: dial tcp: lookup hub: no such host", False),
     ],
 )
-def test_a_registry_that_cannot_tell_now_is_told_from_one_that_has_no_such_image(words: str, is_busy: bool) -> None:
+def test_an_unavailable_registry_differs_from_one_without_the_image(words: str, is_busy: bool) -> None:
     assert registry_is_busy(UNRESOLVED + words) is is_busy

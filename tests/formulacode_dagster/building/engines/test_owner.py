@@ -8,7 +8,7 @@ import pytest
 from formulacode_dagster.building.engines.owner import Owner
 
 
-def test_a_process_is_alive_until_it_ends_and_its_number_alone_does_not_revive_it() -> None:
+def test_a_process_lives_until_it_ends_and_a_reused_pid_is_another() -> None:
     me = Owner.current("run")
     assert (me.is_alive(), me.is_dead()) == (True, False)
     reused = me.model_copy(update={"started": "1"})
@@ -30,9 +30,7 @@ def test_a_process_is_alive_until_it_ends_and_its_number_alone_does_not_revive_i
         ({"namespace": "pid:[1]"}, False),
     ],
 )
-def test_of_a_process_elsewhere_nothing_is_known_unless_this_machine_has_started_anew(
-    elsewhere: dict[str, str], dead: bool
-) -> None:
+def test_a_process_elsewhere_is_unknown_unless_this_machine_rebooted(elsewhere: dict[str, str], dead: bool) -> None:
     owner = Owner.current("run").model_copy(update={**elsewhere, "pid": os.getpid()})
     assert (owner.is_alive(), owner.is_dead()) == (False, dead)
 

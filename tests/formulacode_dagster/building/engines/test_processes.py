@@ -171,7 +171,7 @@ for bounds in (Bounds(ResourceLimits()), Bounds(ResourceLimits(), isolate_networ
 # without namespaces root gives up its capabilities; another user has none to give up
 @pytest.mark.slow
 @pytest.mark.parametrize("forbidden", [False, True] if os.getuid() == 0 else [False])
-def test_code_of_others_cannot_read_the_tokens_of_the_process_that_started_it(tmp_path: Path, forbidden: bool) -> None:
+def test_foreign_code_cannot_read_the_tokens_of_its_parent(tmp_path: Path, forbidden: bool) -> None:
     # a platform that holds a token, in a process of its own
     environment = {**os.environ, "GH_TOKENS": "a-very-secret-token"}
     command = [sys.executable, "-c", HOLDER, LOOK]
@@ -192,7 +192,7 @@ PLAIN_HOLDER = HOLDER.replace("Bounds(ResourceLimits(), isolate_network=True), "
 
 
 @pytest.mark.slow
-def test_code_of_others_cannot_read_the_tokens_of_a_user_who_may_open_no_namespace(tmp_path: Path) -> None:
+def test_foreign_code_cannot_read_tokens_without_user_namespaces(tmp_path: Path) -> None:
     environment = {**os.environ, "GH_TOKENS": "a-very-secret-token"}
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", NOBODY, "sh", sys.executable, "-c"]
     outside = subprocess.run(
@@ -209,7 +209,7 @@ def test_code_of_others_cannot_read_the_tokens_of_a_user_who_may_open_no_namespa
     assert done.stdout.splitlines() == ["[]"] * 2
 
 
-def test_a_process_with_more_files_open_than_select_can_watch_waits_all_the_same(tmp_path: Path) -> None:
+def test_a_process_with_more_files_than_select_supports_can_wait(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 2048), before[1]))
     files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]

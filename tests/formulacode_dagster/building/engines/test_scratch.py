@@ -31,7 +31,7 @@ def test_a_scratch_folder_is_gone_afterwards_and_only_ours_to_read(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_tidied_and_what_a_living_one_has_stays(
+def test_leftovers_of_killed_processes_go_and_those_of_living_ones_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -63,7 +63,7 @@ def test_auto_never_moves_a_month_or_a_stranger_to_folders_of_the_host(
     require_same_engine("process", chosen, strangers=strangers, built_with=built_with)
 
 
-def test_auto_takes_folders_for_samples_and_docker_for_whatever_it_is_to_build(tmp_path: Path) -> None:
+def test_auto_takes_folders_for_samples_and_docker_for_everything_else(tmp_path: Path) -> None:
     require_same_engine("auto", (ProcessEngine(tmp_path), FOLDERS), strangers=(), built_with={EngineName.PROCESS})
     docker = (DockerEngine(), "Building with Docker")
     require_same_engine("auto", docker, strangers={"a/a"}, built_with={EngineName.DOCKER})

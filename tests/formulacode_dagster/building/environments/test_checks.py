@@ -36,7 +36,7 @@ def test_hashed_locks_pass():
     assert verdict.figures["pins"] == 4
 
 
-def test_a_build_lock_without_hashes_and_a_pylock_of_other_pins_shut_the_gate():
+def test_a_lock_without_hashes_or_with_other_pins_closes_the_gate():
     pylock = (
         f'[[packages]]\nname = "attrs"\nversion = "{{}}"\nsdist = {{{{ hashes = {{{{ sha256 = "{"0" * 64}" }}}} }}}}\n'
     )

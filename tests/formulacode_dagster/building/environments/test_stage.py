@@ -91,7 +91,7 @@ def test_an_agent_reads_why_there_is_no_lock_and_its_bound_makes_one() -> None:
     assert agent.tasks[0].pythons == ("3.12", "3.11", "3.10", "3.9")
 
 
-def test_what_an_agent_tries_meanwhile_is_a_lock_and_it_is_told_whether_there_is_one() -> None:
+def test_an_agents_attempt_is_a_lock_and_its_outcome_is_reported() -> None:
     told: list[tuple[bool, str]] = []
 
     def run(_: AgentTask, build: BuildRelay) -> AgentRun:
@@ -177,7 +177,7 @@ FILES = {
 }
 
 
-def test_the_stage_books_what_the_agent_cost_and_offers_the_item_to_another(
+def test_the_stage_records_the_agents_cost_and_offers_the_item_to_another(
     database: Database, reader_of: Callable[..., DictReader], pull_request: Callable[..., PullRequest]
 ) -> None:
     pr = pull_request(datetime(2026, 1, 15, tzinfo=UTC))

@@ -81,7 +81,7 @@ def prune(database: Database, days: int = 180, *, dry_run: bool = False) -> Prun
     return prune_attempts(database, days, now=NOW, dry_run=dry_run)
 
 
-def test_of_a_settled_task_the_newest_attempt_stays_and_it_is_told_before_it_is_done(database: Database) -> None:
+def test_a_settled_task_keeps_its_newest_attempt_and_dry_run_reports(database: Database) -> None:
     tried(database)
     ended(database, ItemState.REJECTED)
     told = prune(database, dry_run=True)
@@ -128,7 +128,7 @@ def test_of_an_open_item_everything_stays(database: Database, state: ItemState |
     assert len(left(database)) == MOST_EARLIER + 2
 
 
-def test_of_what_failed_in_a_released_month_as_much_stays_as_an_agent_would_be_shown(database: Database) -> None:
+def test_a_failed_task_keeps_as_many_attempts_as_an_agent_would_see(database: Database) -> None:
     tried(database, MOST_EARLIER + 2)
     ended(database, ItemState.FAILED)
     released(database)
@@ -205,7 +205,7 @@ def test_many_go_in_several_transactions(database: Database, monkeypatch: pytest
     assert blobs(database) == 1
 
 
-def test_a_log_that_is_being_kept_just_now_is_not_taken_from_under_who_keeps_it(database: Database) -> None:
+def test_a_log_being_stored_is_not_removed_meanwhile(database: Database) -> None:
     tried(database, 2)
     ended(database, ItemState.DONE)
     pruner = threading.Thread(target=prune, args=(database,))

@@ -62,7 +62,7 @@ def test_folders_over_the_budget_go_and_those_a_month_needs_stay(tmp_path: Path)
     assert "removed: leftovers of dead processes 0, images 2; kept: images 1, 0.00 GB" in done.summary
 
 
-def test_environments_that_builds_share_go_when_over_the_budget_the_least_used_first(tmp_path: Path) -> None:
+def test_shared_environments_over_budget_go_least_used_first(tmp_path: Path) -> None:
     tiers = []
     for name, age in (("newer", 10), ("older", 30)):
         venv = tmp_path / "tiers" / name / "venv"

@@ -46,7 +46,7 @@ def test_within_the_budget_everything_stays() -> None:
     assert plan_removals(Inventory(TIERS), {}, budget=None, now=NOW).removals == ()
 
 
-def test_the_least_recently_needed_go_first_and_no_more_than_the_budget_asks_for() -> None:
+def test_the_least_recently_needed_go_first_and_no_more_than_necessary() -> None:
     plan = plan_removals(Inventory(TIERS), {}, budget=650, now=NOW)
     assert [(str(removal.image), removal.reason, removal.bytes) for removal in plan.removals] == [
         ("formulacode/old", RemovalReason.BUDGET, 30)
@@ -66,7 +66,7 @@ def test_a_tier_goes_after_all_that_lies_on_it() -> None:
     assert plan.bytes_after == 0
 
 
-def test_what_an_unfinished_month_needs_stays_with_all_it_lies_on_whatever_the_budget() -> None:
+def test_an_unfinished_months_images_stay_with_their_layers() -> None:
     plan = plan_removals(Inventory(TIERS), need("old", days=50, unfinished=True), budget=0, now=NOW)
     assert [str(removal.image) for removal in plan.removals] == ["formulacode/new"]
     assert (plan.bytes_after, plan.needed_bytes) == (630, 630)
@@ -82,13 +82,13 @@ def test_an_image_that_may_be_in_the_making_stays() -> None:
     assert plan_removals(Inventory((fresh,)), {}, budget=0, now=NOW).removals == ()
 
 
-def test_bytes_that_somebody_elses_image_lies_on_are_not_counted_and_not_freed() -> None:
+def test_layers_below_foreign_images_are_neither_counted_nor_freed() -> None:
     plan = plan_removals(Inventory(TIERS, frozenset({"base"})), {}, budget=0, now=NOW)
     assert plan.bytes_before == 170
     assert [removal.bytes for removal in plan.removals] == [30, 40, 100], "the base stays: it would free nothing"
 
 
-def test_a_dangling_image_goes_after_a_day_unless_a_month_needs_the_very_image() -> None:
+def test_a_dangling_image_goes_after_a_day_unless_a_month_needs_it() -> None:
     dangling = (image("lost", ("lost", 7), days=2, named=False), image("just", ("just", 8), days=0.5, named=False))
     plan = plan_removals(Inventory(dangling), {}, budget=None, now=NOW)
     assert [(str(removal.image), removal.reason) for removal in plan.removals] == [
@@ -118,7 +118,7 @@ def test_two_images_of_the_same_layers_free_their_bytes_with_the_second() -> Non
     ),
     st.integers(0, 300),
 )
-def test_whatever_is_stocked_the_books_balance_and_nothing_needed_loses_a_layer(
+def test_for_any_stock_the_books_balance_and_no_needed_layer_is_lost(
     drawn: list[tuple[list[int], int, bool]], budget: int
 ) -> None:
     stocked: list[StoredImage] = []

@@ -109,7 +109,7 @@ def parts_spec(parts: Sample, numbers: Sample, lock: str, **more: object) -> Bui
     return make_spec(parts, lock, **fields)
 
 
-def test_submodules_patches_and_files_are_in_what_is_built_and_not_in_the_checkout(
+def test_submodules_patches_and_files_are_built_but_not_in_the_checkout(
     engine: Engine, parts: Sample, numbers: Sample, lock: str
 ) -> None:
     spec = parts_spec(parts, numbers, lock, build_arguments=("--build-option=--build-number=7",))

@@ -53,7 +53,7 @@ class TestAVerification:
         assert verdict.tally[name]["not made"] == 1
 
 
-def test_a_verification_that_this_version_of_the_code_does_not_make_says_nothing(verified: BuiltImage) -> None:
+def test_a_verification_unknown_to_this_version_is_ignored(verified: BuiltImage) -> None:
     retired = Verification(name="looks_fine", ok=True)
     verdict = verifications_hold([verified.model_copy(update={"verifications": (*verified.verifications, retired)})])
     assert not verdict.passed
@@ -61,7 +61,7 @@ def test_a_verification_that_this_version_of_the_code_does_not_make_says_nothing
     assert verdict.tally["looks_fine"] == {"held": 0, "failed": 0, "not made": 0, "unknown": 1}
 
 
-def test_an_image_that_names_no_benchmark_does_not_pass_whatever_was_verified(verified: BuiltImage) -> None:
+def test_an_image_without_benchmarks_does_not_pass(verified: BuiltImage) -> None:
     verdict = verifications_hold([verified.model_copy(update={"benchmarks": ()})])
     assert not verdict.passed
     assert verdict.offenders == ("Acme__tiny-5: names no benchmark",)

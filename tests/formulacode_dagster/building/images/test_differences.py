@@ -35,7 +35,7 @@ def test_many_changed_files_are_counted() -> None:
     assert detail == "f00, f01, f02, f03, f04, f05, f06, f07 and 12 more"
 
 
-def test_without_the_first_listing_a_change_is_seen_and_its_files_are_not_known() -> None:
+def test_without_the_first_listing_a_change_is_seen_without_its_files() -> None:
     other = Listing("tiny", "1.0", {**TINY.files, "bin/tiny": "ddd"})
     assert told(compare([TINY.summary], [other])) == [("files", "tiny", "which files differ is not known any more")]
 

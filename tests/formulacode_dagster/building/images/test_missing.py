@@ -53,7 +53,7 @@ def missing(database: Database, prs: list[PullRequest], part: RunRole | None = N
     return [int(item.partition("#")[2]) for item in missing_images(run, engine, prs)]
 
 
-def test_a_run_that_works_alone_builds_what_its_store_lacks_and_one_with_helpers_what_was_here(
+def test_a_single_run_builds_missing_images_and_a_shared_one_local_ones(
     database: Database, prs: list[PullRequest]
 ) -> None:
     assert missing(database, prs) == [1, 2]
@@ -62,7 +62,7 @@ def test_a_run_that_works_alone_builds_what_its_store_lacks_and_one_with_helpers
 
 
 @pytest.mark.parametrize("stage", [Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES])
-def test_what_no_living_worker_had_is_built_by_the_run_that_leads_and_tried_again(
+def test_the_leading_run_builds_what_no_worker_had_and_retries(
     database: Database, prs: list[PullRequest], stage: Stage
 ) -> None:
     first = prs[0].item
@@ -78,7 +78,7 @@ def test_what_no_living_worker_had_is_built_by_the_run_that_leads_and_tried_agai
     assert missing(database, prs, RunRole.LEADS) == []
 
 
-def test_a_measurement_that_failed_for_another_reason_needs_no_image_of_a_living_worker(
+def test_a_measurement_with_another_failure_needs_no_image_of_a_worker(
     database: Database, prs: list[PullRequest]
 ) -> None:
     with database.transaction() as connection:

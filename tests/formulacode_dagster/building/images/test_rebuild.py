@@ -96,7 +96,7 @@ def test_a_compiled_package_comes_out_the_same_and_a_changed_file_is_named(bench
     assert (told(other), other.is_equal) == ([("files", "tinyc", PYTHON_FILE)], False)
 
 
-def test_what_is_kept_when_an_image_is_verified_is_what_building_it_again_finds(bench: Bench, compiled: Sample) -> None:
+def test_the_listing_stored_at_verification_equals_that_of_a_rebuild(bench: Bench, compiled: Sample) -> None:
     built = build_and_verify(
         bench.engine, bench.image.spec, Origins(compiled.mirror), pr=compiled.pull_request(), run_id="verified"
     )

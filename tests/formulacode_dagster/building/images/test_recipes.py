@@ -52,7 +52,7 @@ def test_what_a_neighbour_was_built_without_is_first_tried_without() -> None:
     assert [recipe.fixes for recipe in recipes] == [(GSL,)]
 
 
-def test_a_neighbour_that_never_held_is_no_recipe_and_one_imported_for_this_commit_is() -> None:
+def test_a_failed_neighbour_is_no_recipe_and_an_imported_one_is() -> None:
     assert recipes_for([make_context("b", GSL, held=False)], "a" * 40, HERE) == ()
     (recipe,) = recipes_for([make_context("a", GSL, held=False)], "a" * 40, HERE)
     assert recipe.rung is Rung.STORED
@@ -80,7 +80,7 @@ class OneProject:
         return ()
 
 
-def test_an_image_leaves_a_context_that_knows_what_was_declared_and_who_made_it() -> None:
+def test_an_image_leaves_a_context_with_declarations_and_origin() -> None:
     pr = make_pull_request(make_merged(month="2026-02", repository_id=7, repository="a/b", number=5))
     declared = declared_by(OneProject(), pr, make_environment())
     assert set(declared.build_files) == {"setup.py", "asv.conf.json"}

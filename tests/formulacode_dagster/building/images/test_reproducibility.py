@@ -27,7 +27,7 @@ def reproduction(*differences: Difference) -> Reproduction:
     )
 
 
-def test_whoever_samples_a_month_gets_the_same_image_and_other_months_others() -> None:
+def test_samples_of_a_month_are_reproducible_and_months_differ() -> None:
     items = [f"a/b#{number}" for number in range(1, 30)]
     assert sample("2026-02", items) == sample("2026-02", list(reversed(items)))
     assert len({sample(f"2026-{month:02}", items) for month in range(1, 13)}) > 6

@@ -11,7 +11,7 @@ def neighbours(lock: str, repository: str = "a/b") -> str:
     ).neighbours
 
 
-def test_pull_requests_of_one_lock_are_neighbours_and_those_of_others_are_not() -> None:
+def test_pull_requests_of_one_lock_are_neighbours_and_others_are_not() -> None:
     assert neighbours("one") == neighbours("one")
     assert neighbours("one") != neighbours("two")
     assert neighbours("one") != neighbours("one", repository="a/c")

@@ -39,9 +39,7 @@ def verified(folder: Path) -> tuple[bool, str]:
 
 
 @pytest.mark.docker
-def test_a_task_folder_is_built_and_verified_and_so_is_one_in_which_something_was_planted(
-    tmp_path: Path, image: BuiltImage
-) -> None:
+def test_a_task_folder_is_built_and_verified_and_tampering_is_found(tmp_path: Path, image: BuiltImage) -> None:
     folder = folder_of(tmp_path, image)
     (folder / "environment/Dockerfile").write_text(f"FROM {image.tag}\n")
     ok, said = verified(folder)

@@ -68,7 +68,7 @@ def test_a_first_file_of_another_era_is_not_taken(lock, index):
 
 
 @pytest.mark.slow
-def test_where_sources_have_to_be_read_each_project_is_as_new_as_it_was_and_a_wheel_where_there_is_one(lock, index):
+def test_projects_read_from_sources_keep_their_date_or_take_a_wheel(lock, index):
     index.publish_source("old", "1.0", "2015-01-01T00:00:00Z")
     index.publish("pure", "1.0", "2015-01-01T00:00:00Z")
     index.publish_source("pure", "1.1", "2015-06-01T00:00:00Z")
@@ -83,7 +83,7 @@ def test_where_sources_have_to_be_read_each_project_is_as_new_as_it_was_and_a_wh
 
 
 @pytest.mark.slow
-def test_a_compiled_project_is_a_wheel_although_a_newer_version_has_sources_alone(lock, compiled):
+def test_a_compiled_project_takes_a_wheel_over_a_newer_source_release(lock, compiled):
     compiled.publish_source("compiled", "1.6", "2018-10-01T00:00:00Z")
     compiled.publish_source("old", "1.0", "2015-01-01T00:00:00Z")
     locked = lock("compiled", "old", at=datetime(2019, 1, 1, tzinfo=UTC))
@@ -121,7 +121,7 @@ def test_one_requirement_without_a_solution_does_not_abort_the_rest(lock, index)
 
 
 @pytest.mark.slow
-def test_a_source_distribution_that_does_not_build_is_dropped_and_the_rest_stays(lock, index):
+def test_a_source_distribution_that_fails_to_build_is_dropped(lock, index):
     index.publish_source("broken", "1.0", "2015-01-01T00:00:00Z", "raise SystemExit('no such library')\n")
     index.publish("pure", "1.0", "2015-01-01T00:00:00Z")
     locked = lock("broken", "pure")

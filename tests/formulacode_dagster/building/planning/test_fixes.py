@@ -13,7 +13,7 @@ def fix(**changes):
     return Fix(rule="missing-module", evidence="No module named 'six'", **changes)
 
 
-def test_a_fixs_requirements_are_needed_to_run_and_to_build_and_name_the_rule():
+def test_requirements_of_a_fix_count_at_run_and_build_with_its_rule():
     wanted = add_requirements(DECLARED, [fix(requirements=("six",)), fix(requirements=("six", "pybind11>=2"))])
     assert [item.text for item in wanted.runtime] == ["numpy", "six", "pybind11>=2"]
     assert [(item.text, item.source) for item in wanted.build] == [

@@ -64,12 +64,12 @@ def test_names_of_other_interpreters_and_old_ones_do_not_count():
     assert ranking.pythons == ("3.8", "3.7")
 
 
-def test_micro_releases_and_unreadable_specifiers_do_not_shut_an_interpreter_out():
+def test_micro_releases_and_unreadable_specifiers_exclude_no_interpreter():
     assert "3.9" in rank_interpreters(declared(">=3.9.2,!=3.9.7"), at=AT, available=None).pythons
     assert rank_interpreters(declared("at least 3"), at=AT, available=None).pythons[0] == "3.14"
 
 
-def test_where_only_interpreters_of_old_are_named_the_oldest_newer_one_comes_first():
+def test_if_only_old_interpreters_are_named_the_oldest_newer_comes_first():
     at = datetime(2020, 6, 1, tzinfo=UTC)
     ranking = rank_interpreters(declared("", ("2.7", "3.5")), at=at, available=None)
     assert ranking.pythons == ("3.7", "3.8")
@@ -84,7 +84,7 @@ def test_old_classifiers_are_no_restriction():
     assert rank_interpreters(declared(">=3.8", (), ("3.6",)), at=at, available=None).pythons == ("3.8",)
 
 
-def test_before_the_oldest_interpreter_was_out_the_nearest_later_ones_are_taken_with_a_record():
+def test_before_the_oldest_interpreter_the_nearest_later_one_is_recorded():
     at = datetime(2016, 5, 1, tzinfo=UTC)
     ranking = rank_interpreters(declared("", ("2.7", "3.5"), ("3.4",)), at=at, available=None)
     assert ranking.pythons == ("3.7", "3.8")

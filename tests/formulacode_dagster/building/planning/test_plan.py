@@ -68,14 +68,14 @@ def test_benchmarks_that_only_the_merge_has_count_as_its_suite(plan):
     assert environment.suite_sha == "a" * 40
 
 
-def test_a_suite_that_came_after_the_merge_is_taken_from_the_nearest_commit_that_has_it(plan):
+def test_a_later_suite_is_taken_from_the_nearest_commit_with_it(plan):
     config = {path: text for path, text in SUITE.items() if path == "asv.conf.json"}
     environment = plan(PACKAGE, PACKAGE, {**config, **PACKAGE}, {**SUITE, **PACKAGE}, {**SUITE, **PACKAGE})
     assert environment.suite_sha == "2" * 40
     assert sum("at the later commit" in note for note in environment.notes) == 1
 
 
-def test_no_suite_and_nothing_else_to_time_is_a_rejection_and_not_a_failure(plan):
+def test_no_suite_and_no_other_workload_is_a_rejection_not_a_failure(plan):
     with pytest.raises(Rejection) as caught:
         plan(PACKAGE)
     assert caught.value.reason is RejectionReason.NO_SUITE
@@ -146,7 +146,7 @@ def test_a_matrix_pin_that_nothing_satisfies_is_loosened_with_a_note(plan):
 
 
 @pytest.mark.slow
-def test_requirements_without_a_solution_fail_the_item_with_the_resolvers_words(plan):
+def test_unsolvable_requirements_fail_the_item_with_the_resolvers_words(plan):
     text = PACKAGE["pyproject.toml"].replace("'numpy'", "'numpy>=2', 'scipy'")
     with pytest.raises(ItemFailure) as caught:
         plan({**SUITE, **PACKAGE, "pyproject.toml": text})
@@ -206,7 +206,7 @@ def test_fixes_add_to_the_lock_bound_it_and_are_kept(plan):
     assert "scipy" in environment.build_requirements
 
 
-def test_a_fix_that_steps_down_takes_the_next_interpreter_and_is_in_the_reason(plan):
+def test_a_fix_steps_down_the_interpreter_and_is_in_the_reason(plan):
     down = Fix(rule="removed-api", evidence="no longdouble", step_down=True)
     assert plan({**SUITE, **PACKAGE}, fixes=(down,)).python == "3.14"
     environment = plan({**SUITE, **PACKAGE}, fixes=(down, down))
@@ -234,7 +234,7 @@ def test_what_benchmarks_import_is_taken_from_the_extra_that_declares_it(plan):
     assert "benchmarks/bench.py:2 imports scipy" in " ".join(environment.notes)
 
 
-def test_the_suite_of_the_merge_is_read_for_imports_when_the_pull_request_touches_it(reader_of, pull_request, resolver):
+def test_imports_of_the_merges_suite_are_read_if_the_pr_touches_it(reader_of, pull_request, resolver):
     extras = "[project.optional-dependencies]\nmore = ['scipy']\n"
     base = {**SUITE, **PACKAGE, "pyproject.toml": PACKAGE["pyproject.toml"] + extras}
     reader = reader_of(base, {**base, "benchmarks/new.py": "import scipy\n"})
@@ -251,7 +251,7 @@ def test_the_suite_of_the_merge_is_read_for_imports_when_the_pull_request_touche
         assert planned.requirements == expected
 
 
-def test_the_environment_file_that_asv_is_told_to_use_counts_under_its_matrix(plan):
+def test_asvs_environment_file_counts_below_its_matrix(plan):
     config = '{"matrix": {"attrs": ["1.0"]}, "environment_type": "conda", "conda_environment_file": "env.yml"}'
     file = "dependencies: [python=3.11, attrs, scipy, geos]\n"
     environment = plan({**SUITE, **PACKAGE, "asv.conf.json": config, "env.yml": file})
@@ -301,7 +301,7 @@ def test_a_package_that_carries_data_alone_may_be_newer_than_the_merge(plan, ind
     assert "pydicom-data may be as new as 2022-10-04: it carries data alone" in environment.notes
 
 
-def test_submodules_that_a_build_file_names_or_a_repair_asks_for_are_in_the_plan(plan):
+def test_submodules_named_by_build_files_or_repairs_are_planned(plan):
     modules = f'[submodule "x"]\npath = vendored/x\nurl = ../x.git\nsha = {"7" * 40}\n'
     base = {**SUITE, **PACKAGE, ".gitmodules": modules}
     laid = (Submodule(path="vendored/x", repository="acme/x", sha="7" * 40),)

@@ -55,7 +55,7 @@ def test_a_damaged_cache_file_is_resolved_again(resolver, tmp_path):
     assert resolver.calls == 2
 
 
-def test_projects_that_do_not_exist_at_the_date_are_left_out_with_the_reason(resolver):
+def test_projects_unknown_at_the_date_are_left_out_with_a_reason(resolver):
     resolution = resolve(resolver, ["attrs", "late>=1", "never-there"], python="3.12", exclude_newer=AT)
     assert pins(resolution) == {"attrs": "2.0"}
     assert {item.requirement for item in resolution.absent} == {"late>=1", "never-there"}
@@ -70,9 +70,7 @@ def test_a_version_that_does_not_exist_is_no_reason_to_drop_the_project(resolver
     assert "attrs>=9" in caught.value.log_tail
 
 
-def test_only_what_is_built_takes_a_turn_of_the_machine_and_an_answer_that_is_kept_takes_none(
-    index, uv_cache, tmp_path
-):
+def test_only_builds_take_a_turn_and_a_cached_answer_takes_none(index, uv_cache, tmp_path):
     shutil.copytree(uv_cache, tmp_path / "cache" / "uv")
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}
     turns, requests = [], []
@@ -106,7 +104,7 @@ def test_setuptools_has_a_floor_before_it_spoke_pep_517(resolver):
     assert "2019-03-01" in resolution.notes[0]
 
 
-def test_a_wheel_whose_metadata_uv_refuses_is_pinned_by_what_is_known_of_it(resolver, index):
+def test_a_wheel_with_refused_metadata_is_pinned_by_known_facts(resolver, index):
     for version, year in (("0.11.0", 2013), ("0.24.2", 2019)):
         index.publish("pandas", version, f"{year}-03-01T00:00:00Z", requires=("pytz (>=2011k)",))
     index.publish("pytz", "2018.9", "2019-01-01T00:00:00Z")
@@ -116,7 +114,7 @@ def test_a_wheel_whose_metadata_uv_refuses_is_pinned_by_what_is_known_of_it(reso
     assert pins(resolution) == {"numpy": "1.16", "pandas": "0.24.2", "python-dateutil": "2.8.0", "pytz": "2018.9"}
 
 
-def test_the_project_that_is_built_is_not_in_its_own_lock_whatever_needs_it(resolver, index):
+def test_the_built_project_is_never_in_its_own_lock(resolver, index):
     index.publish("own", "1.0", "2025-01-01T00:00:00Z", ("numpy<2",))
     index.publish("data-of-own", "1.0", "2025-01-01T00:00:00Z", ("own==1.0", "attrs"))
     wanted = ["data-of-own", "numpy"]
@@ -144,7 +142,7 @@ def test_what_would_have_to_compile_numpy_first_is_not_read(resolver, index):
     assert "numpy was run" not in caught.value.log_tail
 
 
-def test_source_distributions_are_not_built_where_the_index_settings_hold_credentials(index, tmp_path):
+def test_source_distributions_are_not_built_if_settings_hold_credentials(index, tmp_path):
     url = index.url.replace("http://", "http://user:hunter2@")
     secretive = Resolver(tmp_path, environment={"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": url})
     with pytest.raises(Unsolvable, match="credentials") as caught:
@@ -162,7 +160,7 @@ def test_tokens_of_the_process_do_not_reach_uv(index, tmp_path):
     ("answer", "error"),
     [(500, SuspectedOutage), (503, SuspectedOutage), (401, OutsideSystemError), (403, OutsideSystemError)],
 )
-def test_an_index_that_refuses_stops_the_stage_and_one_that_is_down_is_suspected_of_it(resolver, index, answer, error):
+def test_a_refusing_index_stops_the_stage_and_a_dead_one_is_suspected(resolver, index, answer, error):
     index.answer = answer
     with pytest.raises(error) as caught:
         resolve(resolver, ["attrs"], python="3.12", exclude_newer=AT)
@@ -179,7 +177,7 @@ raise SystemExit(1)
 """
 
 
-def test_what_a_build_backend_prints_of_a_network_or_a_disk_fails_its_own_item(resolver, index):
+def test_network_or_disk_errors_of_a_back_end_fail_its_own_item(resolver, index):
     pyproject = '[build-system]\nrequires = []\nbuild-backend = "b"\nbackend-path = ["."]\n'
     index.publish_source("old", "1.0", "2018-01-01T00:00:00Z", files={"pyproject.toml": pyproject, "b.py": SAYS_SO})
     with pytest.raises(Unsolvable) as caught:
@@ -188,7 +186,7 @@ def test_what_a_build_backend_prints_of_a_network_or_a_disk_fails_its_own_item(r
     assert "error: dns error" in caught.value.log_tail
 
 
-def test_an_address_of_one_package_that_is_dead_is_suspected_and_stops_nothing_by_itself(resolver, index):
+def test_a_dead_address_of_one_package_is_suspected_and_stops_nothing(resolver, index):
     pyproject = '[build-system]\nrequires = ["gone @ http://127.0.0.1:9/gone-1.0.tar.gz"]\nbuild-backend = "b"\n'
     index.publish_source("old", "1.0", "2018-01-01T00:00:00Z", files={"pyproject.toml": pyproject, "b.py": ""})
     with pytest.raises(SuspectedOutage) as caught:
@@ -196,21 +194,21 @@ def test_an_address_of_one_package_that_is_dead_is_suspected_and_stops_nothing_b
     assert caught.value.kind == "incomplete"
 
 
-def test_a_single_project_that_is_refused_fails_the_item_and_is_never_dropped(resolver, index):
+def test_a_refused_project_fails_the_item_and_is_never_dropped(resolver, index):
     index.refused = "attrs"
     with pytest.raises(Unsolvable) as caught:
         resolve(resolver, ["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
     assert "403" in caught.value.log_tail
 
 
-def test_an_index_without_setuptools_is_a_wrong_setting_and_no_empty_environment(resolver, index):
+def test_an_index_without_setuptools_is_a_wrong_setting(resolver, index):
     index.projects.clear()
     for wanted in (["attrs", "numpy"], ["attrs", "setuptools"]):
         with pytest.raises(OutsideSystemError, match="index settings"):
             resolve(resolver, wanted, python="3.12", exclude_newer=AT)
 
 
-def test_an_index_that_is_gone_is_suspected_of_it_and_no_credential_is_told(tmp_path):
+def test_a_missing_index_is_suspected_and_no_credential_is_shown(tmp_path):
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": "http://u:hunter2@127.0.0.1:9/simple"}
     dead = Resolver(tmp_path, environment={**settings, "UV_HTTP_RETRIES": "0"})
     with pytest.raises(SuspectedOutage) as caught:
@@ -250,7 +248,7 @@ def test_the_real_index_has_source_distributions_of_another_era(tmp_path):
 
 
 @pytest.mark.network
-def test_a_source_distribution_is_read_by_the_interpreter_it_was_written_for(tmp_path):
+def test_a_source_distribution_is_read_by_its_own_interpreter(tmp_path):
     """bottleneck of 2021 builds against numpy 1.17, which a newer interpreter would compile for hours."""
     here = {minor: found.path for minor, found in installed_interpreters(uv.find_uv_bin()).items()}
     if "3.8" not in here:
@@ -312,7 +310,7 @@ def test_the_first_wheel_for_an_interpreter_and_its_day_are_found(resolver, inde
     assert resolver.first_wheel("late>0.5", python="3.12", until=AT) is None
 
 
-def test_a_project_that_is_taken_as_sources_leaves_the_others_to_their_wheels(resolver, index):
+def test_a_project_taken_as_sources_leaves_wheels_for_the_others(resolver, index):
     index.publish_source(
         "old", "1.0", "2018-01-01T00:00:00Z", "from setuptools import setup\nsetup(name='old', version='1.0')\n"
     )

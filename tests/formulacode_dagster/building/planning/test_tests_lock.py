@@ -36,7 +36,7 @@ def pins(locked):
     return {pin.name: pin.version for pin in read_lock(locked.lock).pins}
 
 
-def test_what_tests_need_is_pinned_as_of_the_date_and_what_the_lock_holds_is_left_out(lock):
+def test_test_requirements_are_pinned_at_the_date_without_locked_ones(lock):
     locked = lock("pytest", "plugin")
     assert pins(locked) == {"pytest": "8.0", "plugin": "1.0"}
     assert (locked.requirements, locked.notes) == (("pytest", "plugin"), ())
@@ -44,7 +44,7 @@ def test_what_tests_need_is_pinned_as_of_the_date_and_what_the_lock_holds_is_lef
 
 
 @pytest.mark.parametrize("other", ["strict", "unbuilt"])
-def test_pytest_alone_is_taken_where_the_rest_does_not_fit_the_lock_or_is_no_wheel(lock, other):
+def test_only_pytest_is_taken_if_the_rest_does_not_fit_or_is_no_wheel(lock, other):
     locked = lock("pytest", other)
     assert pins(locked) == {"pytest": "8.0"}
     assert f"pytest, {other} of the tests" in locked.notes[0]

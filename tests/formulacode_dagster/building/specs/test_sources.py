@@ -53,7 +53,7 @@ def test_of_a_filtered_mirror_only_the_files_of_the_commit_are_packed(pure: Samp
     assert "refs/formulacode/partial" in git(tmp_path / "a", "for-each-ref")
 
 
-def test_an_image_made_of_a_partial_bundle_takes_absent_contents_for_no_damage(pure: Sample, tmp_path: Path) -> None:
+def test_an_image_of_a_partial_bundle_treats_absent_contents_as_intact(pure: Sample, tmp_path: Path) -> None:
     mirror = tmp_path / "filtered.git"
     clone = ("-c", "uploadpack.allowFilter=true", "clone", "-q", "--bare", "--no-local", "--filter=blob:none")
     git(tmp_path, *clone, f"file://{pure.mirror}", str(mirror))

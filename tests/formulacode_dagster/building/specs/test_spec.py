@@ -71,14 +71,14 @@ def test_equal_specs_have_equal_tags(spec: BuildSpec) -> None:
         assert tag(spec) == tag(again)
 
 
-def test_tasks_whose_locks_are_all_wheels_share_an_environment_whatever_their_dates(spec: BuildSpec) -> None:
+def test_tasks_with_wheel_locks_share_an_environment_across_dates(spec: BuildSpec) -> None:
     dates = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
     first, second = (spec.model_copy(update={"exclude_newer": date, "wheels_only": True}) for date in dates)
     assert env_tag(first) == env_tag(second)
     assert installer_options(first) == ("--only-binary", ":all:")
 
 
-def test_what_source_distributions_need_is_cut_off_but_for_projects_that_may_be_newer(spec: BuildSpec) -> None:
+def test_source_distributions_have_a_cut_off_with_exceptions(spec: BuildSpec) -> None:
     cut_off = {"exclude_newer": datetime(2018, 5, 1, tzinfo=UTC)}
     later = {"setuptools": datetime(2019, 3, 1, tzinfo=UTC), "numpy": datetime(2018, 6, 29, tzinfo=UTC)}
     assert installer_options(spec.model_copy(update={**cut_off, "later_projects": later})) == (

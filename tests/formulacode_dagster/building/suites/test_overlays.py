@@ -49,7 +49,7 @@ def test_a_pull_request_that_touches_the_suite_brings_all_of_it(touching):
     assert found.provenance.sha256 != SuiteFiles("", {**SUITE, "benchmarks/a.py": b"b"}).sha256
 
 
-def test_a_pull_request_that_leaves_the_suite_alone_is_measured_with_that_of_the_base(touching):
+def test_a_pull_request_that_leaves_the_suite_uses_that_of_the_base(touching):
     found = first_suite(Reader({MERGE: FILES}), touching("pkg/core.py"), "benchmarks", suite_sha=BASE)
     assert (found.name, found.files, found.sha256) == ("base", None, "")
 

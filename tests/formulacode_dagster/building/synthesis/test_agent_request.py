@@ -69,7 +69,7 @@ def test_an_agent_starts_from_what_the_rules_made_and_reads_every_attempt() -> N
     assert (kept[2].agent, kept[2].tokens_in, kept[2].dollars) == ("stub 1", 100, 0.5)
 
 
-def test_an_edit_that_no_gate_lets_pass_is_an_attempt_that_ends_at_that_gate_and_is_never_built() -> None:
+def test_a_rejected_edit_is_an_attempt_that_ends_at_its_gate() -> None:
     agent = StubAgent(ended(AgentOutcome.REFUSED, gate=EditGate.OWN_PACKAGE))
     kept, error, engine = climbed(agent, max_attempts=1)
     assert (kept[-1].stage, kept[-1].kind) == ("own_package", FailureKind.AGENT_REFUSED)
@@ -88,7 +88,7 @@ def test_a_run_that_ends_without_an_edit_is_an_attempt_of_its_own_kind(outcome: 
     assert error.kind == f"agent_{outcome}"
 
 
-def test_what_an_agent_has_built_meanwhile_is_an_attempt_too_and_it_is_told_how_it_ended() -> None:
+def test_builds_requested_by_an_agent_are_attempts_with_an_outcome() -> None:
     told: list[str] = []
 
     def run(_: AgentTask, build: BuildRelay) -> AgentRun:
@@ -121,7 +121,7 @@ def test_a_limit_is_waited_for_and_uses_up_no_attempt() -> None:
     assert 400 < slept[0] <= 500
 
 
-def test_an_endpoint_that_stays_overloaded_closes_the_desk_for_the_others_too() -> None:
+def test_an_overloaded_endpoint_stops_the_dispatcher_for_others_too() -> None:
     agent, slept, notes = StubAgent(ended(AgentOutcome.OVERLOADED)), [], []
     desk = AgentDispatcher(agent, sleep=slept.append, note=notes.append)
     kept, error, _ = climbed(agent, author=desk.author())

@@ -50,7 +50,7 @@ def test_what_is_used_up_is_named_and_only_where_it_is_shared(
     assert str(Shortage(scope, unit)) == f"the {scope}'s {unit} for agents are used up"
 
 
-def test_two_runs_at_once_never_hold_more_than_there_is_and_the_second_waits_for_the_first() -> None:
+def test_two_runs_never_reserve_more_than_the_budget() -> None:
     purse = Purse({Scope.MONTH: Limits(tokens=1500)})
     first, second = held(purse, ONE), held(purse, TWO)
     assert (first.tokens, second.tokens) == (1000, 500)

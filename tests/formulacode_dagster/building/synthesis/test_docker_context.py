@@ -49,7 +49,7 @@ def test_a_folder_of_the_predecessors_layout_is_a_recipe(tmp_path: Path) -> None
     assert (copy / "docker_build_pkg.sh").stat().st_mode & 0o100
 
 
-def test_a_recipe_that_was_given_out_comes_back_as_what_it_was_until_a_script_is_changed(tmp_path: Path) -> None:
+def test_an_exported_recipe_returns_unchanged_until_a_script_changes(tmp_path: Path) -> None:
     spec = make_spec(lock="six==1.0 --hash=x\n", fixes=(GSL, BOUND), apt_packages=("libgsl-dev",))
     folder = DockerContext.of(make_context("a", GSL, BOUND), spec).to_directory(tmp_path / "out")
     assert "libgsl-dev" in (folder / "docker_build_base.sh").read_text()

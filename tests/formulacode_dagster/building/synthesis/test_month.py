@@ -36,7 +36,7 @@ def run(database: Database) -> StageRun:
     return StageRun(database, Stage.IMAGES, MONTH, "run", options)
 
 
-def test_what_failed_is_tried_again_with_an_agent_that_was_not_asked_for_it(run: StageRun) -> None:
+def test_failures_are_retried_by_an_agent_that_was_not_asked(run: StageRun) -> None:
     agent = StubAgent(edited())
     authors = MonthAuthors.of(run, agent, AgentBudget(), {}, 1)
     assert authors.unasked(PRS) == ["a/b#3"]
@@ -44,7 +44,7 @@ def test_what_failed_is_tried_again_with_an_agent_that_was_not_asked_for_it(run:
     assert authors.unasked(PRS) == ["a/b#2", "a/b#3"]
 
 
-def test_a_desk_knows_what_the_month_has_spent_and_an_author_what_was_tried(run: StageRun) -> None:
+def test_a_dispatcher_knows_the_months_spending_and_authors_attempts(run: StageRun) -> None:
     limits = {Scope.REPOSITORY: Limits(dollars=3)}
     authors = MonthAuthors.of(run, StubAgent(edited()), AgentBudget(), limits, 4)
     desk = authors.dispatcher
@@ -55,7 +55,7 @@ def test_a_desk_knows_what_the_month_has_spent_and_an_author_what_was_tried(run:
     assert [(past.rule, past.log) for past in author.earlier] == [("agent:stub", "its log")]
 
 
-def test_budgets_are_read_from_one_setting_and_no_agent_is_asked_by_default(
+def test_budgets_come_from_one_setting_and_no_agent_is_the_default(
     run: StageRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FC_AGENT_BUDGET", "item.tokens=10, month.dollars=2.5,month.minutes=7")

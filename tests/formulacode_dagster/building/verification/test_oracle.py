@@ -79,9 +79,7 @@ def repository(tmp_path: Path, pure: Sample) -> ImageRepository:
     return made
 
 
-def test_the_files_of_a_commit_are_told_from_the_objects_of_the_image_alone(
-    repository: ImageRepository, pure: Sample
-) -> None:
+def test_a_commits_files_are_known_from_the_images_objects(repository: ImageRepository, pure: Sample) -> None:
     listed = git(pure.mirror, "ls-tree", "-r", pure.base).splitlines()
     expected = {line.partition("\t")[2]: tuple(line.split()[0:3:2]) for line in listed}
     assert repository.tree(pure.base) == expected
@@ -105,7 +103,7 @@ def test_an_object_that_is_not_what_its_name_says_is_not_believed(repository: Im
     repository.close()
 
 
-def test_a_credential_in_the_files_or_in_the_image_s_own_words_fails_without_its_value() -> None:
+def test_a_credential_in_files_or_configuration_fails_without_its_value() -> None:
     facts = ImageFacts(scan=Scan(SearchPatterns((Secret("GH_TOKENS", b"value-of-ours"),))))
     assert no_credentials(facts, ImageConfig(variables={"PATH": "/bin"}).by_place).ok
     words = ImageConfig(

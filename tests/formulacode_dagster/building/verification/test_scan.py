@@ -51,7 +51,7 @@ def test_what_only_looks_a_little_like_one_is_none(text: str) -> None:
     assert forms_in(text.encode()) == []
 
 
-def test_the_secrets_of_this_machine_are_known_by_the_names_of_their_variables_and_never_shown() -> None:
+def test_secrets_are_known_by_their_variables_and_never_shown() -> None:
     found = own_secrets(
         {
             "GH_TOKENS": "first-token,second-token",
@@ -73,7 +73,7 @@ def test_the_secrets_of_this_machine_are_known_by_the_names_of_their_variables_a
     assert "secret" not in repr(found).replace("Secret(", "")
 
 
-def test_a_value_is_found_wherever_it_is_and_a_form_where_it_can_only_be_ours(tmp_path: Path) -> None:
+def test_a_value_is_found_anywhere_and_a_form_only_in_our_files(tmp_path: Path) -> None:
     secret = Secret("GH_TOKENS", b"value-of-ours")
     both = b"value-of-ours " + TOKEN.encode()
     places = {

@@ -36,7 +36,7 @@ def test_a_file_that_two_projects_of_the_lock_bring_may_be_that_of_either(conten
     assert find_planted(image(content, alpha=b"by alpha", beta=b"by beta"), LOCK, {}) == []
 
 
-def test_a_wheels_own_data_folder_is_not_missed_though_a_record_still_names_it() -> None:
+def test_a_wheels_data_folder_is_not_missed_despite_its_record() -> None:
     """numpy 1.15.0 lists its script twice: the installer moves it, and keeps the second line."""
     facts = image(b"by alpha", alpha=b"by alpha")
     record = (Area.ENVIRONMENT, f"{SITE}/alpha-1.0.dist-info/RECORD")
@@ -46,7 +46,7 @@ def test_a_wheels_own_data_folder_is_not_missed_though_a_record_still_names_it()
     assert find_planted(facts, LOCK, {}) == [f"{SITE}/alpha.py of alpha is missing"]
 
 
-def test_a_licence_that_a_wheel_lays_beside_the_environments_settings_is_as_the_wheel_brought_it() -> None:
+def test_a_licence_next_to_the_environments_settings_is_the_wheels() -> None:
     """As alive-progress 3.1 does."""
     facts = image(b"by alpha", alpha=b"by alpha")
     facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, False, None, digest(b"MIT"), "", "")
@@ -79,7 +79,7 @@ def test_what_tests_need_lies_beside_the_lock_as_its_wheels_brought_it() -> None
     assert find_planted(facts, LOCK, {}, "pytest==9.0\n") == ["tests/conftest.py belongs to no installed package"]
 
 
-def test_what_the_index_brought_are_the_files_of_locks_and_those_of_asv_and_nothing_of_the_package() -> None:
+def test_files_from_the_index_are_those_of_locks_and_asv() -> None:
     """asv_runner has lines as `import contextlib`, which some pull request adds: rich#955 did."""
     facts = with_tests(b"pytest")
     facts.texts[(Area.TOOLS, "instrument/asv_runner-0.2.0.dist-info/RECORD")] = "asv_runner/_aux.py,sha256=abc,1\n"

@@ -62,7 +62,7 @@ class TestAnImage:
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert "install-package" in log
 
-    def test_is_asked_gate_by_gate_and_no_further_than_the_first_that_does_not_hold(
+    def test_gates_are_checked_in_order_up_to_the_first_failure(
         self, engine: ProcessEngine, compiled: Sample, compiled_image: BuiltImage, copied: Path
     ) -> None:
         (copied / "venv/lib/python3.11/site-packages/sitecustomize.py").write_text("")
@@ -189,7 +189,7 @@ class TestAnImage:
             build(files)
         assert caught.value.kind == "one_benchmark_runs"
 
-    def test_without_a_suite_of_its_own_is_verified_with_the_one_of_another_commit(self, build: Build) -> None:
+    def test_a_task_without_a_suite_is_verified_with_anothers(self, build: Build) -> None:
         files = {path: text for path, text in PURE.items() if not path.startswith("benchmarks/")}
         suite = {path: text.encode() for path, text in PURE.items() if path.startswith("benchmarks/")}
         image = build(files, suite=SuiteFiles("later commit", suite))

@@ -67,7 +67,7 @@ def test_strangers_texts_are_text_and_nothing_else(site: Path) -> None:
     }
 
 
-def test_pages_run_no_script_but_that_of_the_index_and_load_nothing_from_elsewhere(site: Path) -> None:
+def test_pages_run_only_the_indexs_script_and_load_nothing_external(site: Path) -> None:
     for path in site.rglob("*.html"):
         page = Page(path)
         (policy,) = (value for name, value in page.attributes if name == "content" and "default-src" in value)
@@ -97,7 +97,7 @@ def test_the_data_of_the_index_is_a_script_that_nothing_ends(site: Path) -> None
     }
 
 
-def test_a_task_has_its_samples_as_pictures_and_its_solution_behind_a_click(site: Path) -> None:
+def test_a_task_page_has_samples_as_pictures_and_hides_its_solution(site: Path) -> None:
     page = (site / "tasks" / "acme__fast-1.html").read_text("utf-8")
     assert page.count('class="dots"') == 6
     assert page.count('class="interval good"') == 2
@@ -137,7 +137,7 @@ def test_the_months_are_told_beside_each_other_the_newest_first(site: Path) -> N
     assert text.index("2026-02 ") < text.index("2026-01 ")
 
 
-def test_pages_of_tasks_that_were_withdrawn_go_and_other_folders_are_left_alone(tmp_path: Path) -> None:
+def test_pages_of_withdrawn_tasks_go_and_other_folders_stay(tmp_path: Path) -> None:
     dataset = hostile_dataset(tmp_path / "data", tasks=3, months=2)
     write_site(dataset, tmp_path / "site")
     written = write_site(dataset, tmp_path / "site", ["2026-02"])
@@ -160,7 +160,7 @@ def test_a_task_whose_id_is_no_name_of_a_page_is_refused(task_id: str, tmp_path:
     assert not (tmp_path / "site").exists()
 
 
-def test_a_release_from_before_there_were_samples_and_intervals_is_shown_as_it_is(tmp_path: Path) -> None:
+def test_a_release_without_samples_and_intervals_is_shown_as_it_is(tmp_path: Path) -> None:
     whole = month_tables([hostile_task(1, "2026-02")])
     old = ["speedup_low", "speedup_high", "p_value", "machine", "metric", "workload_source", "weak_tests"]
     tasks = whole.tasks.drop(old)
@@ -172,7 +172,7 @@ def test_a_release_from_before_there_were_samples_and_intervals_is_shown_as_it_i
     assert "not drawn" in text
 
 
-def test_samples_that_cannot_be_read_are_no_samples_that_were_never_released(tmp_path: Path) -> None:
+def test_unreadable_samples_differ_from_unreleased_ones(tmp_path: Path) -> None:
     dataset = hostile_dataset(tmp_path / "data", tasks=1)
     (tmp_path / "data" / "samples" / "2026-01.parquet").write_bytes(b"cut")
     with pytest.raises(ItemFailure, match=r"samples/2026-01\.parquet is no readable Parquet file"):
@@ -187,9 +187,7 @@ def test_the_command_writes_the_site_of_the_dataset_it_is_told(tmp_path: Path, c
     assert str(tmp_path) not in "".join(path.read_text("utf-8") for path in (tmp_path / "pages").rglob("*.html"))
 
 
-def test_the_command_of_the_readme_writes_the_site_of_the_dataset_of_the_settings(
-    tmp_path: Path, call_fc_data: FcData
-) -> None:
+def test_the_readmes_command_writes_the_site_of_the_configured_dataset(tmp_path: Path, call_fc_data: FcData) -> None:
     hostile_dataset(tmp_path / "home" / "dataset", tasks=1)
     done = call_fc_data("site", "build/site")
     assert (done.returncode, done.stdout) == (0, "1 tasks of 1 months: build/site/index.html\n")

@@ -62,7 +62,7 @@ def test_each_arm_has_its_dots_median_and_middle_half_on_one_axis() -> None:
     assert "".join(svg.itertext()) == "base: median 5 s of 3; oracle: median 2 s of 2"
 
 
-def test_far_apart_samples_have_a_logarithmic_axis_and_equal_ones_none_to_divide_by() -> None:
+def test_distant_samples_have_a_log_axis_and_equal_ones_do_not_divide() -> None:
     assert "logarithmic" in samples_plot({Arm.BASE: [100.0], Arm.ORACLE: [1.0]}, "bytes")
     assert all(0 <= place <= WIDTH for place in places(samples_plot({Arm.BASE: [1.0, 1.0]}, "seconds")))
 

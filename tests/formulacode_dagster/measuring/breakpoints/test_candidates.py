@@ -63,7 +63,7 @@ def chosen(mirror: Mirror, commits: pl.DataFrame, widest: int = 1):
     return choose_candidates(commits, mirror, repository_id=7, found_by=found_by, widest=widest)
 
 
-def test_a_commit_is_a_candidate_of_the_month_it_landed_in_under_its_pull_request_where_one_brought_it(history):
+def test_a_commit_is_a_candidate_of_its_month_under_its_pull_request(history):
     mirror, sha = history
     between = [(sha["early"], sha["squash"]), (sha["squash"], sha["direct"]), (sha["direct"], sha["merge"])]
     rows = chosen(mirror, steps(*between)).candidates

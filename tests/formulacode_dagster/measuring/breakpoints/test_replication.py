@@ -64,7 +64,7 @@ def test_sets_that_agree_are_told_so() -> None:
     assert (twice.bias.estimate, twice.bias.low, twice.bias.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
-def test_breakpoints_are_the_same_within_a_few_commits_and_each_counts_once() -> None:
+def test_breakpoints_match_within_a_few_commits_and_count_once() -> None:
     mine = {("b", 20): 0.5, ("b", 60): 2.0, ("c", 80): 2.0}
     theirs = {("b", 23): 0.6, ("b", 24): 0.7, ("b", 90): 2.0, ("c", 60): 0.5}
     compared = replicate(breakpoint_set("a", mine), breakpoint_set("b", theirs))

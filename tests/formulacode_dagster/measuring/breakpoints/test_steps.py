@@ -116,7 +116,7 @@ def steps(*rows: tuple[str, int, int, float]) -> pl.DataFrame:
     return found.with_columns(faster.alias("direction"))
 
 
-def test_ranges_that_share_a_commit_are_one_commit_narrowed_to_what_all_hold() -> None:
+def test_ranges_with_a_common_commit_are_one_narrowed_commit() -> None:
     commits = merge_into_commits(steps(("a", 10, 20, 0.5), ("b", 15, 18, 0.8), ("b", 15, 18, 0.9), ("c", 12, 30, 1.5)))
     assert commits.schema == COMMITS
     assert commits.rows() == [(15, 18, 2, 1, 4, pytest.approx(0.85), 0.5)]

@@ -51,7 +51,7 @@ def test_samples_join_those_of_rounds_before_and_give_asvs_figures():
     assert result["params"] == {"machine": "here", "python": "3.12"}
 
 
-def test_another_version_of_a_benchmark_starts_anew_and_what_is_skipped_is_nan():
+def test_a_new_benchmark_version_starts_over_and_skips_are_nan():
     result = add_samples(
         new_result("a" * 40, 0, "3.12", MACHINE), [described()], {"bench.time_it(1, 'a')": timed(1.0)}, seconds=1
     )

@@ -86,7 +86,7 @@ def failures_of(folder: Path) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.variant("who times commits", most=1)
 @pytest.mark.timeout(900)
-def test_a_killed_run_is_finished_by_the_next_and_a_commit_that_fails_stops_no_other(world, shas):
+def test_a_killed_run_is_finished_and_a_failed_commit_stops_no_other(world, shas):
     killed = subprocess.run([sys.executable, "-m", commit_benchmarks.__name__, str(world)], capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     folder = world / "results-of-ours"
@@ -136,7 +136,7 @@ def test_plain_asv_benchmarks_in_the_same_images(world, shas):
     assert result["env_name"].startswith("formulacode-py")
 
 
-def test_a_commit_lost_to_an_index_that_may_be_down_is_told_and_tried_again_by_the_next_run(tmp_path, monkeypatch):
+def test_a_commit_lost_to_a_suspected_outage_is_reported_and_retried(tmp_path, monkeypatch):
     ends = {
         "lost": SuspectedOutage("package index", FailureKind.INCOMPLETE, "no answer"),
         "bad": ItemFailure(FailureKind.LOCK, "no solution"),

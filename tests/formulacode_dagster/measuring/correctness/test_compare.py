@@ -160,7 +160,7 @@ THREE = "from pkg import core\n\n" + "".join(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(HOURS, FASTER), (CORE, HOURS)], ids=["base", "oracle"])
-def test_what_a_side_had_no_time_for_is_left_out_and_neither_broken_nor_mended(compared, before, after):
+def test_what_a_side_had_no_time_for_is_neither_broken_nor_fixed(compared, before, after):
     files = {**FILES, "pkg/core.py": before, "tests/test_core.py": THREE}
     said = compared({"pkg/core.py": after}, files)
     assert (said.pass_to_pass, said.not_begun) == (named("test_first"), named("test_second", "test_third"))
@@ -199,7 +199,7 @@ def test_a_build_that_fails_once_is_made_once_more(compared):
         ({"oracle": "T"}, "timeout", ["oracle"]),
     ],
 )
-def test_a_patch_is_blamed_for_a_build_that_fails_again_where_the_base_builds(compared, ends, kind, made):
+def test_a_patch_is_blamed_for_repeated_failures_if_the_base_builds(compared, ends, kind, made):
     builds = Builds(**ends)
     with pytest.raises(ItemFailure) as failure:
         compared({"pkg/core.py": FASTER}, {**FILES, "tests/test_core.py": THREE}, build=builds)
@@ -224,7 +224,7 @@ TEST_OF_COMPILED = "from pkg import compiled\n\n\ndef test_double():\n    assert
 
 
 @pytest.mark.slow
-def test_what_breaks_compiled_python_is_seen_by_a_test_that_executes_nothing_else_of_the_change(compared):
+def test_breakage_of_compiled_python_is_seen_by_any_test(compared):
     files = {**FILES, "pkg/compiled.py": COMPILED, "tests/test_compiled.py": TEST_OF_COMPILED}
     after = {"pkg/core.py": FASTER, "pkg/compiled.py": COMPILED.replace("number * 2", "number * 3")}
     said = compared(after, files, ("pkg/compiled.py:double",))

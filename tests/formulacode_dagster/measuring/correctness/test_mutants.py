@@ -45,7 +45,7 @@ class Script:
         return self.answers.pop(0)
 
 
-def test_only_what_holding_tests_execute_is_tried_and_by_the_quickest_of_them_first() -> None:
+def test_only_code_of_passing_tests_is_mutated_quickest_tests_first() -> None:
     run = run_of(mutation(1), mutation(5), mutation(9), quick=(5,), slow=(5,), flaky=(1,))
     script = Script(True)
     (mutant,) = try_mutants(script, run, holding(slow=3.0, quick=0.1))

@@ -50,7 +50,7 @@ def test_a_test_that_hangs_or_ends_the_process_takes_no_other_with_it(session, l
 
 
 @pytest.mark.slow
-def test_tests_are_found_again_where_pytest_is_configured_in_a_folder_of_tests(session, lay) -> None:
+def test_tests_are_found_if_pytest_is_configured_in_their_folder(session, lay) -> None:
     """Its root is that folder then, and its names are relative to it, as those of rich's tests are."""
     passing = "def test_it():\n    pass\n"
     files = {"tests/pytest.ini": "[pytest]\n", "tests/test_a.py": passing, "tests/deep/test_b.py": passing}
@@ -98,7 +98,7 @@ class TestCase(unittest.TestCase):
 
 
 @pytest.mark.slow
-def test_what_the_call_of_a_test_takes_and_executes_is_told_apart_from_all_of_it(session, lay) -> None:
+def test_a_tests_call_is_reported_separately_from_its_total(session, lay) -> None:
     functions = "".join(f"def {name}():\n    pass\n" for name in ("one", "two", "three"))
     lay(session.folder / "repository", {"pkg/__init__.py": "", "pkg/core.py": functions, "test_a.py": CALLED})
     run = TestRunner(session, SPEC).run(hash_seed=1, watched={"pkg/core.py": [2, 4, 6]})
@@ -144,7 +144,7 @@ def test_last():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("enough", "executed"), [(0, 10), (3, 3), (7, 10)])
-def test_once_enough_tests_execute_the_change_for_long_enough_no_other_is_begun(session, lay, enough, executed) -> None:
+def test_no_test_begins_once_enough_execute_the_change_long_enough(session, lay, enough, executed) -> None:
     # a call counts that takes twice as long as is asked for, by waiting: no machine is too quick for it
     source = "import time\n\ndef work(seconds):\n    time.sleep(seconds)\n"
     lay(session.folder / "repository", {"pkg/__init__.py": "", "pkg/core.py": source, "test_a.py": MANY})
@@ -162,9 +162,7 @@ def test_tests_that_all_end_the_process_are_given_up(session, lay) -> None:
     assert "status 7" in str(failed.value)
 
 
-def test_no_more_files_are_looked_into_than_there_may_be_and_those_that_speak_of_the_change_first(
-    session, lay, monkeypatch
-) -> None:
+def test_the_number_of_files_is_limited_relevant_ones_first(session, lay, monkeypatch) -> None:
     monkeypatch.setattr(runs, "MOST_FILES", 1)
     empty = "def test_it():\n    pass\n"
     lay(session.folder / "repository", {"test_a.py": empty, "test_b.py": f"# of the triangles\n{empty}"})
@@ -173,9 +171,7 @@ def test_no_more_files_are_looked_into_than_there_may_be_and_those_that_speak_of
     assert run.left_out == 1
 
 
-def test_a_file_named_after_a_changed_module_comes_before_those_that_say_a_rare_word_of_it(
-    session, lay, monkeypatch
-) -> None:
+def test_a_file_named_after_a_module_precedes_those_with_rare_words(session, lay, monkeypatch) -> None:
     monkeypatch.setattr(runs, "MOST_FILES", 1)
     passing = "def test_it():\n    pass\n"
     files = {"tests/test_a.py": f"# until the triangles\n{passing}", "pkg/tests/test_shapes.py": passing}

@@ -68,7 +68,7 @@ def test_a_test_reaches_the_change_on_either_side() -> None:
     assert reaching(PYTHON, base, oracle) == ("added", "new", "removed")
 
 
-def test_what_only_importing_executes_is_reached_by_whatever_enters_the_file() -> None:
+def test_code_executed_by_imports_is_reached_by_any_test_of_the_file() -> None:
     oracle = run(ended("enters"), ended("other", entered=False), executable=(1,), imported=(1,))
     assert reaching(PYTHON, run(), oracle) == ("enters",)
     more = run(ended("enters"), ended("executes", 9), executable=(1, 9), imported=(1,))
@@ -102,7 +102,7 @@ def test_weak_tests_let_a_wrong_change_through(
 
 
 @pytest.mark.parametrize(("changed", "covered"), [(0, 0), (4, 4)])
-def test_tests_of_a_change_that_nothing_shows_to_be_executed_are_not_called_strong(changed: int, covered: int) -> None:
+def test_tests_without_execution_evidence_are_not_called_strong(changed: int, covered: int) -> None:
     row = correctness_row(
         reaching_test("...", "..."), changed=changed, covered=covered, untraceable=("src/a.c", "pkg/b.py:f")
     )
@@ -163,7 +163,7 @@ def test_what_there_was_no_time_for_is_told_and_no_reason_to_reject() -> None:
     assert not right_by_their_tests([MEASURED], [forged]).passed
 
 
-def test_what_was_stored_before_tests_could_be_left_out_is_read_and_judged_as_it_was() -> None:
+def test_rows_stored_before_tests_could_be_skipped_are_judged_unchanged() -> None:
     stored = correctness_row(reaching_test("...", "..."), no_time=True).model_dump(mode="json")
     del stored["not_begun"]
     assert right_by_their_tests([MEASURED], [Correctness.model_validate(stored)]).passed

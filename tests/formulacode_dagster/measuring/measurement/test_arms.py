@@ -105,7 +105,7 @@ def test_a_build_that_fails_once_is_made_once_more(arms_of, builds, made):
         assert sum("not built" in line for line in arms.log.lines) == 1
 
 
-def test_where_only_python_changes_both_are_built_at_the_same_time_and_what_fails_once_more(arms_of):
+def test_pure_python_arms_build_in_parallel_with_one_retry(arms_of):
     both, made = threading.Barrier(2, timeout=30), []
 
     def build(repository):
@@ -132,7 +132,7 @@ def test_where_only_python_changes_both_are_built_at_the_same_time_and_what_fail
     ],
     ids=["the oracle", "the oracle, and the base beside it", "the base", "too long", "too long again"],
 )
-def test_a_patch_is_blamed_for_a_build_that_fails_again_where_the_base_builds(arms_of, builds, kind, made):
+def test_a_patch_is_blamed_for_repeated_failures_if_the_base_builds(arms_of, builds, kind, made):
     with pytest.raises(ItemFailure) as failure, arms_of(builds):
         pass
     assert (failure.value.kind, builds.made) == (kind, made)

@@ -94,7 +94,7 @@ def test_a_comment_in_a_function_that_changed_elsewhere_is_no_line_of_it(changed
         ("def alpha(x):", "def alpha(x: int) -> int:"),
     ],
 )
-def test_comments_docstrings_formatting_annotations_and_versions_are_no_change(changed, old, new):
+def test_comments_docstrings_formatting_and_versions_are_no_change(changed, old, new):
     found = changed({"pkg/core.py": CORE}, {"pkg/core.py": CORE.replace(old, new)})
     assert (found.base, found.oracle, found.untraceable) == ({}, {}, ())
 

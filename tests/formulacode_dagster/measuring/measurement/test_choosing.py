@@ -177,7 +177,7 @@ def test_the_first_suite_is_not_surveyed_again_under_another_name(chosen):
     assert chosen(first, lambda _: [ONE]) == once
 
 
-def test_python_that_a_suite_loads_compiled_is_told_to_those_who_look_for_others(chosen):
+def test_compiled_python_of_a_suite_is_reported_to_other_searches(chosen):
     told = []
 
     def others(changed):
@@ -207,7 +207,7 @@ class Meeting(Hurried):
         return super().survey(**asked)
 
 
-def test_base_and_oracle_are_surveyed_at_the_same_time_where_each_has_a_core():
+def test_base_and_oracle_are_surveyed_in_parallel_on_separate_cores():
     log = Log(None)
     chooser_of(Meeting(), log, SamplingPlan()).choose(BASE_SUITE, lambda _: ())
     assert [line for line in log.lines if "every" in line] == [

@@ -173,7 +173,7 @@ def test_a_survey_with_coverage_runs_while_nothing_is_timed(select):
     assert calls == calls[:3] * (len(calls) // 3)
 
 
-def test_a_survey_with_coverage_that_ran_out_of_time_says_so_and_goes_on_where_it_stopped(select):
+def test_a_coverage_survey_without_time_says_so_and_continues(select):
     kept = {}
     for ruled_out, asked_for in ((NAMES[:2], NAMES), (NAMES[:4], NAMES[2:])):
         surveyed, counting = Surveyed(dict(kept), kept.__setitem__, resumable=True), Counting()
@@ -188,14 +188,14 @@ def test_a_survey_with_coverage_that_ran_out_of_time_says_so_and_goes_on_where_i
     assert [candidate.name for candidate in choice.candidates] == [NAMES[4]]
 
 
-def test_what_executes_the_change_on_the_base_is_not_asked_for_on_the_oracle(select):
+def test_code_executed_on_the_base_is_not_surveyed_on_the_oracle(select):
     counting = Counting(NAMES[0])
     choice = select(Surveyed(), counting)
     assert [asked["only"] for asked in counting.asked] == [NAMES, NAMES[1:]]
     assert [candidate.name for candidate in choice.candidates] == [NAMES[0]]
 
 
-def test_what_only_compiled_lines_tell_of_is_asked_whether_its_calls_depend_on_state(select):
+def test_code_known_only_by_compiled_lines_is_tested_for_state(select):
     choice = select(Surveyed(), Counting(NAMES[0]), patch=C + PYTHON)
     assert [candidate.name for candidate in choice.candidates] == [NAMES[0]]
     whole, further = select.session.asked[:2], select.session.asked[2:]
@@ -204,14 +204,14 @@ def test_what_only_compiled_lines_tell_of_is_asked_whether_its_calls_depend_on_s
     assert [(only, bool(lines)) for only, lines in further] == [([NAMES[0]], False)] * 2 + [([NAMES[0]], True)]
 
 
-def test_a_survey_with_coverage_takes_a_share_of_the_time_that_is_left_and_those_first_that_speak_of_the_change(select):
+def test_a_coverage_survey_takes_a_share_of_time_relevant_ones_first(select):
     counting = Counting(NAMES[0])
     select(Surveyed(), counting, seconds=40.0, patch=C + PYTHON)
     assert {asked["budget"] for asked in counting.asked} == {SURVEY_SHARE * 40}
     assert {asked["names"] for asked in counting.asked} == {frozenset({"subtotal"})}
 
 
-def test_what_was_not_traced_is_not_ruled_out_by_its_compiled_lines_where_python_changed_too(select):
+def test_untraced_code_is_not_ruled_out_if_python_changed_too(select):
     kept = {}
     with pytest.raises(ItemFailure) as failure:
         select(Surveyed({}, kept.__setitem__), Counting(), patch=C + PYTHON, fits=1)

@@ -94,9 +94,7 @@ def test_a_core_is_chosen_once_no_image_is_built_on_the_machine(database: Databa
 
 
 @pytest.mark.parametrize("what", ["building", "choosing"])
-def test_a_task_is_built_chosen_for_and_tested_once_no_other_is_timed_on_the_machine(
-    database: Database, what: str
-) -> None:
+def test_a_task_is_built_and_tested_while_no_other_is_timed(database: Database, what: str) -> None:
     waits, built = threading.Event(), threading.Event()
     machine = Machine(database, "daemon", note=lambda _: waits.set(), wait_seconds=0.01)
     ours, theirs = leased_cores(machine), leased_cores(Machine(database, "daemon"))

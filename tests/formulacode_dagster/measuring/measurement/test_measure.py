@@ -57,7 +57,7 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
 
 
 @pytest.mark.slow
-def test_what_is_faster_and_returns_something_else_is_told_by_the_benchmarks_name(measure):
+def test_a_faster_patch_with_another_result_names_the_benchmark(measure):
     suite = BENCH.replace("    core.", "    return core.")
     after = {"pkg/core.py": FASTER.replace("// 2", "// 2 + 1").replace("i * 2 for", "2 * i for")}
     measured, log = measure(after, files=FILES | {"benchmarks/bench.py": suite})
@@ -67,7 +67,7 @@ def test_what_is_faster_and_returns_something_else_is_told_by_the_benchmarks_nam
 
 
 @pytest.mark.slow
-def test_arms_are_built_in_the_turn_of_builds_and_timed_in_another_one_after_it(measure):
+def test_arms_build_in_the_turn_of_builds_and_are_timed_in_a_later_one(measure):
     turns = []
 
     def turn(name):
@@ -93,7 +93,7 @@ def test_arms_are_built_in_the_turn_of_builds_and_timed_in_another_one_after_it(
         pytest.param("", RandomizationUnit.PROCESS, [1, 1, 0], id="no shared objects"),
     ],
 )
-def test_the_unit_is_the_build_where_a_setup_beside_changed_python_makes_other_objects(
+def test_the_unit_is_the_build_if_a_changed_setup_makes_other_objects(
     measure, monkeypatch, objects_by, unit, reinstalls
 ):
     def keep_build(remote):
@@ -170,7 +170,7 @@ def test_benchmarks_of_the_pull_request_itself_are_used_on_both_sides(measure):
 
 
 @pytest.mark.slow
-def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_change(measure):
+def test_a_later_commits_suite_is_used_if_none_executes_the_change(measure):
     """Most real losses: the benchmark of a change is often written after it."""
     files = FILES | {"benchmarks/bench.py": "from pkg import core\n\ndef time_untouched():\n    core.untouched()\n"}
     asked = []

@@ -147,7 +147,7 @@ def of_image(case: str) -> pytest.MarkDecorator:
 
 
 @of_image("faster C")
-def test_a_faster_c_extension_is_rebuilt_and_measured_faster_and_so_it_is_again(measure, with_c):
+def test_a_faster_c_extension_is_rebuilt_and_measured_faster_twice(measure, with_c):
     """Failure 46: without the rebuild every task with compiled code measures 1.0x."""
     measured = measure(with_c, {"src/tinyc/_fast.c": FAST_C})
     require_faster_over_builds(measured, measure.log)
@@ -182,7 +182,7 @@ def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure, with_c):
 
 
 @of_image("C that is not faster")
-def test_c_that_no_benchmark_reaches_is_reached_by_what_the_authors_wrote_down(measure, with_c):
+def test_c_without_benchmarks_is_reached_by_the_authors_snippets(measure, with_c):
     body = "```python\nfrom tinyc import _fast\n_fast.never(0)\n```\n```python\nimport tinyc\ntinyc.total(5)\n```\n"
     same = SLOW_C.replace("return PyLong_FromLong(1)", "volatile long one = 1;\n    return PyLong_FromLong(one)")
     measured = measure(with_c, {"src/tinyc/_fast.c": same}, body)
@@ -215,7 +215,7 @@ def test_rust_that_no_benchmark_reaches_is_no_relevant_change(measure, with_rust
 
 
 @of_image("C that is not faster")
-def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(measure, with_c):
+def test_a_source_change_without_object_changes_needs_no_more_builds(measure, with_c):
     measured = measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("volatile", "/* kept */ volatile")})
     assert measured.rule.unit is RandomizationUnit.PROCESS
     assert len({sample.objects for result in measured.results for sample in result.samples}) == 1
@@ -223,7 +223,7 @@ def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(meas
 
 
 @of_image("Python beside C")
-def test_a_faster_python_function_beside_other_flags_of_the_compiler_is_measured_over_builds(measure, with_c):
+def test_faster_python_with_other_compiler_flags_is_measured_over_builds(measure, with_c):
     flags = C_FILES["setup.py"].replace('_fast.c"])', '_fast.c"], extra_compile_args=["-O1"])')
     measured = measure(with_c, {"src/tinyc/__init__.py": FAST_PYTHON, "setup.py": flags})
     assert [result.benchmark for result in measured.results] == ["bench.time_squares"]

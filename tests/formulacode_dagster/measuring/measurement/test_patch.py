@@ -4,7 +4,7 @@ from formulacode_dagster.measuring.measurement.patch import changed_files, is_on
 from formulacode_dagster.models.errors import ItemFailure
 
 
-def test_lines_of_both_sides_are_found_and_those_of_the_base_beside_an_insertion(tmp_path, git_patch):
+def test_lines_of_both_sides_are_found_with_neighbours_of_insertions(tmp_path, git_patch):
     before = "".join(f"line {n}\n" for n in range(1, 21))
     after = before.replace("line 5\n", "").replace("line 15\n", "line 15\nnew\n")
     (change,) = changed_files(git_patch(tmp_path, {"a.py": before}, {"a.py": after}))

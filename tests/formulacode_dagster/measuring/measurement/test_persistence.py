@@ -109,7 +109,7 @@ def faster():
     return make_measurement({"bench.a": 2.0}, returned={"bench.a": Returned.SAME})
 
 
-def test_what_was_timed_is_kept_when_its_tests_fail_and_the_next_attempt_tests_it_alone(attempt, faster):
+def test_timings_are_kept_if_tests_fail_and_the_next_attempt_tests_only(attempt, faster):
     with pytest.raises(ItemFailure, match="too long") as caught:
         attempt(faster, SLOW, run_id="first")
     assert caught.value.log.splitlines() == ["round 1", "the tests take too long", "collecting ..."]
@@ -134,7 +134,7 @@ def test_what_was_timed_is_kept_when_the_daemon_goes_while_it_is_tested(attempt,
     assert [row.attempt for row in attempt.ever] == [1]
 
 
-def test_what_broke_off_before_its_return_values_were_compared_is_kept_and_timed_again(attempt, faster):
+def test_results_without_compared_values_are_kept_and_timed_again(attempt, faster):
     with pytest.raises(OutsideSystemError):
         attempt((faster.model_copy(update={"returned": {}}), GONE))
     attempt(faster)

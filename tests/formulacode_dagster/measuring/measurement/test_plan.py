@@ -18,7 +18,7 @@ def test_every_look_of_the_plan_can_decide():
         assert all(smallest_sign_flip_p(look.units) <= look.alpha for look in claims)
 
 
-def test_each_metric_has_its_share_of_the_alphas_and_what_is_too_little_for_a_look_goes_to_the_next():
+def test_each_metric_has_its_alphas_and_small_rests_go_to_the_next():
     time, both = (SamplingPlan().rule(RandomizationUnit.PROCESS, metrics) for metrics in ([Metric.TIME], set(Metric)))
     assert time == SamplingPlan().rule(RandomizationUnit.PROCESS)
     assert both.metrics == tuple(Metric)

@@ -58,7 +58,7 @@ def test_equal_procedures_are_equal_texts_however_their_files_came() -> None:
 
 
 @pytest.mark.parametrize("change", [{"version": 2}, {"benchmarks": []}, {"a_later_field": 1}])
-def test_a_procedure_of_another_platform_is_unreadable_and_says_whose_it_is(change: dict[str, object]) -> None:
+def test_a_procedure_of_another_platform_is_unreadable_with_its_origin(change: dict[str, object]) -> None:
     text = json.dumps({**json.loads(procedure_of(LAID).to_json()), **change})
     with pytest.raises(ItemFailure, match="the procedure of a__b-1 cannot be read") as caught:
         Procedure.parse(text, "a__b-1")

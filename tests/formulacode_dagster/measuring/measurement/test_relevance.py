@@ -91,7 +91,7 @@ def test_a_survey_without_time_for_all_of_them_says_so():
     assert "no time to run 1 of 2 benchmarks" in str(failure.value)
 
 
-def test_what_was_neither_run_once_nor_drawn_is_counted_beside_what_is_timed():
+def test_benchmarks_neither_run_nor_drawn_are_counted():
     both = survey(
         *(surveyed("time_hit", n, lines=HIT) for n in range(5)),
         surveyed("time_miss"),
@@ -111,7 +111,7 @@ def test_beside_those_known_to_execute_the_change_no_other_is_timed():
     assert names(select(candidates, limit=2, seed=0)) == ["bench.time_hit(0)"]
 
 
-def test_a_limited_choice_is_spread_over_the_functions_and_depends_on_the_seed_alone():
+def test_a_limited_choice_covers_functions_and_depends_on_the_seed():
     both = survey(*(surveyed(name, n, lines=HIT) for name in ("time_a", "time_b") for n in range(20)))
     candidates, _ = comparable(both, both, CHANGED)
     chosen = select(candidates, limit=4, seed=3)
@@ -218,7 +218,7 @@ def test_what_runs_at_the_second_try_is_nobodys_fault():
     assert failure.value.kind == "oracle_breaks_benchmarks"
 
 
-def test_a_copied_control_runs_what_the_base_ran_but_for_what_has_a_cache_of_its_own():
+def test_a_copied_control_runs_the_base_except_for_cached_setups():
     candidates, _ = comparable(
         survey(surveyed("a"), surveyed("b", cache_folder="cache")), survey(surveyed("a"), surveyed("b")), CHANGED
     )

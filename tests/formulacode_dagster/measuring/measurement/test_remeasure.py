@@ -67,9 +67,7 @@ def test_what_is_as_fast_as_before_is_not_faster_by_being_in_the_dataset(again):
 
 
 @pytest.mark.slow
-def test_a_slower_machine_has_three_times_the_seconds_of_the_plan_and_leaves_none_of_the_benchmarks_out(
-    again, monkeypatch
-):
+def test_a_slower_machine_has_triple_time_and_omits_no_benchmark(again, monkeypatch):
     given = []
     names = ("bench.time_total", "later.time_total")
     hasty = PLAN.model_copy(update={"claim_share": 1e-9, "least_benchmarks": 1})

@@ -97,7 +97,7 @@ def test_what_says_nothing_is_not_compared(base, oracle):
 
 
 @pytest.mark.parametrize(("times", "told"), [(1, Returned.SAME), (2, Returned.NOT_COMPARABLE)])
-def test_a_harness_that_breaks_off_is_asked_once_more_and_takes_no_samples_with_it(times, told):
+def test_a_failing_harness_is_retried_once_and_loses_no_samples(times, told):
     remotes, log = {Arm.BASE: Returning(a=[1]), Arm.ORACLE: BreakingOff(times, 1)}, Log(None)
     assert compare_returned(remotes, ["a"], ResourceLimits(), SamplingPlan(), log) == {"a": told}
     assert log.lines.count("what benchmarks return on the oracle cannot be told: the session is gone") == times

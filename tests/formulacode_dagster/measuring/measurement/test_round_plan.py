@@ -20,7 +20,7 @@ def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
     assert 0.005 <= seconds.pop() < 0.1
 
 
-def test_more_time_than_the_plan_has_is_for_more_rounds_and_not_for_longer_ones(take):
+def test_extra_time_is_for_more_rounds_not_longer_ones(take):
     def answer(name, arm, count):
         spread = (2.0 if (count // 3) % 2 else 0.5) if arm is Arm.ORACLE else 1.0
         return Timed(value=spread, calls=1, wall=0.01, waited=True)
@@ -36,7 +36,7 @@ def test_more_time_than_the_plan_has_is_for_more_rounds_and_not_for_longer_ones(
     assert seconds_asked() == seconds
 
 
-def test_of_slow_benchmarks_no_more_are_timed_than_the_first_claim_is_to_take(take):
+def test_slow_benchmarks_are_limited_by_the_time_to_the_first_claim(take):
     def timed(wall, **more):
         def answer(name, _arm, _count):
             return Timed(value=1, calls=1, wall=0.01 if name == "l" else wall, waited=True)
@@ -54,7 +54,7 @@ def test_of_slow_benchmarks_no_more_are_timed_than_the_first_claim_is_to_take(ta
 
 
 @pytest.mark.parametrize("names", [["a", "b"], ["b", "a"]])
-def test_what_alone_takes_more_than_all_the_time_is_told_and_keeps_nothing_else_from_being_timed(take, names):
+def test_an_oversized_benchmark_is_reported_and_delays_no_other(take, names):
     def answer(name, arm, count):
         return Timed(value=1, calls=1, wall=9.0 if name == "b" else 0.1, waited=True)
 
@@ -70,7 +70,7 @@ def test_where_each_takes_more_than_there_is_the_quickest_is_timed(take):
     assert take(["a", "b", "c"], answer, SamplingPlan(max_seconds=200)).untimed == ("a", "c")
 
 
-def test_with_more_time_than_the_plan_s_nothing_is_left_out_that_was_timed_on_a_quicker_machine(take):
+def test_with_more_time_nothing_timed_on_a_faster_machine_is_left_out(take):
     def answer(name, arm, count):
         return Timed(value=1, calls=1, wall=6.0 if name == "a" else 0.1, waited=True)
 

@@ -55,7 +55,7 @@ class Beside:
 
 
 @pytest.mark.parametrize("unit", RandomizationUnit)
-def test_the_arms_of_a_round_run_at_the_same_time_where_no_call_waits_for_anything(take, unit):
+def test_arms_of_a_round_run_in_parallel_if_no_call_waits(take, unit):
     taken = take(["a"], Beside(len(Arm)), unit=unit)
     assert taken.judged.verdict is Verdict.FASTER
     shared = [(arm, setting.build, setting.abreast) for _, arm, setting, once, _ in take.world.asked if not once]
@@ -64,7 +64,7 @@ def test_the_arms_of_a_round_run_at_the_same_time_where_no_call_waits_for_anythi
     assert all({arm for arm, _, _ in group} == set(Arm) for group in groups)
 
 
-def test_the_arms_of_a_round_run_one_after_the_other_where_the_plan_says_so(take):
+def test_arms_of_a_round_run_in_sequence_if_the_plan_says_so(take):
     def answer(name, arm, count):
         return Timed(value=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
 
@@ -95,7 +95,7 @@ def test_the_time_ends_it_at_the_level_of_the_next_look(take):
     assert taken.judged.needs.endswith(took)
 
 
-def test_the_arms_of_a_round_share_hash_seed_and_layout_of_stack_and_heap_and_rounds_do_not(take):
+def test_arms_of_a_round_share_hash_seed_and_layout_across_rounds_not(take):
     taken = take(["a"], twice_as_fast)
     settings = [setting for _, _, setting, once, _ in take.world.asked if not once]
     assert all(len(set(settings[start : start + 3])) == 1 for start in range(0, 24, 3))
@@ -171,7 +171,7 @@ def test_what_has_no_ratio_with_the_oracle_is_nobodys_fault(take):
     assert [failure.kind for failure in taken.failures] == ["no_ratio"]
 
 
-def test_what_is_no_time_is_taken_once_a_process_and_judged_by_its_own_metric(take):
+def test_other_metrics_are_taken_once_per_process_and_judged_separately(take):
     memory = candidate("m", metric="peakmemory", unit="bytes")
     taken = take([memory, "a"], lambda name, arm, _: Timed(
         value=5e6 if (name, arm) == ("m", Arm.ORACLE) else 1e7, calls=1, wall=0.1, waited=False
@@ -195,7 +195,7 @@ def test_a_task_none_of_whose_benchmarks_runs_is_a_failure(take):
     assert failure.value.kind == "benchmarks_fail"
 
 
-def test_compiled_code_is_built_anew_for_each_round_and_only_builds_of_the_same_round_are_timed_together(take):
+def test_compiled_code_is_rebuilt_per_round_and_timed_within_the_round(take):
     taken = take(["a"], twice_as_fast, unit=RandomizationUnit.BUILD)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.FASTER, 1, 8)
     assert Counter(take.world.builds) == dict.fromkeys(Arm, 8)
@@ -206,7 +206,7 @@ def test_compiled_code_is_built_anew_for_each_round_and_only_builds_of_the_same_
     assert laid == [f"/{n}" for n in range(8) for _ in Arm]
 
 
-def test_what_excludes_any_effect_of_compiled_code_ends_after_four_builds_an_arm(take):
+def test_futility_of_compiled_code_ends_after_four_builds_per_arm(take):
     taken = take(["a"], lambda *_: Timed(value=1, calls=5, wall=1.0, waited=True), unit=RandomizationUnit.BUILD)
     assert (taken.judged.verdict, taken.rounds) == (Verdict.UNCHANGED, 4)
     assert len(take.world.builds) == 12
@@ -229,7 +229,7 @@ def fails_at(build, kind, arm=Arm.ORACLE):
 
 
 @pytest.mark.parametrize("kind", ["oracle_does_not_build", "base_does_not_build", "timeout"])
-def test_a_build_that_fails_amid_the_samples_costs_the_rounds_to_come_and_none_that_were_taken(take, kind):
+def test_a_failed_build_costs_later_rounds_and_no_earlier_ones(take, kind):
     unbuilt = fails_at(6, FailureKind(kind))
     taken = take(["a"], undecided, unit=RandomizationUnit.BUILD, unbuilt=unbuilt)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 1, 5)
@@ -238,7 +238,7 @@ def test_a_build_that_fails_amid_the_samples_costs_the_rounds_to_come_and_none_t
 
 
 @pytest.mark.parametrize(("build", "kind"), [(2, FailureKind.ORACLE_DOES_NOT_BUILD), (6, FailureKind.SESSION_GONE)])
-def test_what_fails_before_there_is_a_spread_or_is_no_build_ends_the_measurement(take, build, kind):
+def test_a_failure_before_any_spread_ends_the_measurement(take, build, kind):
     with pytest.raises(ItemFailure) as failure:
         take(["a"], undecided, unit=RandomizationUnit.BUILD, unbuilt=fails_at(build, kind))
     assert failure.value.kind is kind

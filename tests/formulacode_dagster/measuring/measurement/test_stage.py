@@ -160,7 +160,7 @@ def test_what_is_faster_and_right_is_done(faster):
     assert "t.py::test: pass_to_pass" in outcome.log
 
 
-def test_what_is_faster_and_breaks_a_test_is_rejected_with_all_that_was_found(faster):
+def test_a_faster_patch_that_breaks_a_test_is_rejected_with_its_results(faster):
     wrong = correctness_row(reaching_test("...", "FFF"))
     outcome = outcome_of(MeasuredPullRequest(faster, wrong), "log")
     assert outcome.rejection is not None
@@ -169,7 +169,7 @@ def test_what_is_faster_and_breaks_a_test_is_rejected_with_all_that_was_found(fa
     assert "breaks t.py::test" in outcome.detail
 
 
-def test_what_is_faster_and_returns_something_else_is_rejected_by_the_benchmarks_name(faster):
+def test_a_faster_patch_with_another_result_is_rejected_by_name(faster):
     returned = {"bench.time_total": Returned.DIFFERENT, "bench.time_other": Returned.SAME}
     wrong = MeasuredPullRequest(faster.model_copy(update={"returned": returned}))
     outcome = outcome_of(wrong, "log")
@@ -223,7 +223,7 @@ def test_what_takes_longest_to_build_is_measured_first():
     assert [pr.key[1] for pr in longest_build_first(prs, images)] == [2, 1, 4, 3]
 
 
-def test_tasks_above_one_environment_are_neighbours_and_those_of_another_store_are_elsewhere(task):
+def test_tasks_of_one_environment_are_neighbours_within_a_store(task):
     def item(layer, store):
         tiers = [Tier(name=name, tag=tag, seconds=1, size_bytes=1) for name, tag in (("env", layer), ("task", "t"))]
         return work_item(task(image={"tiers": tiers, "store": store}), "v1", Here())

@@ -55,7 +55,7 @@ def chosen(monkeypatch):
 
 
 @pytest.mark.parametrize("first", [UNFINISHED, TIMEOUT], ids=lambda end: end.kind)
-def test_a_survey_without_time_ends_the_search_while_another_attempt_can_go_on(chosen, first):
+def test_a_survey_without_time_ends_the_search_if_it_can_be_resumed(chosen, first):
     with pytest.raises(ItemFailure) as caught:
         chosen(first, NOTHING, None, resumable=True)
     assert caught.value is first
@@ -96,8 +96,8 @@ class Named(BenchmarkCandidate):
     name = "bench.time_total"
 
 
-@pytest.mark.parametrize(("known", "goes_on"), [((), True), (("bench.time_total",), False)], ids=["came on", "stood"])
-def test_a_survey_that_came_no_further_than_the_last_one_is_not_gone_on_with(known, resumable):
+@pytest.mark.parametrize(("known", "resumable"), [((), True), (("bench.time_total",), False)], ids=["came on", "stood"])
+def test_a_survey_without_progress_is_not_resumed(known, resumable):
     surveyed = Surveyed({"base": frozenset(known)}, resumable=True)
     surveyed.add(BASE_SUITE, [Named({}, executes_change=False), BenchmarkCandidate({}, None, NO_TIME)])
     assert surveyed.resumable is resumable

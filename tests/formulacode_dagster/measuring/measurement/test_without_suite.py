@@ -17,7 +17,7 @@ WHERE_NO_SUITE_SERVES = pytest.mark.variant("what is timed where no suite execut
 
 @WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
-def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(measure):
+def test_the_repositorys_tests_are_timed_if_no_suite_reaches_the_change(measure):
     test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(200000)\n"
     files = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n", "tests/test_core.py": test}
     measured, log = measure({"pkg/core.py": FASTER}, files=files)
@@ -34,7 +34,7 @@ def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(mea
 
 @WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
-def test_tests_are_timed_where_there_is_no_suite_at_all_and_are_fixed_before_anything_is_timed(measure, monkeypatch):
+def test_without_a_suite_tests_are_timed_and_fixed_in_advance(measure, monkeypatch):
     commands, ask = [], HarnessClient.ask
 
     def listen(remote, request, **options):
@@ -69,7 +69,7 @@ SILENT = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n"}
 
 @WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
-def test_what_the_authors_wrote_down_is_timed_when_no_suite_and_no_test_executes_the_change(measure):
+def test_snippets_are_timed_if_no_suite_or_test_reaches_the_change(measure):
     body = "It is faster:\n```python\nfrom pkg import core\n%timeit core.total(20000)\n```\n"
     measured, _ = measure({"pkg/core.py": FASTER}, files=SILENT, body=body, engine=EngineName.DOCKER)
     assert measured.speedup > 5
@@ -80,7 +80,7 @@ def test_what_the_authors_wrote_down_is_timed_when_no_suite_and_no_test_executes
 
 @WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
-def test_what_a_model_writes_of_the_base_is_timed_when_nothing_else_executes_the_change(measure):
+def test_a_models_benchmark_is_timed_if_nothing_else_reaches_the_change(measure):
     class Sandbox:
         name = "sandbox-rules"
         materials = ()

@@ -46,7 +46,7 @@ def test_the_nearest_come_first_and_no_more_than_so_many(world):
 
 
 @pytest.mark.slow
-def test_the_newest_is_tried_for_a_benchmark_that_comes_to_the_change_by_another_name(world):
+def test_the_newest_is_tried_for_a_benchmark_with_an_indirect_call(world):
     other = "from pkg import core\n\n\ndef time_sum():\n    getattr(core, 'total'.lower())(3)\n"
     place = world(base=OF_TOTAL.replace("time_total", "total_unused"), after=("# nothing", other, other + "# newest"))
     (suite,) = later(place)

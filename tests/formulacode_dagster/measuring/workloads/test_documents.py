@@ -106,12 +106,12 @@ class Reader:
         pytest.param("docs/a.rst", ">>> pkg.other(3)\n3\n", [], id="nothing of the names"),
     ],
 )
-def test_a_block_that_speaks_of_the_change_comes_after_what_it_needs_of_those_before(path, text, snippets):
+def test_a_block_about_the_change_follows_the_blocks_it_needs(path, text, snippets):
     shown = list(snippets_of_documents(Shown({path: text}, NAMES)))
     assert shown == [Snippet(before, timed, path) for before, timed in snippets]
 
 
-def test_of_a_script_what_it_times_comes_first_and_then_its_functions_that_speak_of_the_change():
+def test_a_script_offers_its_timings_first_then_its_relevant_functions():
     first, *functions = snippets_of_scripts(Shown({"benchmarks/sums.py": SCRIPT}, NAMES))
     assert (first.timed, first.where) == ("pkg.total(N)", "benchmarks/sums.py")
     assert [(each.timed, each.where) for each in functions] == [
@@ -151,7 +151,7 @@ def test_what_cannot_be_read_shows_nothing():
 
 
 @pytest.mark.parametrize("folder", ["asv_bench/benchmarks", ".ci/benchmarks/"])
-def test_documents_and_scripts_that_speak_of_the_change_are_taken_and_neither_suites_nor_tests(folder):
+def test_relevant_documents_and_scripts_are_used_not_suites_or_tests(folder):
     files = {
         "README.md": "total",
         "docs/more.rst": "total and double",
@@ -169,7 +169,7 @@ CHAIN = " + ".join(["1"] * 500)
 """What the parser takes, and what cannot be written out again."""
 
 
-def test_code_that_is_nested_too_deep_to_be_written_out_is_passed_over_alone():
+def test_only_code_nested_too_deeply_is_skipped():
     tree = ast.parse(CHAIN)
     with pytest.raises(RecursionError):
         ast.unparse(tree)
@@ -180,7 +180,7 @@ def test_code_that_is_nested_too_deep_to_be_written_out_is_passed_over_alone():
     assert {snippet.where.partition(":")[0] for snippet in snippets_of_scripts(shown)} == {"benchmarks/sums.py"}
 
 
-def test_a_statement_is_looked_through_once_however_many_blocks_come_after_it(monkeypatch):
+def test_a_statement_is_searched_once_regardless_of_later_blocks(monkeypatch):
     walked = []
     bound = module._bound
     monkeypatch.setattr(module, "_bound", lambda statement: walked.append(statement) or bound(statement))

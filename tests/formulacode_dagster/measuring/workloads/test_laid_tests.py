@@ -107,7 +107,7 @@ def test_nothing_handed(benchmark):
 
 
 @pytest.mark.slow
-def test_of_a_test_with_the_benchmark_fixture_only_what_it_hands_over_is_timed(session, lay):
+def test_only_the_call_of_the_benchmark_fixture_is_timed(session, lay):
     tests = [
         OwnTest("tests/test_handing.py", name, 1.0) for name in ("test_handed", "test_pedantic", "test_nothing_handed")
     ]

@@ -40,7 +40,7 @@ def missed(merged, base=BASE):
 
 
 @pytest.mark.slow
-def test_a_test_among_the_benchmarks_is_timed_with_their_setup_and_parameters(world):
+def test_a_test_among_benchmarks_is_timed_with_its_setup_and_parameters(world):
     place = world(base=BASE, merged=BASE + ADDED)
     (suite,) = missed_suites(place.mirror, place.pr, "benchmarks")
     assert place.executed(suite) == {
@@ -84,7 +84,7 @@ def test_what_is_missed_is_told_from_the_source(added, expected):
     assert missed(f"{BASE}\n\n{added}") == expected
 
 
-def test_what_was_there_before_is_none_of_the_pull_requests_own_unless_it_is_changed():
+def test_existing_benchmarks_are_not_the_pull_requests_unless_changed():
     assert missed(BASE.replace("untouched()", "untouched() or 1")) == []
     assert missed(BASE.replace("return n\n", "return n + 1\n")) == ["Sums.time_old_helper = Sums.old_helper"]
 
@@ -111,7 +111,7 @@ def test_nothing_is_laid_in_the_place_of_a_whole_checkout(world):
     assert list(other_suites(place.mirror, place.pr, make_spec(benchmark_dir="."), {"total"})) == []
 
 
-def test_a_benchmark_that_the_pull_request_drops_is_found_in_the_suite_of_the_base(world):
+def test_a_benchmark_dropped_by_the_pr_is_found_in_the_bases_suite(world):
     place = world(base=BASE, merged="import nothing_there\n")
     (suite, *_) = other_suites(place.mirror, place.pr, make_spec(benchmark_dir="benchmarks"), {"total"})
     provenance = suite.provenance

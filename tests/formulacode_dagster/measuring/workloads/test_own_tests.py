@@ -125,7 +125,7 @@ def looked(tmp_path, git_patch, engine_of, image):
 
 
 @pytest.mark.slow
-def test_tests_that_execute_the_change_are_benchmarks_with_their_fixtures_outside_of_the_clock(looked):
+def test_tests_that_reach_the_change_become_benchmarks_with_fixtures(looked):
     suite, session = looked()
     assert (suite.source, suite.commit) == (Source.OWN_TESTS, "b" * 40)
     assert set(suite.adapted) == {
@@ -154,7 +154,7 @@ def test_tests_that_execute_the_change_are_benchmarks_with_their_fixtures_outsid
 
 
 @pytest.mark.slow
-def test_of_compiled_code_tests_that_speak_of_it_are_benchmarks_though_no_line_tells(looked):
+def test_tests_about_compiled_code_are_benchmarks_without_line_evidence(looked):
     suite, _ = looked(lines={}, is_compiled=True)
     # all of them speak of `core`, but two fail or skip
     assert {test.partition(": ")[2] for test in suite.adapted} == {
@@ -207,7 +207,7 @@ def test_it_is_told_why_not_all_tests_were_run(looked, monkeypatch, run, told):
 
 
 @pytest.mark.parametrize(("lines", "folder"), [({}, "benchmarks"), (LINES, ".")])
-def test_where_no_line_of_python_changed_or_nothing_can_be_laid_no_test_is_run(looked, lines, folder):
+def test_no_test_is_run_without_changed_python_or_an_overlay(looked, lines, folder):
     assert looked(lines=lines, benchmark_dir=folder)[0] is None
     assert looked.notes == []
 
@@ -226,7 +226,7 @@ def test_tests_that_the_pull_request_brings_are_laid_over_every_arm(looked):
 
 
 @pytest.mark.slow
-def test_code_of_the_package_is_laid_nowhere_though_a_folder_is_named_for_testing(looked):
+def test_package_code_is_not_overlaid_despite_a_testing_folder(looked):
     before = {"pkg/testing/__init__.py": "", "pkg/testing/data.py": "SIZE = 1\n", "tests/data.txt": "before\n"}
     after = {**FASTER, "pkg/testing/data.py": "SIZE = 2\n", "tests/data.txt": "after\n"}
     suite, _ = looked(after, files={**FILES, **before})

@@ -34,7 +34,7 @@ def suites(place, names=frozenset()):
 
 
 @pytest.mark.slow
-def test_what_a_test_hands_to_the_fixture_is_a_workload_with_each_of_its_parameters(world):
+def test_a_call_of_the_fixture_is_a_workload_with_its_parameters(world):
     place = world(base="", tests={"perf/bench_core.py": BENCH})
     (suite,) = suites(place, {"untouched"})
     provenance = suite.provenance
@@ -52,7 +52,7 @@ def test_tests_without_the_fixture_are_no_suite(world):
     assert suites(world(base="", tests={"tests/test_core.py": PLAIN, "tests/test_broken.py": "benchmark = (\n"})) == []
 
 
-def test_tests_among_the_benchmarks_are_left_out_they_are_gone_when_a_suite_is_laid(world):
+def test_tests_among_benchmarks_are_skipped_since_an_overlay_removes_them(world):
     assert suites(world(base="", tests={"benchmarks/test_core.py": BENCH})) == []
 
 
@@ -64,7 +64,7 @@ def test_a_suite_that_the_pull_request_changes_is_laid_over_every_arm(world):
     assert suite.files["tests/test_core.py"] == BENCH.encode()
 
 
-def test_code_of_the_package_is_not_laid_though_its_path_speaks_of_benchmarks(world):
+def test_package_code_is_not_overlaid_despite_its_benchmark_path(world):
     place = world(base="", tests={"perf/bench_core.py": BENCH, "pkg/benching.py": "", "pkg/testing/data.py": ""})
     paths = ("perf/bench_core.py", "pkg/benching.py", "pkg/testing/data.py", "benchmarks/bench.py")
     files = tuple(ChangedFile(path=path, status="M") for path in paths)
@@ -89,7 +89,7 @@ def test_who_uses_the_fixture_is_told_from_the_source(source, found):
     assert using_the_fixture(source.encode()).keys() == found
 
 
-def test_a_test_that_is_nested_too_deep_to_be_written_out_still_speaks_of_what_it_calls():
+def test_a_test_nested_too_deeply_still_mentions_its_calls():
     chain = " + ".join(["1"] * 500)
     source = f"@mark({chain})\ndef test_total(benchmark):\n    benchmark(core.total, {chain}, 'of sums')\n"
     (words,) = using_the_fixture(source.encode()).values()

@@ -27,7 +27,7 @@ OF_FIXTURES = {"outcome": "passed", "seconds": 1.0, "lines": {"a.py": frozenset(
         pytest.param({**AIMED, "outcome": "skipped"}, AIMED, False, id="skipped before"),
     ],
 )
-def test_a_test_is_a_workload_when_it_passes_on_both_sides_and_executes_the_change(base, oracle, relevant):
+def test_a_test_is_a_workload_if_it_passes_twice_and_reaches_the_change(base, oracle, relevant):
     assert bool(relevant_tests(run_of(t=base), run_of(t=oracle))) is relevant
 
 
@@ -67,7 +67,7 @@ class Case:
     assert speaking_of(tests, {"f.py": b"def ("}, {"contains_xy"}) == []
 
 
-def test_the_longest_come_first_and_each_function_before_its_second_parameters():
+def test_the_longest_come_first_and_functions_before_second_parameters():
     seconds = {"f.py::a[1]": 3.0, "f.py::a[2]": 2.0, "f.py::b": 1.0}
     run = run_of(**{name: {**AIMED, "call_seconds": each} for name, each in seconds.items()})
     assert list(relevant_tests(run, run)) == ["f.py::a[1]", "f.py::b", "f.py::a[2]"]

@@ -126,7 +126,7 @@ def test_of_the_same_code_the_first_place_is_told(written):
     assert places == ["pull request", "acme/fast#2"]
 
 
-def test_comments_of_linked_issues_come_after_the_issues_and_later_ones_last(written):
+def test_comments_of_linked_issues_follow_the_issues_by_date(written):
     at = datetime(2026, 2, 1, tzinfo=UTC)
     first, second, later = (ThreadComment(author="a", body=fenced(f"pkg.total({n})"), created_at=at) for n in (6, 7, 8))
     link = Link(repository="acme/fast", number=9, title="slow", created_at=at, comments=(first, second))
@@ -180,7 +180,7 @@ def tried(tmp_path, git_patch, engine_of, image):
 
 
 @pytest.mark.slow
-def test_what_executes_the_change_and_gives_one_result_on_both_sides_is_timed(tried, written):
+def test_code_that_reaches_the_change_with_one_result_is_timed(tried, written):
     codes = (
         "core.total(1000)",
         "core.wrong(1000)",
@@ -291,7 +291,7 @@ def test_what_cannot_be_tried_is_told_and_costs_nothing_else(written, image, mon
     assert notes[-1] == "they cannot be tried: surveying the suite took too long"
 
 
-def test_doctests_of_what_changes_come_first_the_nearest_before_what_it_is_in():
+def test_doctests_of_the_change_come_first_innermost_before_outer():
     shows = '    """\n    >>> total({n})\n    """\n'
     functions = [f"def f{n}():\n{shows.format(n=n)}    return {n}\n" for n in (1, 2)]
     inner = "\n".join(f"    {line}" for line in functions[1].splitlines())

@@ -98,7 +98,7 @@ def test_functions_that_change_are_named_with_what_a_call_must_give(lines, names
         ),
     ],
 )
-def test_what_a_model_writes_has_to_be_aimed_on_both_sides_and_give_one_result(ran, lines, fault):
+def test_model_code_must_reach_the_change_on_both_sides_with_one_result(ran, lines, fault):
     said = fault_of(ran, lines)
     assert fault in said
     assert bool(said) is bool(fault)

@@ -181,7 +181,7 @@ def test_a_backup_of_a_later_platform_is_refused(
 
 
 @pytest.mark.slow
-def test_a_backup_of_an_earlier_platform_goes_into_an_empty_database_that_this_one_has_migrated(
+def test_an_older_backup_restores_into_an_empty_migrated_database(
     empty_database_url: str, database: Database, dagster_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     earlier = Database(empty_database_url)

@@ -130,7 +130,7 @@ def test_a_removal_that_is_cut_leaves_no_backup(s3: Any, tmp_path: Path, monkeyp
         store.download("2026-03-01T03-30-00Z", tmp_path / "back")
 
 
-def test_a_bucket_that_is_not_there_and_a_store_that_does_not_answer_are_told(s3: Any, tmp_path: Path) -> None:
+def test_a_missing_bucket_and_a_dead_store_are_reported(s3: Any, tmp_path: Path) -> None:
     with pytest.raises(OutsideSystemError, match="cannot upload 2026-03-01T03-30-00Z"):
         ObjectStore.of("s3://nowhere").upload(backup(tmp_path, "2026-03-01T03-30-00Z"))
 

@@ -103,7 +103,7 @@ def test_an_answer_that_is_no_yes_is_an_error_without_the_address(status: int, e
     assert "s3cret" not in str(raised.value)
 
 
-def test_a_dead_channel_is_tried_three_times_and_keeps_no_other_from_its_message() -> None:
+def test_a_dead_channel_is_tried_three_times_and_blocks_no_other() -> None:
     waits: list[float] = []
     with receiving_posts(503) as received:
         channels = (Webhook(NOWHERE), Slack("no address s3cret"), Webhook(received.url))

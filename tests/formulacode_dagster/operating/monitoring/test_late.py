@@ -18,7 +18,7 @@ from formulacode_dagster.operating.monitoring.late import late_month
         (["2026-05"], "2026-04-28T06:00", None),
     ],
 )
-def test_a_month_is_late_from_day_28_of_the_next_if_earlier_ones_were_released(
+def test_a_month_is_late_from_day_28_if_earlier_ones_were_released(
     released: list[str], now: str, late: str | None
 ) -> None:
     month = late_month(released, datetime.fromisoformat(now).replace(tzinfo=UTC))

@@ -90,7 +90,7 @@ def test_of_a_platform_that_has_done_nothing_it_tells_that(
 
 
 @pytest.mark.slow
-def test_the_newest_backup_may_lie_in_the_store_alone_and_a_store_that_is_gone_hides_no_other(
+def test_the_newest_backup_may_be_only_in_the_store_which_may_be_gone(
     platform: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

@@ -47,7 +47,7 @@ def ends(database: Database) -> dict[str, str]:
     return {entry.item: f"{entry.state} {entry.reason}".strip() for entry in entries}
 
 
-def test_all_that_is_pending_is_one_batch_and_each_item_ends_by_itself_in_any_order(database: Database) -> None:
+def test_all_pending_items_are_one_batch_and_end_in_any_order(database: Database) -> None:
     batches: list[list[int]] = []
     how: dict[int, Outcome[int] | Exception] = {
         1: Outcome(10),
@@ -87,7 +87,7 @@ def test_a_batch_is_no_larger_than_it_may_be(database: Database) -> None:
     assert sorted(sizes) == [1, 3, 3]
 
 
-def test_what_a_batch_raises_ends_the_items_it_left_open_and_no_other_batch(database: Database) -> None:
+def test_an_exception_of_a_batch_ends_its_open_items_only(database: Database) -> None:
     async def work(items: Items, finish: Finish[int, int]) -> None:
         finish(items[0], Outcome(items[0].value))
         if items[0].value == 1:

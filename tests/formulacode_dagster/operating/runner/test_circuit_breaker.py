@@ -44,7 +44,7 @@ def states(database: Database) -> dict[str, str]:
         return {entry.item: f"{entry.state} {entry.reason}".strip() for entry in ledger.entries_of(connection, MONTH)}
 
 
-def test_three_unlike_items_lost_to_a_system_stop_the_stage_and_have_not_failed(database: Database) -> None:
+def test_three_unlike_items_lost_to_a_system_stop_the_stage(database: Database) -> None:
     rest = {f"e/e#{number}": None for number in range(20)}
     with pytest.raises(
         OutsideSystemError, match="3 items of 3 repositories in a row were lost to it: no answer"
@@ -55,9 +55,7 @@ def test_three_unlike_items_lost_to_a_system_stop_the_stage_and_have_not_failed(
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
-def test_a_system_that_is_down_for_everybody_stops_however_many_are_under_way(
-    database: Database, concurrency: int
-) -> None:
+def test_a_system_that_is_down_stops_all_items_in_progress(database: Database, concurrency: int) -> None:
     with pytest.raises(OutsideSystemError):
         run(database, {f"{name}/x#{n}": LOST for n in range(9) for name in "abcdef"}, concurrency=concurrency)
     assert states(database) == {}
@@ -69,7 +67,7 @@ def test_items_of_one_repository_may_have_it_of_that(database: Database) -> None
     assert summary.reasons == {"timeout": 9}
 
 
-def test_what_is_done_in_between_clears_the_system_and_the_others_have_failed(database: Database) -> None:
+def test_an_answer_in_between_clears_the_system_and_others_fail(database: Database) -> None:
     ends = {"a/a#1": LOST, "b/b#1": LOST, "c/c#1": None, "d/d#1": LOST, "e/e#1": LOST}
     run(database, ends)
     assert states(database) == {name: "failed timeout" if end else "done" for name, end in ends.items()}

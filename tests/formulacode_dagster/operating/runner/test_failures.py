@@ -38,7 +38,7 @@ def test_a_stage_may_fail_as_much_as_its_budget_says_and_no_more() -> None:
     assert verdict.tally == {"timeout": {"items": 2}}
 
 
-def test_failures_of_all_that_the_model_was_asked_are_not_hidden_by_what_was_screened_out_before() -> None:
+def test_model_failures_are_not_hidden_by_screened_items() -> None:
     endings = [
         ending(ItemState.REJECTED, 20_000, RejectionReason.TITLE),
         ending(ItemState.FAILED, 500, "model_answer"),
@@ -52,7 +52,7 @@ def test_what_the_model_decided_against_was_tried() -> None:
     assert failures_within_budget(endings, [], 0.1, {}).passed
 
 
-def test_windows_that_fail_are_not_hidden_by_the_pull_requests_of_the_others() -> None:
+def test_failed_windows_are_not_hidden_by_other_pull_requests() -> None:
     endings = [
         ending(ItemState.DONE, 20_000),
         ending(ItemState.DONE, 5, kind=ItemKind.REPOSITORY),

@@ -66,7 +66,7 @@ def test_an_item_is_a_line_with_how_it_ended_and_how_long_it_took() -> None:
     ]
 
 
-def test_thousands_that_end_alike_are_counted_and_do_not_hide_the_one_that_does_not() -> None:
+def test_thousands_of_equal_ends_are_counted_and_hide_no_other() -> None:
     ends = [(ItemState.REJECTED, "title")] * 2_936 + [(ItemState.FAILED, "timeout")]
     said = finished(Stage.CLASSIFICATIONS, ends)
     assert len(said) == LINES_PER_REASON + 2

@@ -98,7 +98,7 @@ def test_new_inputs_and_force_make_items_pending_again(database: Database) -> No
     assert len(run(database, ["a/b#1"], kept, inputs="v2", options=RunOptions(force=True)).worked) == 1
 
 
-def test_what_a_forced_run_has_done_is_not_done_once_more_when_it_is_tried_again(database: Database) -> None:
+def test_a_retry_of_a_forced_run_does_not_repeat_finished_items(database: Database) -> None:
     names, kept = ["a/b#1", "a/b#2", "a/b#3", "a/b#4"], Kept()
     run(database, names, kept)
 
@@ -144,7 +144,7 @@ def test_one_bad_item_never_stops_the_others(database: Database) -> None:
     assert kept.values == ["A/B#5"]
 
 
-def test_a_dead_system_stops_the_stage_keeps_what_is_done_and_the_next_run_finishes(database: Database) -> None:
+def test_a_dead_system_stops_the_stage_and_the_next_run_finishes(database: Database) -> None:
     kept = Kept()
     names = [f"a/b#{n}" for n in range(1, 10)]
     with pytest.raises(OutsideSystemError, match="docker"):
@@ -164,16 +164,14 @@ def test_a_dead_system_stops_the_stage_keeps_what_is_done_and_the_next_run_finis
 @pytest.mark.parametrize(
     "trouble", [ConfigurationError("no token is accepted"), OSError(errno.ENOSPC, "No space left on device")]
 )
-def test_what_no_item_would_fare_better_with_stops_the_stage_and_is_no_items_failure(
-    database: Database, trouble: Exception
-) -> None:
+def test_a_hopeless_error_stops_the_stage_and_fails_no_item(database: Database, trouble: Exception) -> None:
     kept = Kept()
     with pytest.raises((ConfigurationError, OutsideSystemError), match=r"no token|disk: no space left for a/b#2"):
         run(database, ["a/b#1", "a/b#2"], kept, options=RunOptions(concurrency=1), trouble={"a/b#2": trouble})
     assert states_of(database, Stage.IMAGES) == {"a/b#1": ItemState.DONE}
 
 
-def test_transient_failures_are_tried_again_but_not_for_ever_and_permanent_ones_are_not(database: Database) -> None:
+def test_transient_failures_are_retried_within_a_limit_not_permanent_ones(database: Database) -> None:
     kept = Kept()
     trouble: dict[str, Exception] = {
         "a/b#1": ItemFailure(FailureKind.TIMEOUT, "late"),
@@ -185,7 +183,7 @@ def test_transient_failures_are_tried_again_but_not_for_ever_and_permanent_ones_
     assert kept.seen.count("a/b#2") == 1
 
 
-def test_what_a_dead_system_let_fail_may_be_tried_again_however_often_it_was_dead(database: Database) -> None:
+def test_failures_of_a_dead_system_may_be_retried_without_limit(database: Database) -> None:
     trouble: dict[str, Exception] = {
         "a/b#1": ItemFailure(FailureKind.TIMEOUT, "no answer"),
         "a/b#2": OutsideSystemError("llm", "has answered none of the last questions"),

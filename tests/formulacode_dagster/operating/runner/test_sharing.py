@@ -115,7 +115,7 @@ def test_a_second_launch_joins_and_ends_when_all_is_finished(runs: Runs) -> None
     assert [entry.item for entry in summary.worked] == [name for name in NAMES[:2] if name != held]
 
 
-def test_a_new_leader_takes_up_what_a_killed_one_left_and_leaves_helpers_their_items(runs: Runs) -> None:
+def test_a_new_leader_takes_over_items_and_leaves_helpers_theirs(runs: Runs) -> None:
     runs.open(*NAMES[:3])
     helper = worker("helper")
     held = str(runs.claim(helper))
@@ -188,7 +188,7 @@ def test_what_is_on_another_machine_is_left_to_a_worker_there(runs: Runs) -> Non
 
 
 @pytest.mark.parametrize("part", [RunRole.LEADS, RunRole.JOINS])
-def test_what_no_living_worker_has_is_tried_in_the_end_by_whoever_waits_for_it(runs: Runs, part: RunRole) -> None:
+def test_an_item_no_worker_has_is_finally_tried_by_the_waiting_one(runs: Runs, part: RunRole) -> None:
     if part is RunRole.JOINS:
         # its leader is gone
         runs.open(*NAMES[:2])

@@ -149,7 +149,7 @@ def test_saving_again_replaces_by_key_even_within_one_batch(database: Database) 
 
 
 @pytest.mark.slow
-def test_twenty_thousand_rows_are_one_merge_and_can_be_read_by_key_in_one_statement(database: Database) -> None:
+def test_twenty_thousand_rows_are_one_merge_and_readable_by_key(database: Database) -> None:
     rows = [merged(number) for number in range(1, 20_001)]
     with statements(database) as sent, database.transaction() as connection:
         MERGED_PULL_REQUESTS.replace_month(connection, MONTH, rows)

@@ -124,7 +124,7 @@ def test_a_months_engines_are_those_that_tried_and_those_that_built(database: Da
         assert engines_of(connection, "2026-01") == set()
 
 
-def test_what_agents_cost_is_summed_by_pull_request_over_all_runs_and_who_was_asked_is_known(
+def test_agents_costs_are_summed_by_pull_request_with_their_names(
     database: Database,
 ) -> None:
     by_agent = {"rung": Rung.AGENT, "rule": "agent:codex", "tokens_in": 90, "tokens_out": 10, "dollars": 0.25}

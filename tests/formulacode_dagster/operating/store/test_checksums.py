@@ -32,7 +32,7 @@ def issue(**fields: Any) -> LinkedIssue:
     return LinkedIssue(**{"repository": "a/b", "number": 1, "title": "Slow", "created_at": MOMENT, **fields})
 
 
-def test_a_digest_is_the_same_for_the_same_content_and_does_not_change_with_the_code() -> None:
+def test_a_digest_depends_on_the_content_and_not_on_the_code() -> None:
     eastern = MOMENT.astimezone(timezone(timedelta(hours=-5)))
     whole = merged(body="é\n", labels=("a", "b"), linked_issues=(issue(),))
     same = merged(body="é\n", labels=["a", "b"], merged_at=eastern, linked_issues=(issue(created_at=eastern),))

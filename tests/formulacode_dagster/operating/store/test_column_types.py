@@ -42,9 +42,7 @@ def test_text_and_json_take_every_string_wherever_it_stands(database: Database, 
         assert connection.execute(table.select().where(table.c.a == HOSTILE)).one().a == CLEAN
 
 
-def test_numbers_without_a_word_in_json_come_back_as_text_that_reads_as_the_number(
-    database: Database, table: Table
-) -> None:
+def test_numbers_without_json_form_return_as_text(database: Database, table: Table) -> None:
     with database.transaction() as connection:
         connection.execute(table.insert(), [{"b": [math.inf, -math.inf, math.nan, 0.1]}])
         found = connection.execute(table.select()).one().b

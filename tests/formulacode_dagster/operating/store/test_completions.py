@@ -39,7 +39,7 @@ def test_the_first_answer_stays_so_that_a_month_can_be_repeated(database: Databa
     assert cache.get("k") == answer("first")
 
 
-def test_what_is_asked_again_by_request_is_kept_beside_the_old_and_is_the_newest(database: Database) -> None:
+def test_a_repeated_answer_is_stored_next_to_the_old_and_is_newest(database: Database) -> None:
     cache, again = StoredCompletions(database), StoredCompletions(database, reask=True)
     cache.put(answer("first"))
     assert again.get("k") is None, "it is to be asked"
@@ -75,7 +75,7 @@ def test_threads_that_ask_the_same_at_once_agree_on_one_answer(database: Databas
     assert len(found) == 1
 
 
-def test_a_cache_whose_server_is_gone_stops_the_stage_rather_than_paying_twice() -> None:
+def test_a_cache_with_a_dead_server_stops_the_stage_before_paying_twice() -> None:
     gone = Database("postgresql://somebody@127.0.0.1:1/nowhere")
     with pytest.raises(OutsideSystemError, match="postgres"):
         StoredCompletions(gone).get("k")

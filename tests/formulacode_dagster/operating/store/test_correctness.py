@@ -16,7 +16,7 @@ BROKEN, GOOD = correctness_row(reaching_test("...", "FFF")), correctness_row(rea
 TASK = (GOOD.repository_id, GOOD.number)
 
 
-def test_what_tests_said_is_never_replaced_and_the_newest_is_the_row_that_is_read(database: Database) -> None:
+def test_test_results_are_never_replaced_and_the_newest_is_read(database: Database) -> None:
     with database.transaction() as connection:
         assert correctness_of(connection, GOOD.month, TASK) == []
         save_correctness(connection, BROKEN, measurement=1)
@@ -37,7 +37,7 @@ def test_the_stage_adds_what_tests_said_by_the_number_of_the_measurement(databas
         assert correctness_of(connection, GOOD.month, TASK) == [(1, BROKEN), (3, GOOD)]
 
 
-def test_what_tests_said_before_is_kept_and_those_of_compiled_code_are_not_strong_any_more(
+def test_old_test_results_stay_and_compiled_ones_are_no_longer_strong(
     empty_database_url: str,
 ) -> None:
     database = Database(empty_database_url)

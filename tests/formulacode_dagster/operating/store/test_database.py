@@ -9,7 +9,7 @@ from formulacode_dagster.operating.store.database import Database
 
 
 @pytest.mark.slow
-def test_two_runs_of_the_same_month_at_once_are_refused_and_the_first_is_named(database: Database) -> None:
+def test_two_runs_of_the_same_month_are_refused_by_name(database: Database) -> None:
     with (
         database.month_lock(Stage.IMAGES, "2026-02", "run-one"),
         pytest.raises(BusyError, match="run-one"),
@@ -19,9 +19,7 @@ def test_two_runs_of_the_same_month_at_once_are_refused_and_the_first_is_named(d
 
 
 @pytest.mark.slow
-def test_who_holds_the_month_in_another_database_of_the_server_is_not_named(
-    database: Database, empty_database_url: str
-) -> None:
+def test_a_holder_in_another_database_of_the_server_is_not_named(database: Database, empty_database_url: str) -> None:
     other = Database(empty_database_url)
     with (
         other.month_lock(Stage.IMAGES, "2026-02", "elsewhere"),

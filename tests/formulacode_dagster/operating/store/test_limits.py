@@ -53,7 +53,7 @@ def test_more_connections_than_may_be_are_refused_by_name(database_url: str, mon
     database.close()
 
 
-def test_a_lock_is_that_of_a_transaction_which_a_pooler_keeps_a_connection_for(database: Database) -> None:
+def test_a_lock_belongs_to_a_transaction_on_one_pooled_connection(database: Database) -> None:
     holders = text(
         "SELECT a.state FROM pg_locks l JOIN pg_stat_activity a USING (pid) JOIN pg_database d ON d.oid = l.database"
         " WHERE l.locktype = 'advisory' AND d.datname = current_database()"
@@ -74,7 +74,7 @@ def test_a_lock_is_that_of_a_transaction_which_a_pooler_keeps_a_connection_for(d
         assert connection.execute(holders).scalars().all() == []
 
 
-def test_the_server_looks_whether_our_machine_is_there_and_we_whether_it_is(database: Database) -> None:
+def test_server_and_client_both_send_keepalives(database: Database) -> None:
     names = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count")
     # shown are those of the socket, and a Unix socket has none
     kept = text("SELECT source, reset_val FROM pg_settings WHERE name = :name")

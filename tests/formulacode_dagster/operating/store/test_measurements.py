@@ -18,7 +18,7 @@ from tests.records import KEY, MONTH, make_measurement
 TASK = (7, 1)
 
 
-def test_a_measurement_is_never_replaced_and_the_newest_is_the_row_that_is_read(database: Database) -> None:
+def test_a_measurement_is_never_replaced_and_the_newest_is_read(database: Database) -> None:
     first = make_measurement({"bench.a": 1.0})
     forced = make_measurement({"bench.a": 2.0}, occasion=Occasion.FORCED)
     with database.transaction() as connection:
@@ -50,7 +50,7 @@ def test_the_view_names_the_verdict(database: Database) -> None:
     assert tuple(row) == ("faster", 2.0, 1, "first")
 
 
-def test_what_a_survey_ruled_out_is_read_by_suite_for_the_same_inputs_alone(database: Database) -> None:
+def test_ruled_out_benchmarks_are_read_by_suite_for_equal_inputs(database: Database) -> None:
     with database.transaction() as connection:
         save_survey(connection, MONTH, TASK, "one", suite="base", ruled_out=frozenset({"a"}))
         save_survey(connection, MONTH, TASK, "one", suite="later", ruled_out=frozenset({"b"}))

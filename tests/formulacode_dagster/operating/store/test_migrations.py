@@ -88,7 +88,7 @@ def test_the_tables_of_the_code_are_those_of_the_migrations(database: Database) 
         assert {c.name for c in there.primary_key} == {c.name for c in table.primary_key} != set()
 
 
-def test_a_migration_that_fails_leaves_nothing_and_the_next_run_applies_all(empty_database_url: str) -> None:
+def test_a_failed_migration_leaves_nothing_and_the_next_run_applies_all(empty_database_url: str) -> None:
     database = Database(empty_database_url)
     good = Migration("0001_a.sql", "CREATE TABLE a (x integer);")
     half = Migration("0002_b.sql", "CREATE TABLE b (x integer); CREATE TABLE a (x integer);")
@@ -114,7 +114,7 @@ def test_a_database_ahead_of_the_checkout_is_refused(database: Database) -> None
         database.migrate()
 
 
-def test_an_empty_database_that_has_more_is_rewound_and_another_s_tables_stay(database: Database) -> None:
+def test_an_empty_newer_database_is_rewound_and_foreign_tables_stay(database: Database) -> None:
     wanted = read_migrations()[:3]
     with database.transaction() as connection:
         connection.execute(text("CREATE TABLE theirs (x integer)"))
@@ -218,7 +218,7 @@ def test_a_view_that_something_of_the_users_lies_on_is_not_taken_away(empty_data
     database.close()
 
 
-def test_measurements_by_looks_with_several_processes_of_a_build_can_still_be_read(empty_database_url: str) -> None:
+def test_old_measurements_with_several_processes_per_build_are_readable(empty_database_url: str) -> None:
     database = Database(empty_database_url)
     migrate(database.engine, tuple(migration for migration in read_migrations() if migration.name < "0017"))
     row = make_measurement({"bench.time_x": 2.0})

@@ -79,7 +79,7 @@ def _wait_for(engine: Engine, child: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.slow
-def test_migrations_locks_limits_and_repeated_statements_hold_behind_a_pooler(
+def test_migrations_locks_limits_and_statements_work_behind_a_pooler(
     pooled_url: str,
 ) -> None:
     first, second = Database(pooled_url, LIMITS), Database(pooled_url, LIMITS)

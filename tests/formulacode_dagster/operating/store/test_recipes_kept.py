@@ -24,7 +24,7 @@ def test_contexts_are_kept_once_each_and_read_with_the_newest_first(database: Da
         assert contexts_named(connection, prefix="%") == []
 
 
-def test_images_of_a_database_from_before_there_were_contexts_leave_one_each(database: Database) -> None:
+def test_images_from_before_contexts_leave_one_each(database: Database) -> None:
     (migration,) = (migration for migration in read_migrations() if migration.name == "0024_contexts.sql")
     _, insert, values = migration.sql.partition("INSERT INTO contexts")
     facts = make_merged(month="2026-02", repository_id=7, repository="a/b", number=5)

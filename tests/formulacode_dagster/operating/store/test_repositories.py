@@ -45,7 +45,7 @@ def test_a_renamed_repository_keeps_its_old_name_and_stays_tracked(database: Dat
         assert ledger.items_in_state(connection, OTHER, Stage.REPOSITORIES, ItemState.DONE) == ["a/old"]
 
 
-def test_saying_it_again_changes_nothing_and_going_back_leaves_no_alias_of_itself(database: Database) -> None:
+def test_repeating_a_rename_changes_nothing_and_reverting_leaves_no_alias(database: Database) -> None:
     keep(database, tracked("a/old"))
     with database.transaction() as connection:
         assert add_alias(connection, MONTH, 7, "a/old", "b/new")

@@ -30,7 +30,7 @@ def take_in(connection, month: str, id_: int, name: str) -> None:
             ledger.record(connection, [LedgerEntry(stage=stage, month=month, item=item, state=ItemState.DONE)])
 
 
-def test_only_the_month_and_the_repositories_that_are_named_lose_what_was_taken_in(database):
+def test_only_the_named_month_and_repositories_lose_their_intake(database):
     with database.transaction() as connection:
         for month in MONTHS:
             take_in(connection, month, 1, "a/old")

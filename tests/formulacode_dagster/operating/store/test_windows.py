@@ -320,7 +320,7 @@ def facts_of(database: Database) -> dict[int, str]:
         return {row.number: str(row.source) for row in MERGED_PULL_REQUESTS.read(connection, MONTH)}
 
 
-def test_what_a_window_takes_in_is_no_candidate_of_a_dashboard_by_number_or_commit(database: Database) -> None:
+def test_a_windows_pull_request_is_no_dashboard_candidate(database: Database) -> None:
     with database.transaction() as connection:
         rows = [candidate(1, "1" * 40), candidate(1_000_000_002, "2" * 40), candidate(3, "3" * 40)]
         DASHBOARD_CANDIDATES.save(connection, rows)

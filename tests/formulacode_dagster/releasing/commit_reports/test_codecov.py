@@ -31,7 +31,7 @@ def files(sha: str = SHA, *, token: str = TOKEN, transport: httpx.AsyncBaseTrans
     return run_loop(ask())
 
 
-def test_files_have_their_own_figures_and_one_without_gets_none_of_the_commits():
+def test_files_have_their_own_coverage_and_never_the_commits():
     told, _ = files()
     assert set(told) == {"tiny/core.py"}
     core = told["tiny/core.py"]

@@ -191,7 +191,7 @@ def profiled(measurement: Measurement, profile: BaseProfile) -> Measurement:
     return measurement.model_copy(update={"profile": profile, "results": results})
 
 
-def test_a_hinted_statement_is_shown_with_the_run_of_the_base_or_why_there_is_none(
+def test_a_hinted_statement_has_a_base_run_or_a_reason(
     month: Database, command: FcData, measurement: Measurement
 ) -> None:
     def shown(source: str) -> str:

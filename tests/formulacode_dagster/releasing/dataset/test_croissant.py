@@ -36,7 +36,7 @@ def told_of(*documents: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_reference_library_reads_every_table_and_refuses_a_broken_document(
+def test_the_reference_library_reads_all_tables_and_rejects_broken_ones(
     records: TaskRecords, record: Callable[..., TaskRecord], tmp_path: Path
 ) -> None:
     if not PYTHON.exists():

@@ -83,9 +83,7 @@ def test_a_changed_release_shows_in_its_tag(folder: Path, record: MakeRecord) ->
 
 
 @pytest.mark.slow
-def test_a_run_killed_while_it_writes_leaves_no_release_and_the_next_one_finishes(
-    folder: Path, record: MakeRecord
-) -> None:
+def test_a_run_killed_while_writing_leaves_no_release(folder: Path, record: MakeRecord) -> None:
     killed = """
         import os, sys
         from pathlib import Path

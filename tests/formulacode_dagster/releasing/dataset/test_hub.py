@@ -262,7 +262,7 @@ def test_a_hub_that_says_nothing_is_not_waited_for_for_ever() -> None:
 
 
 @pytest.mark.slow
-def test_another_run_that_released_other_rows_a_moment_ago_is_not_overwritten(
+def test_a_concurrent_release_with_other_rows_is_not_overwritten(
     destination: HubDestination, url: str, name: str, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other, tagging = HubDestination(name, url, TOKEN), HfApi.create_tag

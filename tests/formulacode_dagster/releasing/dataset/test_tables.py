@@ -96,9 +96,7 @@ def test_a_reader_of_the_first_release_reads_the_newest(records: TaskRecords) ->
 
 
 @pytest.mark.parametrize("change", ["dropped", "retyped", "table"])
-def test_a_column_that_readers_would_miss_stops_the_release_before_anything_is_written(
-    records: TaskRecords, change: str, tmp_path: Path
-) -> None:
+def test_a_missing_column_stops_the_release_before_writing(records: TaskRecords, change: str, tmp_path: Path) -> None:
     destination = FolderDestination(tmp_path)
     whole = month_tables([records])
     destination.release(JANUARY, whole)

@@ -61,7 +61,7 @@ def test_a_published_task_is_verified_and_names_its_image(parts: dict[str, Any])
     assert record.machine == parts["measurement"].machine
 
 
-def test_a_record_tells_where_its_benchmarks_come_from_and_what_each_executes(parts: dict[str, Any]) -> None:
+def test_a_record_has_the_source_of_benchmarks_and_executed_code(parts: dict[str, Any]) -> None:
     record = build_task_record(**parts)
     assert (record.workload_source, record.workload_commit) == ("base_suite", "b" * 40)
     assert (record.workload_sha256, record.workload_adapted, record.benchmark_lines) == ("", (), ("{}", "{}"))

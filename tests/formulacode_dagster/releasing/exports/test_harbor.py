@@ -54,7 +54,7 @@ def test_harbors_own_loader_reads_the_tasks(tasks, tmp_path):
 
 @TAKES_MINUTES
 @pytest.mark.timeout(1700)
-def test_the_oracle_gets_what_is_measured_of_it_and_who_does_nothing_or_cheats_gets_nothing(tasks, tmp_path):
+def test_the_oracle_gets_its_measured_reward_and_cheaters_get_nothing(tasks, tmp_path):
     honest = [tasks[kind] for kind in LANGUAGES]
     rewards = run("oracle", [*honest, tasks[ATTACK]], tmp_path)
     assert rewards.keys() == {task.name for task in (*honest, tasks[ATTACK])}

@@ -79,6 +79,6 @@ def test_a_build_leads_no_file_of_the_suite_out_of_its_arm(place, tmp_path, lay,
         ("setup.cfg", False),
     ],
 )
-def test_of_a_package_s_own_help_for_tests_an_agent_changes_what_the_author_did(path, counts):
+def test_an_agent_may_change_test_helpers_only_as_the_author_did(path, counts):
     authors = frozenset({"pkg/testing/compare.py", "pkg/testing/test_compare.py", "testing/test_all.py"})
     assert places._counts(path, "benchmarks/", authors) is counts

@@ -40,7 +40,7 @@ def blocks(told, agent="nop"):
     return {name: json.loads(content) for name, content in found}
 
 
-def test_fc_eval_is_told_speedups_by_benchmark_and_their_advantage_by_level():
+def test_fc_eval_gets_speedups_by_benchmark_and_advantages_by_level():
     told = blocks(report("faster", tests_failed=0, measured=True), "agent-2-mine:model")
     result = told["RESULT"]
     assert result["last_agent"] == "mine:model"
@@ -66,7 +66,7 @@ def test_fc_eval_is_told_speedups_by_benchmark_and_their_advantage_by_level():
     ],
     ids=lambda told: told.get("reason") if isinstance(told, dict) else None,
 )
-def test_who_is_refused_is_no_faster_for_fc_eval_and_broken_where_something_is(told, tests, broken):
+def test_a_refused_agent_is_not_faster_for_fc_eval_or_broken(told, tests, broken):
     said = blocks(told)
     assert said["TESTS"].items() >= {**tests, "error": 0}.items()
     assert said["SNAPSHOT"]["pass-to-fail"] == broken

@@ -44,7 +44,7 @@ def run(exported, tmp_path):
 
 @TAKES_MINUTES
 @pytest.mark.timeout(1700)
-def test_fc_eval_tells_the_speed_of_agents_that_work_in_a_container_one_after_the_other(run):
+def test_fc_eval_reports_the_speed_of_agents_in_one_container(run):
     results = run(HarnessFormat.FC_EVAL, "fc-eval", "--agents", "oracle:oracle", "--agents", "nop:nop")
     for kind, result in results.items():
         by_agent = result["parser_extra_metrics"]["agent_metrics_by_agent"]

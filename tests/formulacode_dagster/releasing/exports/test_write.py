@@ -34,7 +34,7 @@ def row():
     return row_of("python", image, PATCH, PUSHED["image_name"], PUSHED["image_digest"])
 
 
-def test_a_task_of_harbor_runs_the_published_image_by_its_digest_without_a_network(row, tmp_path):
+def test_a_harbor_task_runs_the_image_by_digest_without_a_network(row, tmp_path):
     (folder,) = export_tasks([row], HarnessFormat.HARBOR, tmp_path)
     assert folder == tmp_path / row["task_id"]
     dockerfile = (folder / "environment/Dockerfile").read_text()

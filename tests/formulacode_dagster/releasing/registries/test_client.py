@@ -92,7 +92,7 @@ def as_ghcr(registry: ASGIApp) -> ASGIApp:
     return in_front(registry, answer)
 
 
-def test_a_package_of_github_that_is_not_there_yet_is_pushed_to_and_hidden_from_strangers(registry: ASGIApp) -> None:
+def test_a_new_github_package_is_pushed_and_hidden_from_strangers(registry: ASGIApp) -> None:
     served = as_ghcr(registry)
     with reading(served, OURS) as client:
         assert client.manifest("acme/tasks", "5-1", push=True) is None

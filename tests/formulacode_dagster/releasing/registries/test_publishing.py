@@ -146,7 +146,7 @@ def test_a_dead_registry_stops_the_stage(build: MakeImage) -> None:
 
 
 @pytest.mark.docker
-def test_the_right_password_opens_a_guarded_registry_and_a_wrong_one_does_not(build: MakeImage, tmp_path: Path) -> None:
+def test_only_the_right_password_opens_a_guarded_registry(build: MakeImage, tmp_path: Path) -> None:
     image = build()
     with serving(guarded(app(tmp_path))) as url:
         for wrong in (STRANGER, Account(USER, "WrongPassword")):

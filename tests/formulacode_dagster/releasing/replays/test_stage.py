@@ -91,7 +91,7 @@ def test_however_a_replay_ends_it_is_kept_and_in_the_ledger(run, task, measured,
     assert (replay.measurement is None) is isinstance(measured, Exception)
 
 
-def test_what_was_replayed_is_not_again_unless_forced_and_then_none_is_replaced(run, task):
+def test_replays_are_not_repeated_unless_forced_and_never_replaced(run, task):
     run([task()], [FASTER])
     run([task()])
     assert run.asked == []
@@ -107,7 +107,7 @@ def test_another_run_meets_other_chances(run, task):
     assert len(seeds) == 4
 
 
-def test_a_published_image_is_pulled_by_its_digest_and_goes_when_all_are_done(run, task):
+def test_a_published_image_is_pulled_by_digest_and_removed_at_the_end(run, task):
     puller = Puller()
     tasks = [
         task(number, engine=EngineName.DOCKER, image_name=f"r/n:{number}", image_digest="sha256:m") for number in (1, 2)

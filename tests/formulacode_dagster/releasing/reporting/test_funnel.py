@@ -40,7 +40,7 @@ def test_no_speedup_is_a_measurement_and_a_timeout_is_none(funnel: Funnel) -> No
     assert missed == {"timeout": "measured", "no_speedup": "faster"}
 
 
-def test_a_faster_oracle_that_breaks_tests_was_measured_faster_and_is_not_right() -> None:
+def test_a_faster_oracle_that_breaks_tests_is_measured_but_not_correct() -> None:
     broken = count_funnel(MONTH, [enter(Stage.MEASUREMENTS, "a/b#1", "rejected oracle_breaks_tests")])
     assert (broken.count("measured"), broken.count("faster"), broken.count("right")) == (1, 1, 0)
     assert [loss.reason for loss in broken.lost_before("right")] == ["oracle_breaks_tests"]
@@ -60,7 +60,7 @@ def test_repositories_and_the_release_are_no_pull_requests(funnel: Funnel) -> No
     assert "fork" not in {loss.reason for loss in funnel.losses}
 
 
-def test_what_was_asked_for_by_a_run_that_failed_before_its_first_item_counts(usage: tuple[UsageTotal, ...]) -> None:
+def test_usage_of_a_run_that_failed_before_its_first_item_counts(usage: tuple[UsageTotal, ...]) -> None:
     (cost,) = count_funnel(MONTH, [], usage[:1]).costs
     assert (cost.stage, cost.cost) == (Stage.REPOSITORIES, Cost(api_points=18, api_requests=20))
 
@@ -100,7 +100,7 @@ def test_a_classification_that_failed_was_a_candidate() -> None:
     assert (funnel.count("candidates"), funnel.count("performance")) == (1, 0)
 
 
-def test_losses_come_by_stage_the_most_frequent_first_with_three_examples_at_most() -> None:
+def test_losses_come_by_stage_most_frequent_first_with_three_examples() -> None:
     entries = [enter(Stage.IMAGES, "a/b#1", "failed build")]
     entries += [enter(Stage.CLASSIFICATIONS, f"a/b#{n}", "rejected title") for n in range(2, 7)]
     entries += [enter(Stage.CLASSIFICATIONS, f"a/b#{n}", "rejected no_core_file") for n in range(7, 16)]

@@ -210,9 +210,7 @@ def test_a_folder_that_is_none_is_named(tmp_path: Path, facts: ReportFacts, noth
         write_report(tmp_path / "reports", facts, nothing)
 
 
-def test_what_agents_were_asked_for_is_told_with_its_cost_and_nothing_where_none_was(
-    facts: ReportFacts, nothing: ReportFacts
-) -> None:
+def test_agents_requests_are_shown_with_their_cost_if_any(facts: ReportFacts, nothing: ReportFacts) -> None:
     assert "Agents" not in rows(Page(render_report(facts, nothing)))
     cost = Cost(tokens_in=12345, tokens_out=67, dollars=1.5, seconds=90)
     use = AgentUse(repository_id=7, number=5, agent="agent:codex", attempts=2, held=True, cost=cost)

@@ -74,7 +74,7 @@ def test_a_useless_answer_is_asked_for_again_and_both_are_paid(fault: Fault) -> 
         (Fault.EMPTY, "it was empty"),
     ],
 )
-def test_a_second_useless_answer_is_a_failure_that_quotes_it_and_is_not_cached(fault: Fault, said: str) -> None:
+def test_a_second_useless_answer_fails_with_a_quote_and_is_not_cached(fault: Fault, said: str) -> None:
     cache = MemoryCache()
     with sandbox(ModelFaults(every=fault)) as (url, calls):
         with pytest.raises(ItemFailure, match=said) as caught:

@@ -94,7 +94,7 @@ def test_a_server_is_understood_and_its_answer_read(name: str) -> None:
     assert len(cache.kept) == 2, "of the probe and of the question"
 
 
-def test_a_server_that_answers_in_no_form_stops_the_stage_and_says_what_it_did_in_each() -> None:
+def test_a_server_without_any_usable_form_stops_the_stage_with_details() -> None:
     with serving(app(server=SERVERS["prose-alone"])) as url:
         (error,) = asyncio.run(ask(model_at(url, MemoryCache()), "Faster merge"))
         assert probes(url) == len(OutputMode)

@@ -82,9 +82,7 @@ def test_two_judges_are_asked_once_each_and_a_location_is_no_leak(stated: Stated
     assert len(first.asked) == len(second.asked) == 1
 
 
-def test_a_span_that_is_not_there_is_asked_for_again_and_then_the_label_counts_without_it(
-    stated: Stated, patch: bytes
-) -> None:
+def test_an_invented_span_is_asked_again_and_then_ignored(stated: Stated, patch: bytes) -> None:
     model = Script(mechanism("no such words"), mechanism("nor these"), CLEAN)
     statement, cost = improved(stated, patch, Models(judges=StatementJudges([model])))
     assert "'no such words' does not stand in the text" in model.asked[1][1]
@@ -102,7 +100,7 @@ def test_a_clean_text_of_the_writer_takes_the_place_of_the_template_s(stated: St
     assert (statement.writer, statement.issues) == ("writer", ("acme/wheels#5",))
 
 
-def test_the_writer_sees_the_view_alone_and_of_its_leaks_no_more_than_their_kinds(stated: Stated, patch: bytes) -> None:
+def test_the_writer_sees_only_the_view_and_the_kinds_of_its_leaks(stated: Stated, patch: bytes) -> None:
     writer = Script(Report(text=LEAKING), Report(text="It takes long."))
     statement, _ = improved(stated, patch, Models(writer=writer))
     assert statement.writer == "scripted"
@@ -119,9 +117,7 @@ def test_after_two_rewrites_the_text_without_a_model_stands(stated: Stated, patc
     assert (statement.writer, cost.model_calls) == ("", 3)
 
 
-def test_where_the_template_s_text_was_stopped_a_writer_may_say_it_without_the_mechanism(
-    stated: Stated, patch: bytes
-) -> None:
+def test_a_writer_may_rephrase_a_stopped_template_without_the_mechanism(stated: Stated, patch: bytes) -> None:
     judge = Script(mechanism("Hashing would help."), CLEAN, CLEAN, CLEAN)
     writer = Script(Report(text="It takes three seconds."), name="writer")
     statement, cost = improved(stated, patch, Models(writer=writer, judges=StatementJudges([judge])))
@@ -129,7 +125,7 @@ def test_where_the_template_s_text_was_stopped_a_writer_may_say_it_without_the_m
     assert (statement.writer, statement.left_out, cost.model_calls) == ("writer", (), 5)
 
 
-def test_a_text_that_the_judges_stop_each_time_leaves_the_minimal_statement(stated: Stated, patch: bytes) -> None:
+def test_a_text_stopped_by_the_judges_leaves_the_minimal_statement(stated: Stated, patch: bytes) -> None:
     judge = Script(*[mechanism("It")] * 8)
     writer = Script(*[Report(text="It takes long.")] * 3)
     statement, _ = improved(stated, patch, Models(writer=writer, judges=StatementJudges([judge])))

@@ -3,7 +3,7 @@ import pytest
 from formulacode_dagster.selection.statements.solution import is_distinctive, leaks, solution_lines
 
 
-def test_lines_of_sources_are_the_solution_and_those_of_benchmarks_and_docs_are_not(patch: bytes) -> None:
+def test_source_lines_are_the_solution_and_benchmarks_and_docs_are_not(patch: bytes) -> None:
     assert set(solution_lines(patch)) == {
         "from functools import lru_cache",
         "return [row for row in rows if row.key in keys]",

@@ -71,7 +71,7 @@ COMMITS = (BranchCommit(sha=marker("SHA"), message=marker("MESSAGE"), people=(ma
 PATCH = f"diff --git a/w.py b/w.py\n--- a/w.py\n+++ b/w.py\n@@ -1 +1 @@\n-old\n+{marker('PATCH')} = 1\n".encode()
 
 
-def test_of_all_that_is_known_nothing_but_description_and_earlier_issues_gets_into_a_statement() -> None:
+def test_only_description_and_earlier_issues_enter_a_statement() -> None:
     facts, walk = planted()
     for known in (walk, None):
         statement = state_problem(
@@ -107,7 +107,7 @@ def texts(record: BaseModel) -> Iterator[tuple[str, str]]:
                 yield name, part
 
 
-def test_by_their_types_neither_writer_nor_view_is_given_a_pull_request_or_a_patch() -> None:
+def test_by_type_neither_writer_nor_view_gets_a_pull_request_or_patch() -> None:
     allowed = {"repository": str, "number": int, "opened_at": datetime, "description": str}
     hints = get_type_hints(view_of)
     assert {name: hints[name] for name in allowed} == allowed

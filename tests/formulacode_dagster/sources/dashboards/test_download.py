@@ -101,7 +101,7 @@ def test_a_site_that_was_published_anew_is_asked_for_what_changed(tmp_path: Path
     assert not (tmp_path / GRAPHS / f"{MEMORY}.json").exists()
 
 
-def test_a_site_that_changes_while_it_is_read_is_no_site_and_the_next_run_finishes(tmp_path: Path) -> None:
+def test_a_site_changing_during_the_read_is_rejected_then_completed(tmp_path: Path) -> None:
     site = Site()
 
     def publish(path: str) -> None:
@@ -166,7 +166,7 @@ def test_what_robots_forbid_is_not_asked_for(tmp_path: Path) -> None:
         lambda: httpx.RemoteProtocolError("peer closed connection without sending complete message body"),
     ],
 )
-def test_a_file_that_cannot_be_had_is_named_and_the_next_run_fetches_it_alone(answer: Any, tmp_path: Path) -> None:
+def test_an_unavailable_file_is_named_and_fetched_by_the_next_run(answer: Any, tmp_path: Path) -> None:
     site = Site()
     site.answers[GRAPH] = [answer() for _ in range(ATTEMPTS)]
     (fault,) = fetch(site, tmp_path).faults

@@ -74,9 +74,7 @@ def test_what_fails_half_way_leaves_what_was_there(database: Database, tmp_path:
     assert load(database).points.equals(site.points)
 
 
-def test_people_see_every_value_with_its_commit_also_where_no_commit_is_known(
-    database: Database, tmp_path: Path
-) -> None:
+def test_every_value_is_shown_with_its_commit_if_known(database: Database, tmp_path: Path) -> None:
     save(database, read_site(write_site(tmp_path, **{f"{GRAPHS}/{PLAIN}.json": [[99, 9.0], [100, 8.0]]})))
     query = text("SELECT revision, hash, value FROM benchmark_results WHERE benchmark = :name ORDER BY revision")
     with database.transaction() as connection:

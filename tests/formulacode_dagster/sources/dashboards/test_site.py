@@ -194,7 +194,7 @@ def test_paths_are_those_of_a_real_site() -> None:
     )
 
 
-def test_a_package_from_an_address_is_found_where_old_and_new_versions_put_it(tmp_path: Path) -> None:
+def test_a_package_from_an_address_is_found_in_old_and_new_layouts(tmp_path: Path) -> None:
     content = site_content()["index.json"]
     content["graph_param_list"] = [{"dask": "git+https://example.org/dask", "..": ""}]
     before, now = "graphs/dask-git+https:/example.org/dask", "graphs/dask-git+https___example.org_dask"

@@ -58,7 +58,7 @@ def test_a_list_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> 
         dashboards_by_name(tmp_path)
 
 
-def test_a_dashboard_that_nobody_knows_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+def test_an_unknown_dashboard_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there are astropy, numpy"):
         dashboard_named(tmp_path, "nowhere")
 

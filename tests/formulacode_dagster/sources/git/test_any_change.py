@@ -234,7 +234,7 @@ def test_what_git_refuses_to_write_is_a_failure_of_its_own(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_patch_that_is_too_large_is_a_decision_and_costs_no_more_memory_than_the_limit(tmp_path):
+def test_an_oversized_patch_is_rejected_within_the_memory_limit(tmp_path):
     landing = land(tmp_path / "any.git", [{}, {b"big.bin": (FILE, os.urandom(8 << 20))}], "squash")
     with Mirror("demo/any", landing.folder) as mirror:
         tracemalloc.start()

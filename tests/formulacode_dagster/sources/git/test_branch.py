@@ -17,7 +17,7 @@ def commit(folder: Path, subject: str, name: str, mail: str) -> str:
     return git(folder, "rev-parse", "HEAD")
 
 
-def test_the_branchs_own_commits_and_the_squash_are_told_with_all_who_made_them(tmp_path: Path) -> None:
+def test_a_branchs_commits_and_squash_are_read_with_all_authors(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch", "main")
     base = commit(tmp_path, "begin", "Old Hand", "old@acme.example")
     git(tmp_path, "switch", "--quiet", "--create", "fast")

@@ -154,7 +154,7 @@ def test_a_host_with_a_shallow_copy_is_told_by_name(origin, tmp_path):
     assert not (tmp_path / "mirrors" / "demo" / "shallow.git").exists()
 
 
-def test_more_unknown_commits_than_a_host_answers_for_leave_the_known_one_fetched(origin, filtered):
+def test_many_unknown_commits_leave_the_known_one_fetched(origin, filtered):
     filtered.ensure(NAME).close()
     origin.branch("topic")
     head = origin.commit("Topic")
@@ -165,7 +165,7 @@ def test_more_unknown_commits_than_a_host_answers_for_leave_the_known_one_fetche
 
 
 @pytest.mark.slow
-def test_a_disk_that_fills_up_while_cloning_stops_the_stage_and_leaves_nothing_half(origin, tmp_path):
+def test_a_full_disk_while_cloning_stops_the_stage_without_half_mirrors(origin, tmp_path):
     origin.write({"big.bin": os.urandom(3_000_000)})
     origin.commit("Big")
     origin.publish()

@@ -93,13 +93,13 @@ def test_the_mirror_unused_for_longest_goes_first_and_the_log_hears_of_it(root, 
     assert "demo/two (0.1 MB, last used 20" in said[0]
 
 
-def test_without_a_budget_nothing_goes_and_a_budget_that_is_kept_costs_nothing(root, hosted):
+def test_without_a_budget_no_mirror_goes_and_keeping_one_is_free(root, hosted):
     assert filled(root, hosted).evicted == []
     assert filled(root, hosted, budget=10**9).evicted == []
     assert len(names(root)) == 3
 
 
-def test_reading_a_mirror_that_has_all_that_is_asked_for_does_not_look_at_the_budget(root, hosted, origin):
+def test_reading_a_complete_mirror_does_not_check_the_budget(root, hosted, origin):
     filled(root, hosted)
     cache = MirrorCache(root, hosted, filtered=True, budget=1)
     cache.ensure("demo/three", commits=[origin.sha()]).close()
@@ -207,7 +207,7 @@ def shown(monkeypatch, root: Path, *evicted: str, gigabytes: str = "50") -> str:
     return CliRunner().invoke(app, ["mirrors", *options], catch_exceptions=False).stdout
 
 
-def test_the_command_lists_mirrors_with_size_last_use_and_state_and_removes_them(root, hosted, monkeypatch):
+def test_the_command_lists_and_removes_mirrors(root, hosted, monkeypatch):
     cache = filled(root, hosted)
     (root / "demo" / "two.git" / "shallow").touch()
     with cache.ensure("demo/one"):

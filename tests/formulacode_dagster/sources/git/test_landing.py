@@ -34,7 +34,7 @@ def test_a_merge_is_based_on_its_first_parent(origin, mirror_of):
     assert b"b.py" not in patch
 
 
-def test_a_merge_made_the_wrong_way_round_is_based_on_what_the_branch_took_in(origin, mirror_of):
+def test_a_reversed_merge_is_based_on_the_branchs_other_parent(origin, mirror_of):
     head = two_commits_on_a_branch(origin)[-1]
     base = advance_main(origin)
     origin.git("checkout", "--quiet", "feature")

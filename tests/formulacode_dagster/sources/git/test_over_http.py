@@ -83,7 +83,7 @@ def test_without_preparing_a_change_is_the_same_at_the_price_of_requests(cache, 
 
 
 @pytest.mark.slow
-def test_a_commit_that_the_host_does_not_have_costs_one_request_and_fails_alone(cache, git_host, month):
+def test_a_commit_missing_on_the_host_costs_one_request_and_fails(cache, git_host, month):
     lost = month[0].model_copy(update={"number": 99, "merge_commit_sha": "e" * 40})
     with SharedMirrors(cache, {NAME: [lost, *month]}) as mirrors, mirrors.mirror(NAME) as mirror:
         with pytest.raises(ItemFailure) as caught:
@@ -130,7 +130,7 @@ def test_only_a_few_mirrors_stay_open(cache, origin, month):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [502, 503, 429])
-def test_a_host_that_fails_while_contents_are_fetched_is_suspected_and_breaks_nothing(cache, git_host, month, status):
+def test_a_host_failing_during_a_fetch_is_suspected_without_damage(cache, git_host, month, status):
     with cache.ensure(NAME, commits=[month[0].merge_commit_sha]) as mirror:
         git_host.refuse = status
         with pytest.raises(SuspectedOutage):
@@ -152,7 +152,7 @@ def test_a_mirror_follows_its_host_to_another_address(cache, git_host, month, tm
 
 
 @pytest.mark.slow
-def test_only_a_mirror_that_had_to_be_asked_for_shows_that_the_host_answers(cache, month):
+def test_only_a_fetched_mirror_proves_that_the_host_answers(cache, month):
     begun = time.monotonic()
     with cache.ensure(NAME, commits=[month[0].merge_commit_sha]):
         assert has_answered_since(SYSTEM, begun)

@@ -54,7 +54,7 @@ def calm(samples):
 
 
 @pytest.mark.slow
-def test_intake_finds_every_pull_request_of_the_samples_where_it_was_merged(samples, calm, tmp_path):
+def test_intake_finds_every_sample_pull_request_at_its_merge(samples, calm, tmp_path):
     cache = MirrorCache(tmp_path, f"file://{samples.folder}")
     landed = {}
     for window in calm[1]:

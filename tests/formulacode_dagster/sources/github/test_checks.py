@@ -67,7 +67,7 @@ def gap(counted, found, **more):
     return SearchGap(month=MONTH, query=f"size:{counted}", counted=counted, found=found, **more)
 
 
-def test_searches_may_stay_short_by_one_file_in_a_hundred_and_are_told_all_the_same():
+def test_searches_may_lack_one_percent_and_are_reported():
     assert verdicts.searches_complete([]).passed
     verdict = verdicts.searches_complete([gap(500, 495), gap(200, 199)])
     assert (verdict.passed, verdict.figures) == (True, {"searches": 2, "missing": 6})
@@ -79,7 +79,7 @@ def test_a_search_that_showed_half_of_what_it_counts_is_named():
     assert verdict.offenders == ("size:500: 250 of 500 files",)
 
 
-def test_a_search_over_which_github_ran_out_of_time_is_named_whatever_it_counts():
+def test_a_search_that_timed_out_is_named_despite_its_count():
     verdict = verdicts.searches_complete([gap(500, 500, ran_out=True)])
     assert not verdict.passed
     assert verdict.offenders == ("size:500: 500 of 500 files, GitHub ran out of time",)
@@ -127,7 +127,7 @@ def test_rows_that_were_lost_since_they_were_counted_shut_the_gate():
 
 
 @pytest.mark.parametrize("windows", [[], [window()]])
-def test_a_tracked_repository_with_neither_a_count_nor_a_failure_shuts_the_gate(windows):
+def test_a_tracked_repository_without_count_or_failure_closes_the_gate(windows):
     verdict = counts_match([], windows=windows)
     assert not verdict.passed
     assert verdict.offenders == ("demo/project: neither counted nor failed",)
@@ -135,7 +135,7 @@ def test_a_tracked_repository_with_neither_a_count_nor_a_failure_shuts_the_gate(
 
 
 @pytest.mark.parametrize("rows", [[], [count()]])
-def test_a_repository_that_failed_is_counted_as_missing_and_left_to_the_failure_budget(rows):
+def test_a_failed_repository_counts_as_missing_within_the_budget(rows):
     verdict = counts_match(rows, windows=[window(state=ItemState.FAILED, reason="incomplete")])
     assert verdict.passed
     assert verdict.figures["missing"] == 1
@@ -151,11 +151,11 @@ def test_a_repository_that_failed_hides_nothing_of_the_others():
     ("state", "reason"),
     [(ItemState.FAILED, "vanished"), (ItemState.REJECTED, "archived"), (ItemState.SKIPPED, "not_asked")],
 )
-def test_a_repository_that_ended_in_a_state_of_its_own_leaves_the_gate_open(state, reason):
+def test_a_repository_in_a_state_of_its_own_leaves_the_gate_open(state, reason):
     assert counts_match([], windows=[window(state=state, reason=reason)]).passed
 
 
-def test_what_was_once_counted_of_a_repository_that_is_not_tracked_says_nothing():
+def test_counts_of_untracked_repositories_are_ignored():
     assert counts_match([count(), count(repository_id=9, repository="x/y", stored=1)]).passed
 
 

@@ -96,7 +96,7 @@ def discover(folder, clock):
 CONFIG = {"asv.conf.json": 10}
 
 
-def test_configurations_of_either_name_and_at_any_depth_are_found_with_metadata(shelve, tell, discover):
+def test_configurations_of_any_name_and_depth_are_found_with_metadata(shelve, tell, discover):
     shelve("a/top", **{"asv.conf.json": 10, "tools/asv/asv.conf.json": 10})
     shelve("b/deep", **{"x/y/asv.conf.json": 10, "z/asv.conf.jsonc": 10})
     shelve("c/comments", **{"asv.conf.jsonc": 10})
@@ -163,7 +163,7 @@ def test_wanted_names_are_looked_up_together_and_renames_are_followed(shelve, te
     assert discover.calls["graphql RepositoriesByName"] == 1
 
 
-def test_a_repository_found_by_code_search_keeps_the_wanted_name_as_an_alias(shelve, tell, discover):
+def test_a_repository_found_by_search_keeps_the_listed_name_as_alias(shelve, tell, discover):
     shelve("new/home", **CONFIG)
     tell(new__home={"former_names": ["old/house"]})
     (row,) = discover("old/house")
@@ -209,7 +209,7 @@ def test_one_crowded_size_is_split_by_place_and_by_forks(shelve, tell, discover)
 
 
 @pytest.mark.slow
-def test_of_a_size_that_no_qualifier_divides_what_is_shown_is_taken_and_the_rest_a_gap(shelve, discover):
+def test_an_indivisible_size_is_taken_partially_with_a_gap(shelve, discover):
     many(shelve, [100, *[500] * 10])
     found = discover(shown=4)
     assert all("size:500..500" in gap.query for gap in discover.gaps)
@@ -232,7 +232,7 @@ def test_a_search_that_stays_short_is_a_gap_and_what_it_shows_is_taken(shelve, d
     assert (gap.query, gap.counted, gap.found) == ("filename:asv.conf.json fork:true", 3, 1)
 
 
-def test_a_search_over_which_github_runs_out_of_time_is_a_gap_and_what_it_shows_is_taken(shelve, discover):
+def test_a_search_that_times_out_is_a_gap_with_its_results_taken(shelve, discover):
     many(shelve, [100, 200, 300])
     short = Faults(scripted=(ScriptedFault(endpoint=SEARCH, times=100, fault=Fault.INCOMPLETE),))
     assert len(discover(faults=short)) == 1
@@ -243,7 +243,7 @@ def test_a_search_over_which_github_runs_out_of_time_is_a_gap_and_what_it_shows_
 
 
 @pytest.mark.slow
-def test_a_slice_over_which_github_runs_out_of_time_does_not_lose_the_others(shelve, discover):
+def test_a_slice_that_times_out_loses_no_other(shelve, discover):
     many(shelve, [100, 200, 300, 400, 500, 600])
     short = Faults(scripted=(ScriptedFault(endpoint=SEARCH, call=2, times=12, fault=Fault.INCOMPLETE),))
     found = discover(faults=short, shown=4)
@@ -349,7 +349,7 @@ def test_a_repository_whose_name_another_one_took_is_not_told_as_vanished(connec
     assert (row.id, row.state) == (2, RepositoryState.ACTIVE)
 
 
-def test_one_that_an_organization_forbids_is_told_as_private_and_hides_no_other(connect):
+def test_a_forbidden_repository_is_private_and_hides_no_other(connect):
     hits = [(1, "R_1", "a/fine", "asv.conf.json"), (2, "R_2", "b/saml", "asv.conf.json")]
     refused = {"type": "FORBIDDEN", "path": ["nodes", 1], "message": "Resource protected by organization SAML"}
     rows = asked(connect, Index(hits, {"R_1": node(1, "a/fine"), "R_2": None}, [refused]))

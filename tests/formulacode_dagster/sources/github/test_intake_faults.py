@@ -230,9 +230,7 @@ def paths_of(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 
 
 @pytest.mark.parametrize("error_type", ["", "NOT_FOUND", "FORBIDDEN"])
-def test_any_part_of_any_answer_may_fail_and_nothing_is_taken_for_less_than_it_is(
-    intake: Intake, calm: Ends, error_type: str
-) -> None:
+def test_any_part_of_an_answer_may_fail_without_losing_data(intake: Intake, calm: Ends, error_type: str) -> None:
     assert intake.run() == calm
     first_answers: dict[str, Any] = {}
     for operation, data in intake.answers:

@@ -214,7 +214,7 @@ def test_pull_requests_are_returned_with_their_kind(walked: Walk):
     assert [(link.number, link.kind) for link in found.links] == [(50, ThreadKind.PULL_REQUEST), (2, ThreadKind.ISSUE)]
 
 
-def test_other_repositories_their_old_names_and_transferred_issues_are_the_same_ones(walked: Walk):
+def test_renamed_repositories_and_transferred_issues_are_the_same(walked: Walk):
     facts = alone(
         issue(1, "old/loom#5 and new/loom#5 and https://github.com/new/loom/issues/5#issuecomment-1"),
         body="old/loom#5 #4 #1",

@@ -18,7 +18,7 @@ def sorted_ends(world, clock, *names: str, **more: Any) -> list[Any]:
     return world.taken_in([rows[name] for name in names], clock, **more)
 
 
-def test_repositories_that_merged_little_share_requests_and_each_gets_its_own_by_number(world, clock):
+def test_small_repositories_share_requests_and_get_their_own_by_number(world, clock):
     sizes = [0, 1, 2, 30, 120, 47]
     for index, size in enumerate(sizes):
         world.merge(f"demo/p{index}", every(600, size))
@@ -51,7 +51,7 @@ def test_the_window_is_half_open_to_the_second(world, clock):
 
 
 @pytest.mark.slow
-def test_more_than_search_shows_are_found_by_cutting_the_time_of_several_at_once(world, clock):
+def test_large_results_are_found_by_dividing_the_time(world, clock):
     world.merge("demo/busy", [*every(60, 900), *every(1, 300, datetime(2026, 2, 20, tzinfo=UTC))])
     world.merge("demo/burst", [*every(3000, 400), *every(1 / 4, 1400, datetime(2026, 2, 7, tzinfo=UTC))])
     world.merge("demo/calm", every(600, 20))

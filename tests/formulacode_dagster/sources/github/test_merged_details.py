@@ -27,7 +27,7 @@ def test_labels_and_issues_beyond_the_page_are_completed(world, clock):
     assert [linked.number for linked in pull_request.linked_issues] == closed
 
 
-def test_labels_that_do_not_add_up_are_asked_again_and_then_fail_the_repository(world, clock):
+def test_inconsistent_labels_are_asked_again_then_fail_the_repository(world, clock):
     facts = {"number": 1, "labels": ["a", "b"]}
     world.merge("demo/p", every(600, 1), pull_requests=[facts])
     world.merge("demo/q", every(600, 1))

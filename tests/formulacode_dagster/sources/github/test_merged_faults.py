@@ -10,7 +10,7 @@ from sandbox.github import Fault, Faults
 from tests.formulacode_dagster.sources.github.merged_windows import every, failure, numbers, pages
 
 
-def test_a_null_repository_without_a_reason_is_asked_again_and_then_fails_alone(world, clock):
+def test_a_null_repository_is_asked_again_then_fails_by_itself(world, clock):
     world.merge("demo/a", every(600, 3))
     world.merge("demo/b", every(600, 2))
     rows = world.rows()
@@ -62,7 +62,7 @@ def test_a_count_that_takes_the_whole_answer_with_it_fails_alone(world, clock):
     assert "what demo/b merged cannot be counted" in str(failure(b))
 
 
-def test_a_search_that_stays_short_fails_the_repository_it_lacks_and_no_other(world, clock):
+def test_a_short_search_fails_only_the_repository_it_lacks(world, clock):
     for name in "abc":
         world.merge(f"demo/{name}", every(600, 4))
 
@@ -102,7 +102,7 @@ def test_a_search_that_fails_alone_is_made_alone(world, clock, times):
         assert "the search broke" in str(b)
 
 
-def test_a_request_that_github_refuses_fails_only_the_repository_that_is_at_fault(world, clock):
+def test_a_refused_request_fails_only_the_repository_at_fault(world, clock):
     for name in "abc":
         world.merge(f"demo/{name}", every(600, 3))
 
@@ -160,7 +160,7 @@ def test_what_was_not_asked_for_is_not_taken_in(world, clock, foreign):
     assert "search returned" in str(failure(end))
 
 
-def test_a_field_that_is_not_there_is_no_default_and_fails_its_own_repository(world, clock):
+def test_a_missing_field_has_no_default_and_fails_its_repository(world, clock):
     world.merge("demo/a", every(600, 3))
     world.merge("demo/b", every(600, 3))
 

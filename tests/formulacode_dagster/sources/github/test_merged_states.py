@@ -9,7 +9,7 @@ from formulacode_dagster.models.reasons import RejectionReason
 from tests.formulacode_dagster.sources.github.merged_windows import every, failure, numbers
 
 
-def test_a_repository_renamed_since_discovery_is_taken_in_under_its_present_name(world, clock):
+def test_a_repository_renamed_since_discovery_has_its_present_name(world, clock):
     world.merge("demo/new", every(600, 3), former_names=["demo/old"])
     world.merge("demo/other", every(600, 2))
     renamed, other = world.taken_in(world.rows(new="demo/old"), clock)
@@ -46,7 +46,7 @@ def test_a_repository_closed_since_discovery_ends_in_a_state_of_its_own(world, c
     assert numbers(opened) == [1, 2]
 
 
-def test_a_repository_archived_within_the_month_keeps_what_it_merged_before(world, clock):
+def test_a_repository_archived_within_the_month_keeps_earlier_merges(world, clock):
     world.merge("demo/p", every(600, 3), is_archived=True, archived_at="2026-02-20T00:00:00Z")
     (end,) = world.taken_in(world.rows(), clock)
     assert numbers(end) == [1, 2, 3]

@@ -32,7 +32,7 @@ SMALL = st.lists(st.integers(1, PUBLIC.page), min_size=1, max_size=80).map(
 
 
 @given(MONTHS, st.randoms())
-def test_every_repository_that_merged_anything_is_in_exactly_one_request_of_a_page_or_by_itself(month, chance):
+def test_every_repository_with_merges_is_in_one_request_or_by_itself(month, chance):
     requests = pack(month)
     packed = sorted(window.repository.id for request in requests for window in request)
     assert packed == [window.repository.id for window in month if window.count]
@@ -93,7 +93,7 @@ def test_parts_are_joined_as_far_as_search_shows_and_none_is_lost(sizes, chance)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**4), st.lists(st.integers(0, 5000), min_size=1, max_size=40))
-def test_shares_add_up_to_the_whole_and_differ_from_the_exact_ones_by_less_than_one(points, requests, weights):
+def test_shares_add_up_and_differ_from_exact_ones_by_less_than_one(points, requests, weights):
     whole = Cost(api_points=points, api_requests=requests, bytes=points * 7)
     shares = split_cost(whole, weights)
     total = Cost.total(shares)

@@ -96,7 +96,7 @@ def test_a_line_is_found_under_the_name_or_an_alias_in_any_case():
     assert entry_for(repository(full_name="new/name"), {"demo/project": allowed}) is None
 
 
-def test_the_name_of_today_speaks_before_old_ones_and_of_these_a_denial_first():
+def test_todays_name_precedes_old_ones_and_a_denial_the_rest():
     lines = {
         "demo/project": line(),
         "old/denied": line("old/denied", ListVerdict.DENY),
@@ -107,6 +107,6 @@ def test_the_name_of_today_speaks_before_old_ones_and_of_these_a_denial_first():
     assert entry_for(row, lines) == lines["old/denied"]
 
 
-def test_names_that_nothing_is_known_of_are_those_discovery_has_to_look_for():
+def test_unknown_names_are_those_that_discovery_must_look_up():
     lines = {"demo/project": line(), "old/name": line("old/name"), "some/where": line("Some/Where")}
     assert not_among(lines, [repository(aliases=("Old/Name",))]) == ("Some/Where",)

@@ -34,7 +34,7 @@ def test_tables_carry_extras_and_markers():
     ]
 
 
-def test_several_constraints_give_several_requirements_and_places_stay_urls():
+def test_several_constraints_give_several_requirements_and_urls_stay():
     found = requirements("pkg", [{"version": "1", "python": "<3.8"}, {"version": "2", "python": ">=3.8"}], source="x")
     assert len(found) == 2
     assert requirements("pkg", {"git": "https://x/y"}, source="x")[0].text == "pkg @ https://x/y"

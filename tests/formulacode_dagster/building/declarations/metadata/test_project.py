@@ -121,7 +121,7 @@ test = pytest
     assert said.classifiers.value == ("3.8",)
 
 
-def test_files_that_cannot_be_parsed_are_recorded_and_do_not_stop_the_others(tree_of):
+def test_unparsable_files_are_recorded_and_do_not_stop_others(tree_of):
     files = {"pyproject.toml": "[project", "setup.cfg": "no section", "setup.py": "print 'old'"}
     said = read_metadata(tree_of(files), ".")
     assert [drop.source for drop in said.unread] == ["pyproject.toml", "setup.cfg", "setup.py"]

@@ -62,7 +62,7 @@ def test_the_usual_ways_to_read_requirements_are_followed(tree_of, script):
     assert requirements(said) == ["numpy", "attrs"]
 
 
-def test_a_requirements_file_that_the_script_does_not_read_is_no_declaration(tree_of):
+def test_a_requirements_file_the_script_does_not_read_is_no_declaration(tree_of):
     said = read(tree_of, "setup(name='x', install_requires=['numpy'])", requirements_txt="sphinx\n")
     assert requirements(said) == ["numpy"]
 

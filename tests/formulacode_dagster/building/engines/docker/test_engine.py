@@ -250,7 +250,7 @@ def test_an_os_image_that_cannot_be_had_is_named(docker: DockerEngine, compiled:
     assert caught.value.kind == "interpreter"
 
 
-def test_a_registry_that_has_enough_of_us_is_not_taken_for_one_without_the_image(
+def test_a_rate_limiting_registry_is_not_one_without_the_image(
     docker: DockerEngine, compiled: Sample, lock: str
 ) -> None:
     said = {
@@ -341,7 +341,7 @@ with DockerEngine({OS_IMAGE!r}).session(image, run_id={killed_run!r}):
         stranger.remove(force=True)
 
 
-def test_interpreters_are_those_whose_os_image_is_here_when_none_can_be_pulled(docker: DockerEngine) -> None:
+def test_interpreters_are_the_local_os_images_if_none_can_be_pulled(docker: DockerEngine) -> None:
     here = docker.interpreters()
     assert here is None or "3.11" in here
     assert DockerEngine("127.0.0.1:9/none:py{python}").interpreters() == frozenset()
@@ -356,7 +356,7 @@ def test_a_daemon_that_does_not_answer_stops_the_stage(monkeypatch: pytest.Monke
     assert "FC_ENGINE=process" in str(caught.value)
 
 
-def test_an_os_image_that_does_not_say_where_the_interpreter_goes_is_refused() -> None:
+def test_an_os_image_without_a_place_for_the_interpreter_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="lacks"):
         DockerEngine("python:3.11")
     assert DockerEngine.name is EngineName.DOCKER

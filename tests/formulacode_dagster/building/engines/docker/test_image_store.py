@@ -133,7 +133,7 @@ def test_a_name_that_means_another_image_by_now_is_left_alone(kitchen: Kitchen) 
     assert kitchen.daemon.client.images.get(kitchen.tag("moved")).id == after
 
 
-def test_our_part_of_the_build_cache_is_trimmed_from_the_top_and_nothing_that_an_image_lies_on(
+def test_our_build_cache_is_trimmed_from_the_top_below_no_image(
     kitchen: Kitchen,
 ) -> None:
     digest = kitchen.build("cached", "a", "b")

@@ -21,7 +21,7 @@ from tests.support.images import LIMITS
         ("container 1 is not running", ItemFailure, "the container ended under make"),
     ],
 )
-def test_a_daemon_without_ps_stops_the_stage_and_a_container_that_ended_fails_its_item(
+def test_a_daemon_without_ps_stops_the_stage_an_ended_container_its_item(
     said: str, error: type[Exception], match: str
 ) -> None:
     def top() -> dict[str, object]:

@@ -140,9 +140,7 @@ def test_what_another_machine_left_goes_when_it_cannot_be_in_use_any_more(tmp_pa
         daemon.client.images.remove(tag, force=True)
 
 
-def test_what_a_run_of_another_machine_left_goes_once_the_run_is_over_and_nothing_of_one_that_lives(
-    tunnel: Tunnel, tmp_path: Path
-) -> None:
+def test_leftovers_of_another_machine_go_only_once_its_run_is_over(tunnel: Tunnel, tmp_path: Path) -> None:
     daemon, mark = DockerDaemon(), uuid.uuid4().hex
     (tmp_path / "Dockerfile").write_text(f'FROM scratch\nCOPY Dockerfile /\nLABEL mark={mark}\nCMD ["none"]\n')
     tag = f"formulacode/remote:{mark}"

@@ -138,9 +138,7 @@ def test_its_code_sees_nothing_of_this_machine(
     assert not planted.exists()
 
 
-def test_what_it_leaves_in_the_place_of_an_answer_fails_its_item_and_no_stage(
-    reader: Resolver, index: PackageIndex
-) -> None:
+def test_a_bad_answer_file_fails_its_item_and_no_stage(reader: Resolver, index: PackageIndex) -> None:
     publish(index, "forger", FORGES)
     with pytest.raises(ItemFailure, match=r"reading source distributions with Python 3\.12") as caught:
         resolve(reader, ["forger"], python="3.12", exclude_newer=AT, build_sources=True)

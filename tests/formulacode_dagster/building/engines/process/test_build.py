@@ -60,7 +60,7 @@ def test_builds_of_equal_locks_install_once_and_share_no_file(
     assert not of_tier & of_image
 
 
-def test_builds_are_lent_bytecode_of_what_they_import_and_leave_none_behind(
+def test_builds_are_lent_bytecode_of_their_imports_and_leave_none(
     engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
 ) -> None:
     image = Path(pure_image.location)

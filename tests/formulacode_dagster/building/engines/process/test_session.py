@@ -65,7 +65,7 @@ def test_a_session_like_another_waits_for_nobody_who_has_the_image(
         assert Path(copy.python).exists()
 
 
-def test_a_rebuild_is_not_fooled_by_bytecode_of_a_source_with_equal_size_and_time(
+def test_a_rebuild_is_not_fooled_by_bytecode_of_equal_size_and_time(
     engine: ProcessEngine, pure_image: BuiltImage
 ) -> None:
     with engine.session(pure_image, run_id="run") as session:
@@ -76,9 +76,7 @@ def test_a_rebuild_is_not_fooled_by_bytecode_of_a_source_with_equal_size_and_tim
             assert session.run(ask, timeout=30).stdout == f"{number}\n".encode()
 
 
-def test_a_rebuild_of_code_that_does_not_build_fails_and_leaves_the_old_package(
-    engine: ProcessEngine, compiled_image: BuiltImage
-) -> None:
+def test_a_failing_rebuild_leaves_the_old_package(engine: ProcessEngine, compiled_image: BuiltImage) -> None:
     with engine.session(compiled_image, run_id="run") as session:
         Path(session.repository, "tinyc/answer.h").write_text("#error no\n")
         rebuilt = session.reinstall(timeout=120)
@@ -103,7 +101,7 @@ def test_the_checkout_is_at_the_base_and_knows_nothing_that_came_later(
         assert not later.ok
 
 
-def test_an_image_whose_interpreter_is_not_listed_any_more_still_runs_and_is_built_again(
+def test_an_image_with_an_unlisted_interpreter_still_runs_and_rebuilds(
     engine: ProcessEngine, pure_image: BuiltImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("formulacode_dagster.building.engines.process.engine.installed_interpreters", lambda _uv: {})

@@ -56,7 +56,7 @@ def test_installed_files_are_shared_and_what_code_may_write_to_is_not(engine: Pr
         assert [path.stat().st_nlink for path in checkouts] == [1, 1]
 
 
-def test_what_is_replaced_in_a_session_or_written_by_its_package_changes_no_other(
+def test_files_replaced_in_a_session_or_by_its_package_change_no_other(
     engine: ProcessEngine, image: BuiltImage
 ) -> None:
     before = in_image(image, INSTALLED).read_bytes(), in_image(image, PACKAGE).read_bytes()
@@ -70,7 +70,7 @@ def test_what_is_replaced_in_a_session_or_written_by_its_package_changes_no_othe
 
 
 @pytest.mark.parametrize("is_copy", [False, True], ids=["of the image", "like another"])
-def test_code_that_writes_to_an_installed_file_in_place_fails_and_the_image_is_gone(
+def test_writing_an_installed_file_in_place_fails_and_drops_the_image(
     engine: ProcessEngine, image: BuiltImage, is_copy: bool
 ) -> None:
     def write() -> None:

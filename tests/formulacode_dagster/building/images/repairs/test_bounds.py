@@ -76,7 +76,7 @@ def test_attempts_are_bounded() -> None:
     assert len(kept) == len(engine.built) == MOST_ATTEMPTS
 
 
-def test_the_interpreter_is_stepped_down_twice_at_most_when_nothing_tells_more() -> None:
+def test_the_interpreter_is_stepped_down_at_most_twice() -> None:
     engine = FailingEngine(STRANGE)
     kept, _ = attempts_with(engine)
     assert [attempt.spec.python for attempt in kept] == ["3.12", "3.11", "3.10"]
@@ -101,7 +101,7 @@ def test_a_fix_that_cannot_be_planned_is_recorded_and_another_is_tried() -> None
     assert "the end" in str(error)
 
 
-def test_a_neighbours_recipe_counts_among_the_attempts_and_the_plain_build_knows_nothing_of_it() -> None:
+def test_a_neighbours_recipe_counts_as_an_attempt_before_the_plain_build() -> None:
     recipe = (Fix(rule="missing_header", evidence="", apt_packages=("libgsl-dev",)),)
     engine = FailingEngine("error: own words")
     kept, _ = attempts_with(engine, recipes=[Recipe(Rung.NEAREST, recipe)], first_attempt=3)
@@ -132,7 +132,7 @@ def test_an_outside_system_that_is_gone_leaves_no_attempt(end: FormulaCodeError)
     assert error is end
 
 
-def test_an_index_that_gives_a_plan_no_answer_ends_the_attempts_and_one_slow_question_does_not() -> None:
+def test_a_silent_index_ends_the_attempts_and_one_slow_question_does_not() -> None:
     for kind, ended_by_it in ((FailureKind.INCOMPLETE, True), (FailureKind.TIMEOUT, False)):
         lost = SuspectedOutage("package index", kind, "no answer")
 
@@ -173,7 +173,7 @@ BOUND = Fix(rule="agent:stub", evidence="own words", constraints=("setuptools<81
 COST = Cost(tokens_in=100, tokens_out=20, dollars=0.5, seconds=3.0)
 
 
-def test_an_agent_is_asked_when_no_rule_knows_more_and_each_of_its_specs_is_an_attempt() -> None:
+def test_an_agent_runs_if_no_rule_matches_and_each_spec_is_an_attempt() -> None:
     refused = ItemFailure(FailureKind.TIMEOUT, "it was ended")
     author = Author(Proposal("stub", (BOUND,), cost=COST, log="I bound it"), Proposal("stub", failure=refused))
     engine = FailingEngine(NO_GSL, "error: own words")
@@ -197,7 +197,7 @@ def test_an_agent_is_asked_when_no_rule_knows_more_and_each_of_its_specs_is_an_a
     assert error is refused
 
 
-def test_what_an_agent_cost_is_kept_though_docker_is_gone_when_its_spec_is_to_be_built() -> None:
+def test_an_agents_cost_is_stored_even_if_docker_is_gone() -> None:
     def gone() -> None:
         raise OutsideSystemError("docker", "the daemon is gone")
 

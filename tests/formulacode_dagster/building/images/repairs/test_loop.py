@@ -95,7 +95,7 @@ def workshop(tmp_path: Path, resolver: Resolver) -> Workshop:
     return Workshop(tmp_path, resolver)
 
 
-def test_a_rule_repairs_a_build_and_the_next_commit_starts_from_what_worked(workshop: Workshop) -> None:
+def test_a_rule_repairs_a_build_and_the_next_commit_starts_from_it(workshop: Workshop) -> None:
     first = workshop.build(workshop.task("first", OLD_API))
     assert workshop.story == [(4, "imports", ""), (5, "done", "pkg_resources")]
     failed, done = workshop.kept

@@ -73,7 +73,7 @@ def test_a_last_resort_is_taken_twice_at_most() -> None:
     assert propose(failure, RepairContext(spec, older_pythons=())) is None
 
 
-def test_a_header_that_no_table_knows_is_no_reason_for_an_older_interpreter() -> None:
+def test_an_unknown_header_does_not_imply_an_older_interpreter() -> None:
     log = "fatal error: own_thing.h: No such file or directory\nerror: Failed to build `/tmp/source`"
     assert propose(FailureLog("task", log), RepairContext(make_spec(), older_pythons=("3.9",))) is None
     fix = propose(

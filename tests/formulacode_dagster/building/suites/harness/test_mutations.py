@@ -42,7 +42,7 @@ def test_mistakes_of_each_kind(kind, source, mistakes):
     assert altered(source, kind) == mistakes
 
 
-def test_only_lines_asked_for_have_mistakes_those_first_that_tests_notice_most():
+def test_only_requested_lines_are_mutated_most_noticeable_first():
     source = b"def f(x):\n    if x < 1:\n        x += 1\n    return x\n"
     assert {place["line"] for place in mutations(source, frozenset({3}))} == {3}
     assert [place["kind"] for place in mutations(source, EVERY_LINE)] == [

@@ -180,7 +180,7 @@ def crate(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_lines_of_rust_that_a_call_executes_are_told_of_each_call_by_itself(crate):
+def test_executed_rust_lines_are_reported_for_each_call(crate):
     told = {}
     instrument({"units": ["*.rs"]}, lambda **answer: told.update(answer))
     build = ["cargo", "build", "--release", "--offline", "--quiet"]

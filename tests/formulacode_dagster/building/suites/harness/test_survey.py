@@ -86,7 +86,7 @@ class TimeChanged:
 }
 
 
-def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_its_other_combinations(session, lay):
+def test_relevant_benchmarks_come_first_one_of_each_before_combinations(session, lay):
     lay(Path(session.repository), SPEAKING)
     remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
     found = remote.survey(lines={}, limit=5, budget=0, names={"changed", "common"})
@@ -102,7 +102,7 @@ def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_i
 
 
 @pytest.mark.slow
-def test_a_survey_goes_on_past_what_is_enough_until_one_executes_a_changed_line(session, lay):
+def test_a_survey_continues_until_a_changed_line_is_executed(session, lay):
     lay(Path(session.repository), SPEAKING)
     remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
 

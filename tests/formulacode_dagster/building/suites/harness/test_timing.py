@@ -60,7 +60,7 @@ class Suite:
     assert timed.calls == 12
 
 
-def test_as_much_of_its_own_time_is_sampled_however_long_others_had_the_core():
+def test_sampled_own_time_is_independent_of_other_load():
     """asv_runner's own loop ends when the time is over by the clock, perhaps after one batch."""
     batches = iter([0.004] * 10)
     suite = SimpleNamespace(
@@ -85,7 +85,7 @@ def test_a_setup_that_takes_longer_than_the_calls_is_not_repeated_for_ever(monke
 
 
 @pytest.mark.slow
-def test_calls_are_batched_for_as_long_as_their_setup_takes_up_to_what_asv_does(one):
+def test_batches_last_as_long_as_their_setup_up_to_asvs_limit(one):
     source = """
 import time
 class Suite:
@@ -104,9 +104,7 @@ class Suite:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("setup_seconds", "number", "is_once"), [(0.03, 0, True), (0.002, 0, False), (0.03, 3, False)])
-def test_a_setup_that_takes_longer_than_a_batch_is_done_once_unless_the_author_said_so(
-    one, tmp_path, setup_seconds, number, is_once
-):
+def test_a_setup_longer_than_a_batch_runs_once_unless_requested(one, tmp_path, setup_seconds, number, is_once):
     source = f"""
 import time
 class Suite:
@@ -152,7 +150,7 @@ class Suite:
 
 
 @pytest.mark.slow
-def test_a_package_that_never_imports_importlib_metadata_finds_it_as_before(one):
+def test_a_package_without_importlib_metadata_finds_it_unchanged(one):
     source = "import importlib\nVERSION = importlib.metadata.version\ndef time_it():\n    assert callable(VERSION)\n"
     remote, survey = one(source)
     assert survey.benchmarks[0].outcome == "ran"

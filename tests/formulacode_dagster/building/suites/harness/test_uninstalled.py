@@ -44,7 +44,7 @@ def survey(session, lay):
 
 
 @pytest.mark.slow
-def test_the_root_comes_last_for_a_suite_that_imports_its_packages_and_is_told(survey):
+def test_the_root_comes_last_if_a_suite_imports_from_it(survey):
     remote, found = survey(CHECKOUT)
     assert found.uninstalled == ("own_tests", "tools")
     (benchmark,) = found.benchmarks
@@ -53,7 +53,7 @@ def test_the_root_comes_last_for_a_suite_that_imports_its_packages_and_is_told(s
     assert take(remote, benchmark).value > 0
 
 
-def test_the_root_stays_off_the_path_of_a_suite_that_asks_for_nothing_of_it(survey):
+def test_the_root_stays_off_the_path_if_the_suite_does_not_need_it(survey):
     bare = "def time_it():\n    import tools.sizes\n"
     _, found = survey({**CHECKOUT, "benchmarks/bench.py": bare.replace("tools", "tools_elsewhere")})
     assert found.uninstalled == ()

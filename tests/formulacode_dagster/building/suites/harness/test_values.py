@@ -57,7 +57,7 @@ def surveyed(remote):
 
 
 @pytest.mark.slow
-def test_memory_and_tracked_values_are_surveyed_and_sampled_by_their_own_rules(remote, surveyed):
+def test_memory_and_tracked_values_follow_their_own_rules(remote, surveyed):
     quantities = {name.partition("(")[0]: benchmark.quantity for name, benchmark in surveyed.items()}
     assert quantities["bench.Suite.peakmem_much"] == Quantity(metric=Metric.PEAK_MEMORY, unit="bytes")
     assert quantities["bench.Suite.mem_list"] == Quantity(metric=Metric.MEMORY, unit="bytes")
@@ -100,7 +100,7 @@ class PeakMemBenchmark(TrackBenchmark):
     type = "peakmemory"
 
 
-def test_what_a_benchmark_measures_is_its_kind_whatever_type_its_author_gives():
+def test_a_benchmarks_metric_follows_its_kind_not_its_declared_type():
     assert [suite.metric_of(kind(1)) for kind in (TrackBenchmark, PeakMemBenchmark)] == ["track", "peakmemory"]
 
 

@@ -48,7 +48,7 @@ def test_differences_that_all_point_one_way_reach_the_smallest_p_value():
     assert sign_flip_p([-0.1, -0.2, -0.3]) == 1.0
 
 
-def test_beyond_what_can_be_enumerated_signs_are_drawn_with_the_observed_among_them():
+def test_beyond_enumeration_signs_are_drawn_including_the_observed():
     assert sign_flip_p([1.0] * 32) == 2**-32
     many = sign_flip_p([1.0] * 40, seed=3)
     assert 0 < many < 1e-4

@@ -11,7 +11,7 @@ from formulacode_dagster.measuring.measurement.statistics.intervals import (
 )
 
 
-def test_few_units_give_wider_tails_and_many_give_those_of_the_normal_distribution():
+def test_few_units_give_wide_tails_and_many_the_normal_distribution():
     assert expanded_tail(0.025, 8) == pytest.approx(0.0057, abs=5e-4)
     assert expanded_tail(0.025, 10_000) == pytest.approx(0.025, rel=0.01)
 

@@ -58,7 +58,7 @@ def test_time_for_memory_is_a_trade_off_either_way(sampled, time, memory):
     assert judged.metric is (Metric.TIME if time > 1 else Metric.PEAK_MEMORY), "of what is better"
 
 
-def test_what_takes_more_memory_is_slower_and_what_changes_neither_is_unchanged(sampled):
+def test_more_memory_is_slower_and_no_change_is_unchanged(sampled):
     rule_of_both = rule(Metric.TIME, Metric.PEAK_MEMORY)
     slower = judge({"time_a": sampled(1.0), "peakmem_a": sampled(1 / 1.5)}, rule_of_both, LOOK, QUANTITIES)
     assert (slower.verdict, slower.metric) == (Verdict.SLOWER, Metric.PEAK_MEMORY)

@@ -75,7 +75,7 @@ def test_pairs_find_no_less_than_groups_of_builds_do(layout, moments, speedup):
     assert pairs >= groups - 0.002
 
 
-def test_binaries_that_were_built_twice_break_the_level_unless_their_blocks_are_one():
+def test_binaries_built_twice_break_the_level_unless_in_one_block():
     """The base's linker gave every layout twice: what one of them does to its time, two blocks show."""
     state = np.random.RandomState(3)
     base, oracle = np.moveaxis(simulated(state, "3 %", 0.0, builds=16)[..., 0], 1, 0)

@@ -40,7 +40,7 @@ def seeded(seed: int) -> random.Random:
     ],
     ids=["processes", "noisy processes", "layouts of 1 %", "layouts of 3 %", "10 % in 30 % of builds"],
 )
-def test_patches_without_effect_are_called_faster_no_more_often_than_promised(unit, task):
+def test_patches_without_effect_are_called_faster_at_the_promised_rate(unit, task):
     """One build a side called up to a quarter of these faster."""
     generator = seeded(1)
     accepted = sum(task.judged(generator, unit)[0].verdict is Verdict.FASTER for _ in range(150))
@@ -86,7 +86,7 @@ def test_a_slow_down_is_not_called_unchanged_before_it_can_be_told(samples):
     assert judge(slower, RULE, 0).verdict is Verdict.INCONCLUSIVE
 
 
-def test_what_goes_up_here_and_down_there_is_not_called_unchanged_before_it_can_be_told(samples):
+def test_opposite_effects_are_not_called_unchanged_too_early(samples):
     both = {
         "bench.a": samples(base=BASE[:4], control=CONTROL[:4], oracle=[v * 1.5 for v in CONTROL[:4]]),
         "bench.b": samples(base=BASE[:4], control=CONTROL[:4], oracle=[v / 1.5 for v in CONTROL[:4]]),

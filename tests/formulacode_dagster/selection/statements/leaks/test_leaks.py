@@ -16,7 +16,7 @@ def cases() -> list[Case]:
     return list(all_cases())
 
 
-def test_there_are_as_many_of_each_kind_as_an_interval_needs_and_they_are_always_the_same(cases: list[Case]) -> None:
+def test_each_kind_has_enough_reproducible_cases_for_an_interval(cases: list[Case]) -> None:
     assert Counter(case.kind for case in cases) == {**dict.fromkeys(Kind, EACH), None: CLEAN}
     assert len({case.text for case in cases}) > 0.9 * len(cases)
     assert [case.text for case in all_cases()] == [case.text for case in cases]

@@ -110,7 +110,7 @@ def asked(home: Path, url: str, calls: int, **more) -> tuple[GitHubTransport, li
     return asyncio.run(inside()), troubles
 
 
-def test_what_one_client_learnt_the_next_one_knows_and_no_token_is_in_the_file(served, tmp_path):
+def test_limits_are_shared_between_clients_without_tokens_in_the_file(served, tmp_path):
     with served.serve(limits=Limits(core=3)) as url:
         asked(tmp_path, url, 3)
         document = tmp_path / "github" / "limits.json"
@@ -142,7 +142,7 @@ def test_a_damaged_file_is_begun_anew_without_a_burst(served, tmp_path, text):
     assert "begun anew" in troubles[0]
 
 
-def test_where_the_file_cannot_be_kept_each_process_paces_itself_and_says_so_once(served, tmp_path):
+def test_without_a_file_each_process_paces_itself_and_says_so_once(served, tmp_path):
     (tmp_path / "github").write_text("no folder")
     clock = FakeClock()
     with served.serve(limits=UNLIMITED) as url:

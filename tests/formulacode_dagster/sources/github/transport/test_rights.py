@@ -71,7 +71,7 @@ def test_whose_tokens_are_is_remembered_for_the_runs(served, tmp_path):
 
 
 @pytest.mark.parametrize("tokens", [["dead"], ["dead", "narrow"]])
-def test_tokens_that_cannot_do_what_intake_needs_are_a_matter_of_configuration(served, tokens):
+def test_insufficient_tokens_are_a_configuration_error(served, tokens):
     with (
         served.serve(tokens=TOKENS) as url,
         pytest.raises(ConfigurationError, match="GH_TOKENS has a right to") as caught,

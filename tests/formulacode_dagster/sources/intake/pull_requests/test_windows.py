@@ -10,7 +10,7 @@ MONTH = Month.parse("2026-02")
 LATER = timedelta(days=200)
 
 
-def test_a_month_taken_in_before_it_has_settled_is_asked_again_and_a_settled_one_is_not():
+def test_an_unsettled_month_is_asked_again_and_a_settled_one_is_not():
     def inputs(after_the_end: timedelta) -> str:
         return window_item(repository(), MONTH, MONTH.end + after_the_end).inputs
 

@@ -30,7 +30,7 @@ def shown(world: BareRepository) -> list[int]:
     return [merge.number for merge in found]
 
 
-def test_squashes_and_merges_of_the_month_are_shown_and_those_of_others_are_not(world: BareRepository) -> None:
+def test_squashes_and_merges_of_the_month_are_shown_and_no_others(world: BareRepository) -> None:
     tip = world.commit("Early (#1)", "2026-01-31T23:59:30Z", 1, committer=GITHUB)
     tip = world.commit("Squashed (#2)", "2026-02-10T00:00:00Z", tip, committer=GITHUB)
     branch = world.commit("On a branch (#77)", "2026-02-11T00:00:00Z", tip)
@@ -39,13 +39,13 @@ def test_squashes_and_merges_of_the_month_are_shown_and_those_of_others_are_not(
     assert shown(world) == [2, 3]
 
 
-def test_a_number_in_a_message_is_an_issue_where_github_commits_what_is_merged(world: BareRepository) -> None:
+def test_a_number_in_a_message_is_an_issue_if_github_commits_merges(world: BareRepository) -> None:
     tip = world.commit("Squashed (#2)", "2026-02-10T00:00:00Z", 1, committer=GITHUB)
     world.commit("Mend the build (#5)", "2026-02-11T00:00:00Z", tip, committer=ADA)
     assert shown(world) == [2]
 
 
-def test_where_github_commits_nothing_a_number_in_a_message_is_all_there_is(world: BareRepository) -> None:
+def test_without_github_commits_a_number_in_a_message_is_the_evidence(world: BareRepository) -> None:
     world.commit("Land it by hand (#5)", "2026-02-11T00:00:00Z", 1, committer=ADA)
     assert shown(world) == [5]
 
