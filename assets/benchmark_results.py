@@ -26,7 +26,7 @@ def every_result_counts(dashboard: JudgedDashboard) -> CheckFinding:
 @dashboard_asset(
     kinds={"asv", "parquet"},
     description="One row is a value of a benchmark with its parameters in an environment at a commit, with its 99 % "
-    "interval where raw results tell it; published values are beside them.",
+    "interval if raw results have it; published values are in the next columns.",
     deps=[dashboards],
     checks=[every_result_counts],
 )

@@ -25,7 +25,7 @@ class BreakpointConfig(dg.Config):
     methods: list[str] = Field(
         default=[Method.SEEDED.value], description="seeded, asv, rbf; the last two need their libraries"
     )
-    minimum_change: float = Field(default=MINIMUM_CHANGE, description="the least relative change that is told")
+    minimum_change: float = Field(default=MINIMUM_CHANGE, description="the smallest relative change to report")
 
 
 @DashboardCheck

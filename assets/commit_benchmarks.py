@@ -19,7 +19,7 @@ COLUMNS = {
     "state": "`done` or `failed`",
     "rounds": "turns that it has had by now, of all runs",
     "benchmarks": "benchmarks of which there are results",
-    "environment": "hash of what its lock holds: where it differs from the commit before, a step may be a package's",
+    "environment": "hash of its lock: if it differs from the previous commit's, a package may have caused a step",
     "reason": "why it failed",
 }
 
@@ -32,10 +32,10 @@ class CommitBenchmarksConfig(dg.Config):
     rounds: int = Field(default=2, description="turns of each commit, between those of the others")
     processes: int = Field(default=5, description="fresh processes of a round, a sample in each")
     pattern: str = Field(default="", description="regular expression of the benchmarks' names; empty: all")
-    suite: str = Field(default="", description="commit whose suite is laid over all; empty: the newest of them")
+    suite: str = Field(default="", description="commit whose suite is used for all; empty: the newest of them")
     as_of: str = Field(default="", description="day (YYYY-MM-DD) of all environments; empty: that of each commit")
     asv: str = Field(default="", description="benchmark with plain asv and these arguments of `asv run`")
-    again: bool = Field(default=False, description="try once more what failed before")
+    again: bool = Field(default=False, description="retry earlier failures")
 
 
 @dg.asset(
@@ -43,8 +43,8 @@ class CommitBenchmarksConfig(dg.Config):
     group_name="measure",
     kinds={"asv", "docker"},
     owners=[OWNER],
-    description="One row is a commit that was benchmarked on request, built as the base of a task is. What is written "
-    "are raw results of asv where `benchmark_results` of the dashboard reads them.",
+    description="One row is a commit that was benchmarked on request, built like the base of a task. The output is raw "
+    "results of asv, which `benchmark_results` of the dashboard reads.",
     code_version="1",
     metadata={
         "dagster/column_schema": dg.TableSchema(

@@ -37,7 +37,7 @@ def folders_hold_the_release(month: JudgedMonth, hub: HubResource, task_folders:
     partitions_def=MONTHS,
     group_name="release",
     kinds={"json"},
-    description="One row is a released task in the format of one harness: a folder, made from its row alone.",
+    description="One row is a released task in the format of one harness: a folder, made only from its row.",
     columns=columns_of(exporting.ExportedFolder, type_of=lambda _, plain: postgres_type(plain)),
     checks=[failures_within_budget, folders_hold_the_release],
 )

@@ -54,7 +54,9 @@ class ItemConfig(dg.Config):
     concurrency: int = option("concurrency")
     force: bool = option("force")
     dry_run: bool = option("dry_run")
-    accepted_by: str = Field(default="", description="who accepts the month as it is if too much of it failed")
+    accepted_by: str = Field(
+        default="", description="name of the person who accepts the month although too much of it failed"
+    )
     accepted_because: str = Field(default="", description="why they accept it")
 
     def options(self) -> RunOptions:

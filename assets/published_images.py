@@ -38,7 +38,7 @@ def every_digest_pulled(month: JudgedMonth) -> CheckFinding:
     partitions_def=MONTHS,
     group_name="release",
     kinds={"docker", "postgres"},
-    description="One row is an image that was measured, pushed, and pulled back by digest. Nothing else is pushed.",
+    description="One row is an image that was measured, pushed, and pulled back by digest. No other image is pushed.",
     columns=RELATIONS["published_images"].columns,
     is_shared=True,
     checks=[failures_within_budget, every_digest_pulled],

@@ -42,7 +42,7 @@ def tasks_are_confirmed(month: JudgedMonth) -> CheckFinding:
     partitions_def=MONTHS,
     group_name="measure",
     kinds={"asv", "docker", "postgres"},
-    description="One row is a released task measured again, from its row and its image alone, wherever this runs.",
+    description="One row is a released task measured again, only from its row and its image, on any machine.",
     columns=RELATIONS["replays"].columns,
     pool="measure",
     checks=[failures_within_budget, tasks_are_confirmed],

@@ -35,8 +35,8 @@ def steps_agree_in_direction(dashboard: JudgedDashboard) -> CheckFinding:
 
 @dashboard_asset(
     kinds={"polars", "parquet"},
-    description="One row is two sets of breakpoints of a repository, by one method: what both have, how their steps "
-    "correlate, and how far they differ.",
+    description="One row is two sets of breakpoints of a repository, by one method: common breakpoints, correlation of "
+    "their steps, and differences.",
     deps=[breakpoints],
     checks=[steps_agree_in_direction],
 )

@@ -48,8 +48,8 @@ def searches_complete(month: JudgedMonth) -> CheckFinding:
     partitions_def=MONTHS,
     group_name="intake",
     kinds={"github", "postgres"},
-    description="One row is a repository with an asv suite, or on the list, as of the month. The ledger tells which of "
-    "them are tracked, and why the others are not.",
+    description="One row is a repository with an asv suite, or on the list, as of the month. The ledger lists which of "
+    "them are tracked, and the reasons for the others.",
     columns=RELATIONS["repositories"].columns,
     pool="github",
     checks=[failures_within_budget, not_empty, every_repository_resolves, searches_complete],

@@ -26,4 +26,4 @@ def stoppable(
         if run is not None and run.status is not dg.DagsterRunStatus.CANCELING:
             context.instance.report_run_canceling(run, "The run was asked to stop.")
         # an interrupt would follow the asset's RetryPolicy: Dagster would start the step again
-        raise dg.Failure("stopped; what is finished is kept", allow_retries=False) from stopped
+        raise dg.Failure("stopped; finished items are kept", allow_retries=False) from stopped

@@ -41,8 +41,8 @@ class AgentsResource(SettingsResource):
         """Say which agent would be asked; raises ConfigurationError when that cannot be."""
         agent = self.required()
         if agent is None:
-            return True, f"FC_AGENT={self.settings.agent.value}: none is asked"
-        return True, f"{agent.name} is asked where no rule knows more"
+            return True, f"FC_AGENT={self.settings.agent.value}: disabled"
+        return True, f"{agent.name} runs for failures without a repair rule"
 
     def required(self, named: AgentSetting | None = None) -> Agent | None:
         """As `chosen`, and it can run: raises ConfigurationError, naming the setting, before any item is processed."""

@@ -23,8 +23,8 @@ class AlertsResource(SettingsResource):
         """Return the recipients; sends nothing."""
         names = [channel.name for channel in self.channels()]
         if not names:
-            return True, "FC_ALERT_WEBHOOK, FC_ALERT_SLACK and FC_ALERT_MAIL_TO are empty: nobody is told of failures"
-        return True, f"failures are told by {', '.join(names)}"
+            return True, "FC_ALERT_WEBHOOK, FC_ALERT_SLACK and FC_ALERT_MAIL_TO are empty: alerts are disabled"
+        return True, f"alerts go to {', '.join(names)}"
 
     def channels(self) -> tuple[Channel, ...]:
         """The channels that are set."""

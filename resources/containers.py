@@ -63,7 +63,7 @@ class ContainersResource(SettingsResource):
             return False, f"{why}; it has no interpreter: set FC_OS_IMAGE to an image that is here or can be pulled"
         if engine.name is EngineName.PROCESS and not is_set_apart():
             return False, (
-                f"{why}; this user may open no user namespaces: what is built and measured runs as you do, and can read"
+                f"{why}; this user may open no user namespaces: builds and measurements run as you, and can read"
                 " the environment of your other processes. Allow them (user.max_user_namespaces), or build with Docker"
             )
         return True, f"{why}; interpreters: {', '.join(sorted(versions)) if versions else 'any'}"
@@ -164,5 +164,5 @@ class ContainersResource(SettingsResource):
             return None
         if not Path(named).is_file():
             name = "FC_CA_BUNDLE" if self.settings.ca_bundle else "SSL_CERT_FILE"
-            raise ConfigurationError(f"{name} names {named}, which is no file", remedy="Name a PEM file")
+            raise ConfigurationError(f"{name} names {named}, which is not a file", remedy="Name a PEM file")
         return Path(named)

@@ -322,7 +322,7 @@ def read_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
         fields = {alias: Settings.model_fields[_BY_ALIAS[alias]] for alias in values}
         raise ConfigurationError(
             "; ".join(
-                f"{alias} is not what it can be" if is_secret(field) else f"{alias} is {str(values[alias])!r}"
+                f"{alias} is invalid" if is_secret(field) else f"{alias} is {str(values[alias])!r}"
                 for alias, field in fields.items()
             ),
             remedy="; ".join(f"Write {what_it_can_be(field)} for {alias}" for alias, field in fields.items()),

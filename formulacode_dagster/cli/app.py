@@ -166,4 +166,4 @@ def main() -> None:
 
 
 def _tell_interrupted() -> None:
-    complaints.print("interrupted; run the same command again, it goes on where this one stopped")
+    complaints.print("interrupted; run the same command again to continue")

@@ -13,11 +13,11 @@ from formulacode_dagster.operating.cancellation.stopping import stop_request
 from .console import console
 
 Once = Annotated[
-    bool, typer.Option("--once", help="End when nothing is left that nobody is at.", show_default="until it is stopped")
+    bool, typer.Option("--once", help="End when no free items are left.", show_default="until it is stopped")
 ]
 Stages = Annotated[
     list[Stage] | None,
-    typer.Option("--stage", help="Help with this one alone; may be given again.", show_default="all that are shared"),
+    typer.Option("--stage", help="Help only with this one; may be repeated.", show_default="all that are shared"),
 ]
 LOOK_SECONDS = 5.0
 

@@ -57,7 +57,7 @@ def _close(sandbox: Sandbox, home: Path, worked: int, seconds: float) -> None:
     calls = sandbox.calls()
     console.rule("[bold]done")
     if worked == 0 and calls["github"] == 0 and calls["model"] == 0:
-        console.print("Everything was done already: no GitHub call, no model call, nothing built.")
+        console.print("Everything is up to date: no GitHub call, no model call, no build.")
     else:
         console.print(
             "Requests answered by the sandbox: " + ", ".join(f"{service} {count}" for service, count in calls.items()),

@@ -20,5 +20,5 @@ def funnel(month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")
     with database() as store:
         figures = read_funnel(store, Month.parse(month))
     if figures.is_empty:
-        raise ConfigurationError(f"nothing is known of {month}", remedy=f"Run it first: fc-data run --month {month}")
+        raise ConfigurationError(f"no data on {month}", remedy=f"Run it first: fc-data run --month {month}")
     show_funnel(console, figures)

@@ -35,7 +35,7 @@ def schema() -> None:
 
 @app.command()
 def export(
-    folder: Annotated[Path, typer.Argument(help="Folder to write to; made where it is missing.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; created if missing.")],
     month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")],
     kind: Annotated[OfflineFormat, typer.Option("--format", help="How to write it.")] = OfflineFormat.PARQUET,
 ) -> None:

@@ -54,7 +54,7 @@ def months_of(month: str | None, start_date: str | None, end_date: str | None) -
             first = first.next()
         if months:
             return months
-        raise ConfigurationError(f"{start_date} to {end_date} holds no month", remedy="Put the end after the start")
+        raise ConfigurationError(f"{start_date} to {end_date} contains no month", remedy="Put the end after the start")
     raise ConfigurationError(
         "no month was given", remedy="Give --month 2026-02, or --start-date 2026-02-01 --end-date 2026-03-01"
     )

@@ -71,12 +71,12 @@ def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
     with store.transaction() as connection:
         stored = find_pull_request(connection, name.repository, name.number) if name.number else None
         if stored is None:
-            raise ConfigurationError(f"{name} is no pull request of ours", remedy="Write it as owner/repo#123")
+            raise ConfigurationError(f"{name} is not a known pull request", remedy="Write it as owner/repo#123")
         key = (stored.facts.repository_id, stored.facts.number)
         images = IMAGES.read_keys(connection, stored.facts.month, [key])
     if key not in images:
         raise ConfigurationError(
-            f"{name} has no image", remedy=f"`fc-data why {name}` tells why; or run its month first"
+            f"{name} has no image", remedy=f"`fc-data why {name}` shows why; or run its month first"
         )
     return images[key], stored.facts.item
 

@@ -20,7 +20,7 @@ app = typer.Typer(help="Look at the releases of a month, revise them, withdraw a
 
 MonthOption = Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]
 Reason = Annotated[str, typer.Option(help="Why; the dataset's card prints it.")]
-Publish = Annotated[bool, typer.Option("--publish", help="Do it; without, only say what would change.")]
+Publish = Annotated[bool, typer.Option("--publish", help="Apply; by default, only show the changes.")]
 
 
 @app.command()
@@ -76,7 +76,7 @@ def withdraw(
         with store.transaction() as connection:
             stored = find_pull_request(connection, name.repository, name.number) if name.number else None
             if stored is None:
-                raise ConfigurationError(f"{name} is no pull request of ours", remedy="Write it as owner/repo#123")
+                raise ConfigurationError(f"{name} is not a known pull request", remedy="Write it as owner/repo#123")
             facts = stored.facts
             known = withdrawals(connection, facts.month).get(facts.task_id)
         month = Month.parse(facts.month)
@@ -113,7 +113,7 @@ def _release(month: Month, reason: str, *, publish: bool, without: tuple[str, ..
     destination = _destination()
     if not publish:
         _plan(destination, month, reason, without=without)
-        console.print("Nothing was written; give --publish to do it.", highlight=False)
+        console.print("Nothing was written; use --publish to apply.", highlight=False)
         return
     with database() as store:
         with store.transaction() as connection:

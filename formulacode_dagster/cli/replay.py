@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from formulacode_dagster.models.month import Month
 
 Again = Annotated[
-    bool, typer.Option("--resume/--force", help="Replay what was not replayed here yet, or every task once more.")
+    bool, typer.Option("--resume/--force", help="Replay only tasks not replayed here yet, or every task.")
 ]
 DockerHost = Annotated[
     str | None, typer.Option(help="Docker daemon to measure with, on any machine.", show_default="DOCKER_HOST")

@@ -15,12 +15,10 @@ from .console import console
 
 Name = Annotated[str, typer.Argument(help="owner/repo, in any case.")]
 _FROM_NOW_ON = "A month follows when its `repositories` is materialized again."
-Reason = Annotated[str, typer.Option(help="Why; the ledger tells it for every month.")]
+Reason = Annotated[str, typer.Option(help="Reason; the ledger shows it for every month.")]
 
 
-app = typer.Typer(
-    help="Decide about single repositories: tracked whatever the rules say, or never.", no_args_is_help=True
-)
+app = typer.Typer(help="Override the rules for single repositories: always tracked, or never.", no_args_is_help=True)
 
 
 @app.command()
@@ -53,7 +51,7 @@ def forget(repository: Name) -> None:
 @app.command()
 def show(
     month: Annotated[
-        str | None, typer.Option("--month", help="Tell how that month ended too, YYYY-MM.", show_default="no month")
+        str | None, typer.Option("--month", help="Show that month's outcome too, YYYY-MM.", show_default="no month")
     ] = None,
 ) -> None:
     """Show the list; with a month, how each repository on it ended, and why others are not tracked."""
@@ -82,7 +80,7 @@ def _put(repository: str, verdict: ListVerdict, reason: str) -> None:
     from .operate import database
 
     if not reason.strip():
-        raise ConfigurationError("the reason is empty", remedy="Say why: whoever reads the ledger will want to know")
+        raise ConfigurationError("the reason is empty", remedy="Give the reason for readers of the ledger")
     line = ListedRepository(
         full_name=repository, verdict=verdict, reason=reason.strip(), listed_at=datetime.now(tz=UTC)
     )

@@ -38,7 +38,7 @@ OfflineSource = Annotated[
         show_default="FC_OFFLINE_SOURCE",
     ),
 ]
-Resume = Annotated[bool, _how("--resume/--force", help="Do what is not done yet, or everything again.")]
+Resume = Annotated[bool, _how("--resume/--force", help="Do only pending items, or all again.")]
 Reason = Annotated[str, _how(help=_help("reason"), show_default="none is given")]
 Reask = Annotated[
     bool,
@@ -93,11 +93,11 @@ def run(
 
     if reask and resume:
         raise ConfigurationError(
-            "--reask alone would ask about nothing that is judged already", remedy="Give --force too, and --only"
+            "--reask by itself skips items that are judged already", remedy="Give --force too, and --only"
         )
     if reason and resume:
         raise ConfigurationError(
-            "--reason says why something is done again, and nothing is", remedy="Give --force too, and --only"
+            "--reason is for forced runs, and nothing is forced", remedy="Give --force too, and --only"
         )
     months = months_of(month, start_date, end_date)
     options = RunOptions(

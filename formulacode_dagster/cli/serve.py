@@ -82,7 +82,9 @@ def _require_free(host: str, port: int) -> None:
             probe.bind((host, port))
         except (OSError, OverflowError) as error:
             raise ConfigurationError(
-                f"cannot listen on {host}:{port}", why=str(error), remedy="Give --port another one, or stop what has it"
+                f"cannot listen on {host}:{port}",
+                why=str(error),
+                remedy="Use another --port, or stop the process that has it",
             ) from error
 
 

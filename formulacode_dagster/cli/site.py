@@ -9,7 +9,7 @@ import typer
 
 from .console import console
 
-Folder = Annotated[Path, typer.Argument(help="Folder to write into; empty, or a site that is written anew.")]
+Folder = Annotated[Path, typer.Argument(help="Folder to write into; empty, or a site to overwrite.")]
 From = Annotated[
     str | None, typer.Option("--from", help="Folder of a dataset, or owner/name on the Hub.", show_default="settings'")
 ]

@@ -231,7 +231,7 @@ def show_story(console: Console, item: str, story: Sequence[LedgerEntry]) -> Non
 def show_listed(console: Console, lines: Sequence[tuple[ListedRepository, LedgerEntry | None]], month: str) -> None:
     """The allow and deny list; with a *month*, how each repository on it ended there."""
     if not lines:
-        console.print("The list is empty: the rules alone decide.", highlight=False)
+        console.print("The list is empty: only the rules decide.", highlight=False)
         return
     headings = ("repository", "verdict", "since", "reason", *([month] if month else []))
     table = table_of(*headings, title="Decided by people")
@@ -253,9 +253,7 @@ def show_exclusions(console: Console, exclusions: Sequence[Exclusion], month: st
     table = table_of("reason", "repositories", "such as", title=f"Not tracked in {month}")
     for exclusion in exclusions:
         table.add_row(escape(exclusion.reason), str(exclusion.count), escape("; ".join(exclusion.examples)))
-    console.print(
-        table if exclusions else f"Nothing is known of {month}, or every repository is tracked.", highlight=False
-    )
+    console.print(table if exclusions else f"No data on {month}, or every repository is tracked.", highlight=False)
 
 
 def plain(text: str) -> str:

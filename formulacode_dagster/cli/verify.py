@@ -12,7 +12,7 @@ from .console import console
 
 def verify(
     task: Annotated[
-        Path, typer.Option(help="Folder of one task: task.toml, with the image's name in it or a Dockerfile beside it.")
+        Path, typer.Option(help="Folder of one task: task.toml, with the image's name in it, or with a Dockerfile.")
     ],
 ) -> None:
     """Verify the image of one task; writes verification_success.json or failure.json; status 1 if one fails."""

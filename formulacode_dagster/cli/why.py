@@ -35,7 +35,7 @@ def why(
         story = ledger.story(connection, name)
         if not story:
             raise ConfigurationError(
-                f"nothing is known of {name}", remedy="Run its month first; `fc-data funnel --month` lists examples"
+                f"no data on {name}", remedy="Run its month first; `fc-data funnel --month` lists examples"
             )
         show_story(console, name, story)
         show_judges(console, connection, ItemName.parse(item))
@@ -43,7 +43,7 @@ def why(
         show_measurements(console, connection, ItemName.parse(item))
         if ItemName.parse(item).number is not None:
             console.print(
-                f"What the stages left of it: fc-data show {name} {'|'.join(ItemSection)}",
+                f"Results of its stages: fc-data show {name} {'|'.join(ItemSection)}",
                 highlight=False,
                 markup=False,
             )

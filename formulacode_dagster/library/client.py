@@ -117,7 +117,7 @@ class PR(Frozen):
             of_month = month_records(connection, stored.facts.month) if stored else {}
         record = of_month.get(stored.facts.item) if stored else None
         if record is None:
-            remedy = f"`fc-data why {self.item}` tells how far it got"
+            remedy = f"`fc-data why {self.item}` shows how far it got"
             raise ConfigurationError(f"{self.item} is no task", remedy=remedy)
         return record
 

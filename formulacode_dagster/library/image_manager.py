@@ -131,7 +131,7 @@ class ImageManager:
     def _engine(self) -> DockerEngine:
         engine, why = self._containers.chosen()
         if not isinstance(engine, DockerEngine):
-            raise ConfigurationError("images are built with Docker alone", why=why, remedy="Set FC_ENGINE=docker")
+            raise ConfigurationError("images are built only with Docker", why=why, remedy="Set FC_ENGINE=docker")
         return engine
 
     def _planned(self, owner: str, repo: str, issue_number: int) -> tuple[PullRequest, Environment]:
@@ -171,7 +171,9 @@ class ImageManager:
             build_dockerfile(dockerfile, daemon, limits, tag=tag, arguments=arguments, labels={CUSTOM: "1"})
         image = daemon.image(tag)
         if image is None:
-            raise ConfigurationError(f"{tag} is gone as soon as it was built", remedy="Stop what removes images")
+            raise ConfigurationError(
+                f"{tag} is gone as soon as it was built", remedy="Stop the process that removes images"
+            )
         return ManagedImage(tag, str(image.id), is_custom=True)
 
 

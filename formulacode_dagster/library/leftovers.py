@@ -25,14 +25,14 @@ def part_of(connection: Connection, item: ItemName, part: ItemSection, variant: 
     stored = find_pull_request(connection, item.repository, item.number) if item.number is not None else None
     if stored is None:
         raise ConfigurationError(
-            f"nothing is stored of {item}", remedy="Name a pull request, owner/repo#123, of a month that was run"
+            f"no data on {item}", remedy="Name a pull request, owner/repo#123, of a month that was run"
         )
     text = (
         _statement(connection, stored, variant) if part is ItemSection.STATEMENT else _PARTS[part](connection, stored)
     )
     if text is None:
         raise ConfigurationError(
-            f"{item} has no {part}", remedy=f"`fc-data why {stored.facts.item}` tells how far it got"
+            f"{item} has no {part}", remedy=f"`fc-data why {stored.facts.item}` shows how far it got"
         )
     return text
 
@@ -57,12 +57,12 @@ def _statement(connection: Connection, stored: StoredPullRequest, variant: Varia
     return "\n".join(
         [
             f"===== {variant}",
-            text.rstrip("\n") if text else "none: it would tell something of the solution",
+            text.rstrip("\n") if text else "none: it would reveal part of the solution",
             "",
-            "===== what its writer saw",
+            "===== input of its writer",
             view.model_dump_json(indent=2),
             *([hinted.run.model_dump_json(indent=2)] if hinted.run else []),
-            *(["", "===== what was left out, and why", *left_out] if left_out else []),
+            *(["", "===== omissions, and why", *left_out] if left_out else []),
         ]
     )
 

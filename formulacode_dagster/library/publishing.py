@@ -63,9 +63,9 @@ class HuggingFacePublisher:
                 artifacts.RELEASES.save(connection, [release])
         judged = reads_back_equal(month.key, [release])
         if not judged.passed:
-            raise ItemFailure(FailureKind.MISMATCH, f"{release.tag} is not what was published", why=judged.summary)
+            raise ItemFailure(FailureKind.MISMATCH, f"{release.tag} differs from the published one", why=judged.summary)
         if release.tag != version:
-            raise ConfigurationError(f"{version} was not released", why=f"it would hold the rows of {release.tag}")
+            raise ConfigurationError(f"{version} was not released", why=f"it would contain the rows of {release.tag}")
         return release
 
 

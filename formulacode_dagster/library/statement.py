@@ -31,7 +31,7 @@ def render_problem_statement(
     solution cannot be withheld.
     """
     if pr.facts is None:
-        raise ConfigurationError(f"nothing is known of {pr.item} but its name", remedy="Use `await PR.fetch(...)`")
+        raise ConfigurationError(f"no data on {pr.item} except its name", remedy="Use `await PR.fetch(...)`")
     patch = pr.patch if patch is None else patch
     if patch is None:
         raise ConfigurationError(

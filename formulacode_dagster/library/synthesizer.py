@@ -150,7 +150,7 @@ def pull_request_of(connection: Connection, item: ItemName, sha: str = "") -> Pu
     """Return the pull request *item*, based on *sha* if that is given; raises ConfigurationError."""
     found = find_pull_request(connection, item.repository, item.number) if item.number else None
     if found is None or found.change is None:
-        raise ConfigurationError(f"{item} is no pull request of ours", remedy="Take in its month first")
+        raise ConfigurationError(f"{item} is not a known pull request", remedy="Take in its month first")
     pr = PullRequest(facts=found.facts, change=found.change)
     if sha and not pr.change.base_sha.startswith(sha):
         raise ConfigurationError(f"{item} is based on {pr.change.base_sha}, not on {sha}")
@@ -162,6 +162,6 @@ def environment_of(connection: Connection, pr: PullRequest) -> Environment:
     environment = ENVIRONMENTS.read_keys(connection, pr.facts.month, [pr.key]).get(pr.key)
     if environment is None:
         raise ConfigurationError(
-            f"{pr.item} has no environment", remedy=f"`fc-data why {pr.item}` tells why; or run its month first"
+            f"{pr.item} has no environment", remedy=f"`fc-data why {pr.item}` shows why; or run its month first"
         )
     return environment

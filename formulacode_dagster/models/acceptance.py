@@ -18,7 +18,7 @@ class Acceptance(Frozen):
     accepted_at: datetime
     accepted_by: str = Field(min_length=1, description="name of the person")
     reason: str = Field(min_length=1)
-    summary: str = Field(description="what the check had found")
+    summary: str = Field(description="finding of the check")
     failed: int = Field(ge=0, description="items that had failed")
     done: int = Field(ge=0, description="items that were done")
 

@@ -43,11 +43,11 @@ class BuildAttempt(PullRequestRow):
     detail: str = ""
     rule: str = Field(default="", description="rule, recipe or agent whose fix this attempt was the first to have")
     rung: Rung = Field(default=Rung.RULES, description="what it was made of")
-    agent: str = Field(default="", description="agent that was asked, `` where none was")
+    agent: str = Field(default="", description="agent, `` if none")
     agent_seconds: float = Field(default=0.0, description="of `seconds`, those that the agent took")
     tokens_in: int = Field(default=0, description="tokens the agent was sent, cached ones included")
     tokens_out: int = Field(default=0, description="tokens the agent was answered with")
-    dollars: float = Field(default=0.0, description="what the agent cost")
+    dollars: float = Field(default=0.0, description="cost of the agent")
     log: str = Field(default="", repr=False, description="the whole log; kept compressed, by hash")
 
 
@@ -58,5 +58,5 @@ class AgentUse(Frozen):
     number: int
     agent: str = Field(description="as it stands in a fix's rule: `agent:codex`")
     attempts: int = Field(description="runs of it, and builds that it asked for")
-    held: bool = Field(description="whether one of them holds")
+    held: bool = Field(description="whether one of them passes")
     cost: Cost = Field(description="tokens, dollars, and seconds of the agent itself")

@@ -27,5 +27,5 @@ class MonthRow(Frozen):
 class PullRequestRow(MonthRow):
     """A row about one pull request of a month."""
 
-    repository_id: int = Field(description="GitHub's id of the repository; negative: nobody knows it")
+    repository_id: int = Field(description="GitHub's id of the repository; negative: unknown")
     number: int = Field(description="number of the pull request")

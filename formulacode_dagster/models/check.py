@@ -17,7 +17,7 @@ class CheckFinding(Frozen):
     """The finding of a verdict function about the rows of one month. Verdict functions are pure."""
 
     passed: bool
-    summary: str = Field(description="one line: what was found")
+    summary: str = Field(description="the finding, in one line")
     offenders: tuple[str, ...] = Field(default=(), description=f"items that break the rule, at most {MAX_OFFENDERS}")
     figures: dict[str, float] = Field(default_factory=dict, description="numbers behind the verdict, plotted by month")
     tally: dict[str, dict[str, int]] = Field(

@@ -59,9 +59,7 @@ class Classification(PullRequestRow):
     difficulty: Difficulty = Field(description="easy, medium or hard")
     confidence: float = Field(ge=0.0, le=1.0, description="the model's own, 0 to 1")
     reason: str = Field(description="why, in the model's words")
-    evidence: tuple[str, ...] = Field(
-        default=(), description="what of the diff's changed lines the model quoted for it; checked to stand there"
-    )
+    evidence: tuple[str, ...] = Field(default=(), description="quotes from the diff's changed lines, verified")
     model: str = Field(description="name of the model that judged")
     output_mode: OutputMode = Field(
         default=OutputMode.JSON_SCHEMA,
@@ -70,9 +68,9 @@ class Classification(PullRequestRow):
     temperature: float | None = Field(default=None, description="it was asked with; null: left to the endpoint")
     prompt_version: str = Field(description="version of the question it was asked")
     opinions: tuple[JudgeOpinion, ...] = Field(
-        default=(), description="of both judges, the first one's first; empty where no second was asked"
+        default=(), description="of both judges, the first one's first; empty without a second"
     )
     disagreements: tuple[str, ...] = Field(
-        default=(), description="what they disagree on: `is_performance`, or `category` and `difficulty`"
+        default=(), description="subject of disagreement: `is_performance`, or `category` and `difficulty`"
     )
     patch_truncated: bool = Field(description="whether the patch was cut before the call; never silently")

@@ -45,7 +45,7 @@ class ReachingTest(Frozen):
     name: str = Field(description="pytest's node id")
     base: tuple[RunOutcome, ...] = Field(description="outcome of each run of the base")
     oracle: tuple[RunOutcome, ...] = Field(description="outcome of each run with the author's patch")
-    seconds: float = Field(ge=0, description="what the slowest run of it took")
+    seconds: float = Field(ge=0, description="seconds of its slowest run")
     message: str = Field(default="", description="end of the report of its last run that did not pass")
 
 
@@ -84,7 +84,7 @@ class Correctness(PullRequestRow):
     """The tests that reach the change of one pull request, run on its base and with the author's patch."""
 
     image_digest: str = Field(description="the image they ran in")
-    pytest: str = Field(description="version that ran them; `` where none could be run")
+    pytest: str = Field(description="version that ran them; `` if none could run")
     hash_seeds: tuple[int, ...] = Field(description="PYTHONHASHSEED of each run, the same for both sides")
     executed: int = Field(description="tests that were run once a side to learn which reach the change")
     left_out: int = Field(description="files of tests that were not looked into, for there are too many")
@@ -94,20 +94,18 @@ class Correctness(PullRequestRow):
     fail_to_pass: tuple[str, ...] = Field(description="those that pass in every run of the patch and none of the base")
     flaky: tuple[str, ...] = Field(description="those that pass in some runs of a side and not in others")
     broken: tuple[str, ...] = Field(description="those that pass in every run of the base and none of the patch")
-    not_begun: tuple[str, ...] = Field(
-        default=(), description="those that are none of these, for a run had no time left to begin them"
-    )
+    not_begun: tuple[str, ...] = Field(default=(), description="the rest, which some run had no time for")
     changed_lines: int = Field(description="removed and added lines that are executable Python, outside of tests")
     covered_lines: int = Field(description="those of them that a test executes, or importing does for tests")
     untraceable: tuple[str, ...] = Field(
-        description="changed sources and functions that run compiled: nothing tells which tests execute them"
+        description="changed compiled sources and functions: their covering tests are unknown"
     )
     mutants: tuple[Mutant, ...] = Field(
         default=(), description="mistakes in executed lines of the patch that were tried, up to the first noticed"
     )
     weak_tests: bool = Field(
-        description="whether no test holds the change, under half of its lines are executed, no mutant was noticed, "
+        description="whether no test covers the change, under half of its lines are executed, no mutant was detected, "
         "or part of it is untraceable"
     )
     problem: str = Field(default="", description="why no test could be run")
-    seconds: float = Field(description="what all of it took")
+    seconds: float = Field(description="seconds in total")

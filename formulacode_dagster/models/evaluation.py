@@ -25,7 +25,7 @@ class ClassifierEvaluation(Frozen):
     agreement: float = Field(description="share of commits on which two judges agree")
     injected: int = Field(description="commits judged rightly that were asked again with a planted instruction")
     misled: int = Field(description="those of them that were then judged wrongly, or not at all")
-    dollars_per_thousand: float = Field(description="what a thousand verdicts cost")
+    dollars_per_thousand: float = Field(description="cost of a thousand verdicts")
 
     @property
     def recall(self) -> float:

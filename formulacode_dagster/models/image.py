@@ -41,7 +41,7 @@ class BuildSpec(Frozen):
     repository_id: int
     base_sha: str
     anchor_sha: str = Field(
-        description="commit whose history the `repo` tier holds; an ancestor of the base, or the base"
+        description="commit whose history is in the `repo` tier; an ancestor of the base, or the base"
     )
     python: str
     os_image: str = Field(description="OS image of the `base` tier; `{python}` is replaced by the interpreter")
@@ -57,11 +57,11 @@ class BuildSpec(Frozen):
         default_factory=dict, description="variables set while benchmarks run; no part of the image"
     )
     build_lock: str = Field(default="", description="lock of the build requirements, where `isolation` is `apart`")
-    test_lock: str = Field(default="", description="lock of what the repository's tests need beside `lock`")
+    test_lock: str = Field(default="", description="lock of the tests' additional requirements")
     isolation: Isolation = Isolation.SHARED
     install_mode: InstallMode = InstallMode.WHEEL
     build_arguments: tuple[str, ...] = Field(
-        default=(), description="settings of the build backend, `key=value`, where a wheel is built (PEP 517)"
+        default=(), description="settings of the build backend, `key=value`, for wheel builds (PEP 517)"
     )
     commands: tuple[Command, ...] = Field(default=(), description="run in this order before the install")
     patches: tuple[FilePatch, ...] = ()
@@ -69,7 +69,7 @@ class BuildSpec(Frozen):
     submodules: tuple[Submodule, ...] = ()
     fixes: tuple[Fix, ...] = Field(default=(), description="repairs that are in this spec, in the order they were made")
     exclude_newer: datetime | None = Field(
-        default=None, description="instant after which nothing may be taken from the index, build isolation included"
+        default=None, description="cut-off for files of the index, build isolation included"
     )
     later_projects: dict[str, datetime] = Field(
         default_factory=dict, description="projects that may be newer than `exclude_newer`, and until when"
@@ -119,11 +119,11 @@ class Verification(Frozen):
     name: str = Field(description="`declared_commit`, `imports`, `benchmarks`, `one_benchmark_runs` …")
     ok: bool
     detail: str = ""
-    seconds: float = Field(default=0.0, description="what establishing it took")
+    seconds: float = Field(default=0.0, description="seconds of the verification")
     rc: int | None = Field(
         default=None, description="exit code of the command behind it; None when it was killed, or there was none"
     )
-    log_tail: str = Field(default="", description="the end of what was said, where it does not hold")
+    log_tail: str = Field(default="", description="end of the output, if it failed")
 
 
 class BuiltImage(PullRequestRow):
@@ -134,15 +134,15 @@ class BuiltImage(PullRequestRow):
     tag: str = Field(description="names all that varies inside")
     digest: str = Field(description="content digest: image id with Docker, hash of the installed files with `process`")
     location: str = Field(description="image reference, or folder")
-    store: str = Field(default="", description="what holds it: id of the Docker daemon, or machine and folder")
+    store: str = Field(default="", description="its store: id of the Docker daemon, or machine and folder")
     size_bytes: int = Field(description="of the whole image")
-    build_seconds: float = Field(description="what the build took")
+    build_seconds: float = Field(description="seconds of the build")
     tiers: tuple[Tier, ...] = Field(description="tag, seconds and size of each tier, from the bottom")
     toolchain: Toolchain = Field(
         default_factory=Toolchain, description="OS image, Debian packages, interpreter, compiler, flags, tools"
     )
     attempts: int = Field(default=1, description="builds it took, this one included")
-    installed: tuple[InstalledDistribution, ...] = Field(default=(), description="what `rebuild` compares with")
+    installed: tuple[InstalledDistribution, ...] = Field(default=(), description="reference of `rebuild`")
     benchmarks: tuple[str, ...] = Field(description="names that discovery found")
     verifications: tuple[Verification, ...] = Field(description="facts about the image, established by the host")
 

@@ -38,7 +38,7 @@ class ApiFigures(Frozen):
 
     requests: int = 0
     points: int = Field(default=0, description="of the primary limit, as GitHub counts them")
-    unchanged: int = Field(default=0, description="requests answered 304, which cost nothing")
+    unchanged: int = Field(default=0, description="requests answered 304, free of charge")
     retries: int = Field(default=0, description="requests sent again after a passing fault")
     limit_hits: int = Field(default=0, description="refusals for a primary or secondary limit")
     seconds: float = Field(default=0.0, description="spent on the wire")
@@ -65,7 +65,7 @@ class SearchGap(MonthRow):
     query: str = Field(description="the search, as it was sent")
     counted: int = Field(description="files that GitHub counts")
     found: int = Field(description="files that it showed")
-    ran_out: bool = Field(default=False, description="GitHub ran out of time over it: nobody knows how many it lacks")
+    ran_out: bool = Field(default=False, description="GitHub timed out: the number of missing results is unknown")
 
 
 OnGap = Callable[[SearchGap], None]

@@ -132,7 +132,7 @@ class RunOptions(Frozen):
     reask: bool = Field(
         default=False, description="with force: pay the model for new answers, stored next to the old ones"
     )
-    dry_run: bool = Field(default=False, description="report what would be done, and do nothing")
+    dry_run: bool = Field(default=False, description="dry run: only report what would be done")
     correction: str = Field(default="", description="why a released month is released again, as a revision")
     agent: str = Field(
         default="",
@@ -141,7 +141,7 @@ class RunOptions(Frozen):
     )
     agent_concurrency: int = Field(default=1, ge=1, description="agents that work at the same time")
     agent_tasks_per_repository: int | None = Field(
-        default=None, ge=1, description="pull requests of each repository that an agent is asked for; empty: no limit"
+        default=None, ge=1, description="pull requests per repository for which an agent runs; empty: no limit"
     )
 
     @property

@@ -52,10 +52,10 @@ class LinkWalk(Frozen):
     later: tuple[ThreadComment, ...] = Field(
         default=(),
         description="comments on it, and comments on the links from when it was opened on, as far as they were read: "
-        "they may tell the solution",
+        "they may reveal the solution",
     )
     unreadable: tuple[UnreadableLink, ...] = ()
-    left_out: int = Field(default=0, description="references and links beyond what one walk takes")
+    left_out: int = Field(default=0, description="references and links beyond the limit of one walk")
     partly_read: tuple[str, ...] = Field(default=(), description="threads of which GitHub showed not all, or too much")
 
 

@@ -79,9 +79,10 @@ class DecisionRule(Frozen):
 
     version: str = Field(description="of the rule; by another one a verdict is not computed again")
     unit: RandomizationUnit = Field(description="process or build")
-    looks: tuple[InterimAnalysis, ...] = Field(min_length=1, description="when it may be decided, and at what level")
+    looks: tuple[InterimAnalysis, ...] = Field(min_length=1, description="interim analyses with their levels")
     metrics: tuple[Metric, ...] = Field(
-        default=(Metric.TIME,), description="what is judged, each by a test of its own at the levels of the looks"
+        default=(Metric.TIME,),
+        description="judged quantities, each with a separate test at the levels of the interim analyses",
     )
     min_speedup: float = Field(
         default=1.05, description="least geometric mean of a task; a 90 % interval below it excludes one"
@@ -89,7 +90,7 @@ class DecisionRule(Frozen):
     min_bound: float = Field(default=1.02, description="least lower bound of its 95 % interval")
     trade_off: float = Field(default=1.05, description="a workload surely slower than this makes a trade-off")
     workload_alpha: float = Field(default=0.05, description="level at which single workloads are named, corrected")
-    seed: int = Field(default=0, description="of what is drawn while judging")
+    seed: int = Field(default=0, description="seed of the random numbers of the judgement")
 
     @property
     def alpha(self) -> float:
@@ -108,7 +109,7 @@ class Sample(Frozen):
     arm: Arm
     build: int = Field(default=0, ge=0, description="number of the arm's build, from 0")
     objects: str = Field(
-        default="", description="hash over the build's shared objects; empty where the patch changes none"
+        default="", description="hash over the build's shared objects; empty if the patch changes none"
     )
     round: int = Field(description="number of the block in which every arm ran once, from 0")
     order: int = Field(description="place of the process within the round, from 0")
@@ -117,7 +118,7 @@ class Sample(Frozen):
     value: float = Field(
         gt=0,
         validation_alias=AliasChoices("value", "seconds"),
-        description="in the unit of its benchmark: seconds, bytes, or what a tracked value has",
+        description="in the unit of its benchmark: seconds, bytes, or that of a tracked value",
     )
     calls: int = Field(ge=1, description="calls behind the value")
 
@@ -129,9 +130,9 @@ class RoundConditions(Frozen):
     load: float = Field(description="load average of the last minute")
     steal: float = Field(description="share of the core's time that the hypervisor took")
     others: float = Field(description="share of the core's time that other processes took")
-    mhz: float = Field(description="clock of the core; 0 where it is not told")
+    mhz: float = Field(description="clock of the core; 0 if unknown")
     disturbed: bool = Field(
-        description="whether it was too much, so that the round was taken again, while any were to be"
+        description="whether it exceeded the limit, so that the round was repeated within the allowed number"
     )
 
 
@@ -142,7 +143,7 @@ class BenchmarkResult(Frozen):
     """
 
     benchmark: str = Field(description="asv's name, `bench_core.TimeSuite.time_sort(1000)`")
-    quantity: Quantity = Field(default=Quantity(), description="what it measures, and in what unit")
+    quantity: Quantity = Field(default=Quantity(), description="metric and unit")
     samples: tuple[Sample, ...]
     speedup: float = Field(description="geometric mean of base / oracle over the units of chance")
     low: float = Field(description="lower bound of its 95 % interval")
@@ -193,12 +194,10 @@ class WorkloadProvenance(Frozen):
     """Origin of a set of workloads."""
 
     source: Source = Source.BASE_SUITE
-    repository: str = Field(default="", description="where its files were read; `` for the pull request's own")
+    repository: str = Field(default="", description="repository of its files; `` for the pull request's own")
     commit: str = Field(default="", description="of that repository; `` for the files that the checkout has anyway")
-    sha256: str = Field(default="", description="hash over the files laid over every arm; `` for the checkout's own")
-    adapted: tuple[str, ...] = Field(
-        default=(), description="what was made a benchmark of, as `file: benchmark = original`"
-    )
+    sha256: str = Field(default="", description="hash over the files copied over every arm; `` for the checkout's own")
+    adapted: tuple[str, ...] = Field(default=(), description="converted code, as `file: benchmark = original`")
 
 
 class Returned(StrEnum):
@@ -219,7 +218,7 @@ class HotFunction(Frozen):
     function: str = Field(description="its name, with its class from CPython 3.11 on")
     line: int = Field(ge=0, description="where it begins; 0 for compiled code")
     own: float = Field(ge=0, le=1, description="share spent in itself")
-    cumulative: float = Field(ge=0, le=1, description="share spent in it and in what it calls")
+    cumulative: float = Field(ge=0, le=1, description="share spent in it and its callees")
 
 
 class BaseProfile(Frozen):
@@ -281,53 +280,49 @@ class Occasion(StrEnum):
 class Measurement(PullRequestRow):
     """The author's patch timed against its base, the newest of all times that this was done."""
 
-    attempt: int = Field(default=1, ge=1, description="how many times it was measured by then; none is ever replaced")
+    attempt: int = Field(default=1, ge=1, description="number of measurements so far; none is ever replaced")
     occasion: Occasion = Field(default=Occasion.FIRST, description="why: `first`, `changed` or `forced`")
-    reason: str = Field(default="", description="what the person who forced it said")
+    reason: str = Field(default="", description="reason given for a forced run")
     inputs: str = Field(default="", description="fingerprint of all that it depends on")
     run_id: str = Field(default="", description="the run that measured it")
     engine: str = Field(description="docker or process")
     image_digest: str = Field(description="the image it was measured in")
     instrument: tuple[str, ...] = Field(description="pinned measuring tools, e.g. `asv_runner==0.2.1`")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
-    provenance: WorkloadProvenance = Field(
-        default=WorkloadProvenance(), description="where the benchmarks that were timed come from"
-    )
+    provenance: WorkloadProvenance = Field(default=WorkloadProvenance(), description="source of the timed benchmarks")
     executed: dict[str, dict[str, dict[str, tuple[int, ...]]]] = Field(
         default_factory=dict, description="changed lines that each benchmark executes: by benchmark, arm and path"
     )
     compiled: tuple[str, ...] = Field(
-        default=(), description="what of the change runs compiled, so that no line of Python tells who executes it"
+        default=(), description="compiled parts of the change, which line tracing does not cover"
     )
-    procedure_sha256: str = Field(
-        default="", description="address of what measuring it again takes; empty where it is no task"
-    )
+    procedure_sha256: str = Field(default="", description="address of the stored procedure; empty if it is not a task")
     verdict: Verdict = Field(description="`faster`, `trade_off`, `unchanged`, `slower` or `inconclusive`")
     metric: Metric = Field(
         default=Metric.TIME,
-        description="what the speed-up is of: the first of time, peak memory, memory and tracked values that decided",
+        description="metric of the speed-up: the first of time, peak memory, memory and tracked values that decided",
     )
     speedup: float = Field(description="geometric mean of base / oracle over all relevant benchmarks of that metric")
     low: float = Field(description="lower bound of its 95 % interval")
     high: float = Field(description="upper bound of it")
     p_value: float = Field(description="exact one-sided p-value of the task being faster")
     slower_p_value: float = Field(description="exact one-sided p-value of its being slower")
-    control_speedup: float = Field(description="geometric mean of base / control: what arises without a change")
+    control_speedup: float = Field(description="geometric mean of base / control: the ratio without a change")
     control_low: float = Field(description="lower bound of its 95 % interval")
     control_high: float = Field(description="upper bound of it")
     disturbed: bool = Field(description="whether the control differs from the base by the rule that judges patches")
     faster: tuple[str, ...] = Field(description="benchmarks that really are faster by the rule's margin, corrected")
     slower: tuple[str, ...] = Field(description="benchmarks that really are slower by it, corrected")
-    needs: str = Field(description="what an inconclusive one would take; empty otherwise")
+    needs: str = Field(description="requirement for a conclusive result; empty otherwise")
     rule: DecisionRule = Field(description="how it was decided, fixed before")
     look: int = Field(description="the look at which it was decided, from 0")
     rounds: int = Field(description="interleaving rounds, each with a sample of every arm")
     results: tuple[BenchmarkResult, ...] = Field(description="samples and figures of each benchmark")
     returned: dict[str, Returned] = Field(
-        default_factory=dict, description="whether each benchmark returns the same with the patch; of what is faster"
+        default_factory=dict, description="whether each benchmark returns the same with the patch; only if faster"
     )
     profile: BaseProfile | None = Field(
-        default=None, description="where the base spends its time in each benchmark; of what is faster"
+        default=None, description="where the base spends its time in each benchmark; only if faster"
     )
     failures: tuple[BenchmarkFailure, ...] = Field(
         default=(), description="benchmarks that could not be timed, and why"
@@ -339,7 +334,7 @@ class Measurement(PullRequestRow):
     undrawn: int = Field(
         default=0, ge=0, description="relevant benchmarks that were not drawn, beyond the most that are timed"
     )
-    conditions: tuple[RoundConditions, ...] = Field(default=(), description="what else the machine did, by round")
+    conditions: tuple[RoundConditions, ...] = Field(default=(), description="other activity of the machine, by round")
     seconds: float = Field(default=0.0, description="wall time of surveys, warm-up and rounds")
     machine: str = Field(description="CPU model and cores the samples were taken on")
 

@@ -72,14 +72,12 @@ class ProblemStatement(PullRequestRow):
     statement_minimal: str = Field(description="markdown: which repository, and that it is to run faster")
     statement_issue: str | None = Field(
         default=None,
-        description="markdown: the same, and the symptom as users reported it; null where no issue can be shown",
+        description="markdown: the same, and the symptom as users reported it; null if no issue can be shown",
     )
-    final_md: str = Field(
-        description="the one tasks use: `statement_issue` where there is one, else `statement_minimal`"
-    )
+    final_md: str = Field(description="the one used by tasks: `statement_issue` if present, else `statement_minimal`")
     issues: tuple[str, ...] = Field(default=(), description="`owner/repo#n` of the issues shown")
     left_out: tuple[Leak, ...] = Field(
-        default=(), description="why other issues are not: what of the solution they tell"
+        default=(), description="reasons for leaving out other issues: the solution parts they reveal"
     )
     names_at_base: tuple[str, ...] = Field(
         default=(), description="names that both an issue and the patch have, and the base knows as well: no leaks"
@@ -88,8 +86,10 @@ class ProblemStatement(PullRequestRow):
         default=(), description="the branch's, of which no text may hold hash, words or names"
     )
     writer: str = Field(default="", description="model that wrote `statement_issue`; empty: a template did")
-    judges: tuple[str, ...] = Field(default=(), description="models that judged it beside the rules; empty: none did")
+    judges: tuple[str, ...] = Field(
+        default=(), description="models that judged it in addition to the rules; empty: none"
+    )
     walk: LinkWalk | None = Field(
-        default=None, description="where the issues come from; None when only the stored closing issues were at hand"
+        default=None, description="where the issues come from; None if only the stored closing issues were available"
     )
     template_version: str = Field(description="version of the template it was rendered by")

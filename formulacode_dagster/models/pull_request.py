@@ -56,12 +56,12 @@ class MergedPullRequest(PullRequestRow):
     repository: str = Field(description="`owner/repo` as of intake")
     title: str = Field(description="as of intake")
     body: str = Field(default="", description="markdown, as of intake")
-    author: str = Field(default="", description="login; empty where the account is gone")
+    author: str = Field(default="", description="login; empty if the account is gone")
     labels: tuple[str, ...] = Field(default=(), description="names, as of intake")
     created_at: datetime = Field(description="when it was opened")
     merged_at: datetime = Field(description="instant of the merge, within the month")
     base_ref: str = Field(description="branch it was merged into")
-    head_sha: str = Field(description="last commit of its own branch; empty where the source does not tell")
+    head_sha: str = Field(description="last commit of its own branch; empty if the source does not have it")
     merge_commit_sha: str = Field(description="commit that landed it")
     commit_count: int = Field(default=0, description="commits of its own branch")
     changed_files: int = Field(default=0, description="files it changes, as GitHub counts them")
@@ -155,7 +155,7 @@ class DashboardCandidate(PullRequestRow):
 class IntakeCount(MonthRow):
     """Number of merged pull requests that GitHub reports for a repository's window, and number taken in."""
 
-    repository_id: int = Field(description="GitHub's id of the repository; negative: nobody knows it")
+    repository_id: int = Field(description="GitHub's id of the repository; negative: unknown")
     repository: str = Field(description="`owner/repo` as of intake")
     reported: int = Field(description="merged pull requests of the window, as the source counts them")
     stored: int = Field(description="merged pull requests of the window that were taken in")

@@ -90,7 +90,7 @@ class Fix(Frozen):
     apt_packages: tuple[str, ...] = ()
     without_apt_packages: tuple[str, ...] = Field(default=(), description="Debian packages that are left out")
     requirements: tuple[str, ...] = Field(default=(), description="added to the lock, run time and build alike")
-    constraints: tuple[str, ...] = Field(default=(), description="bounds on what the lock may hold: `cython<3`")
+    constraints: tuple[str, ...] = Field(default=(), description="constraints on the lock: `cython<3`")
     environment: dict[str, str] = Field(default_factory=dict, description="variables set while building")
     commands: tuple[Command, ...] = ()
     patches: tuple[FilePatch, ...] = ()
@@ -140,7 +140,9 @@ class StoredContext(Frozen):
     held_at: datetime | None = Field(default=None, description="when an image made by it last held; None: not yet")
     digest: str = Field(default="", description="of that image")
     fixes: tuple[Fix, ...] = ()
-    requirements: tuple[str, ...] = Field(default=(), description="what the commit declares, to run and to build")
+    requirements: tuple[str, ...] = Field(
+        default=(), description="declared requirements of the commit, at run time and build time"
+    )
     build_files: dict[str, str] = Field(default_factory=dict, description="its build files, by path, as short hashes")
     files: dict[str, str] = Field(default_factory=dict, description="the folder it was imported from, by name")
 

@@ -20,15 +20,15 @@ class PublishedImage(PullRequestRow):
     digest: str = Field(description="sha256:… of the manifest in the registry")
     pulled_digest: str = Field(description="digest found when it was pulled back")
     image_digest: str = Field(description="the measured image")
-    size_bytes: int = Field(description="what somebody pulls who has none of its layers: compressed, manifest included")
-    pushed_bytes: int = Field(default=0, description="of them, what the registry did not have")
-    saved_bytes: int = Field(default=0, description="of them, what it had: layers of other images, or all of it")
+    size_bytes: int = Field(description="download size without any of its layers: compressed, manifest included")
+    pushed_bytes: int = Field(default=0, description="part of it that the registry did not have")
+    saved_bytes: int = Field(
+        default=0, description="part of it that the registry had: layers of other images, or all of it"
+    )
     pulled_bytes: int = Field(
-        default=0, description="what pulling it back took beside layers pulled before in that run"
+        default=0, description="bytes of pulling it back, without layers pulled before in that run"
     )
-    is_public: bool | None = Field(
-        default=None, description="whether it was pulled back by a stranger without credentials; null: nobody tried"
-    )
+    is_public: bool | None = Field(default=None, description="whether it was pulled back anonymously; null: not tried")
     provenance_digest: str = Field(default="", description="of the attached in-toto statement's manifest")
     sbom_digest: str = Field(default="", description="of the attached CycloneDX document's manifest")
 
@@ -40,16 +40,16 @@ class TaskRecord(Frozen):
     repo_name: str = Field(description="`owner/repo` as of the merge")
     container_name: str = Field(
         description="`owner-repo-<pr_base_sha>:final`, lower case, as the predecessor's adapters read it; "
-        "what can be pulled is `image_name`"
+        "the image to pull is `image_name`"
     )
-    image_name: str | None = Field(description="`registry/namespace/repository:tag`; null where no image was published")
+    image_name: str | None = Field(description="`registry/namespace/repository:tag`; null if no image was published")
     difficulty: str = Field(description="`easy`, `medium` or `hard`")
     classification: str = Field(description="kind of performance change, one of 14")
     patch: str = Field(
         description="the author's patch against `pr_base_sha`; encode it with `patch_encoding` before `git apply`"
     )
     final_md: str = Field(
-        description="the problem statement, markdown: `statement_issue` where there is one, else `statement_minimal`"
+        description="the problem statement, markdown: `statement_issue` if present, else `statement_minimal`"
     )
     pr_merged_at: datetime = Field(description="when the pull request was merged, UTC")
     pr_merge_commit_sha: str = Field(description="the commit that landed it")
@@ -58,13 +58,13 @@ class TaskRecord(Frozen):
     image_digest: str | None = Field(description="digest of the image in the registry; pull by it, tags can move")
     license: str | None = Field(
         default=None,
-        description="the repository's license at `pr_base_sha`, an SPDX expression; null where none is known",
+        description="the repository's license at `pr_base_sha`, an SPDX expression; null if unknown",
     )
     month: str = Field(description="`YYYY-MM` of the merge")
     python: str = Field(description="interpreter of the environment")
     lock: str = Field(description="requirements with hashes, as resolved for the date of the merge")
     metric: str = Field(
-        description="what is better: `time`, `peakmemory` (of the process), `memory` (of a returned object) or `track`"
+        description="improved metric: `time`, `peakmemory` (of the process), `memory` (of a returned object) or `track`"
     )
     speedup: float = Field(
         description="measured: geometric mean of before / after over the `benchmarks` of `metric`; 2 is half as much"
@@ -75,45 +75,43 @@ class TaskRecord(Frozen):
     benchmark_speedups: tuple[float, ...] = Field(
         description="before / after of each of them, in the same order; of a rate after / before"
     )
-    benchmark_metrics: tuple[str, ...] = Field(description="what each of them measures, in the same order")
-    benchmark_units: tuple[str, ...] = Field(description="and in which unit: `seconds`, `bytes`, what is tracked")
+    benchmark_metrics: tuple[str, ...] = Field(description="metric of each, in the same order")
+    benchmark_units: tuple[str, ...] = Field(description="unit of each: `seconds`, `bytes`, or that of a tracked value")
     benchmark_lines: tuple[str, ...] = Field(
         description="changed lines that each of them executes, in the same order: JSON, numbers by side and path"
     )
-    workload_source: str = Field(
-        description="where the benchmarks come from: `base_suite`, `pull_request`, `own_tests`, …"
-    )
+    workload_source: str = Field(description="source of the benchmarks: `base_suite`, `pull_request`, `own_tests`, …")
     workload_repository: str = Field(description="the repository their files were read in")
     workload_commit: str = Field(description="the commit their files were read at")
     workload_sha256: str = Field(
-        description="hash over the files laid over base and patch alike; empty where the checkout's own are timed"
+        description="hash over the files copied over base and patch; empty if the checkout's own are timed"
     )
     workload_adapted: tuple[str, ...] = Field(
-        description="what was made a benchmark of that was none, by file; empty where asv collects all of them"
+        description="code converted to benchmarks, by file; empty if asv collects all of them"
     )
     patch_encoding: str = Field(
-        default="utf-8", description="`utf-8`, or `latin-1` where the patch touches a file in another encoding"
+        default="utf-8", description="`utf-8`, or `latin-1` if the patch touches a file in another encoding"
     )
     classification_evidence: tuple[str, ...] = Field(
         default=(), description="changed lines of `patch`, or parts of them, that the verdict quotes"
     )
     statement_minimal: str = Field(description="which repository, and that it is to run faster")
     statement_issue: str | None = Field(
-        description="the same, and the symptom as users reported it before the pull request; null where nobody did"
+        description="the same, and the symptom as users reported it before the pull request; null if there are none"
     )
     statement_hinted: str | None = Field(
         default=None,
-        description="`final_md`, and what running the base shows: the workloads' sources, their times, where those go; "
-        "null where nobody profiled it, or where that would tell something of the solution",
+        description="`final_md` plus a profile of the base: the workloads' sources, their times, and hot spots; "
+        "null if it was not profiled, or if that would reveal part of the solution",
     )
     speedup_low: float = Field(description="lower bound of the 95 % interval of `speedup`")
     speedup_high: float = Field(description="upper bound of it")
     p_value: float = Field(description="exact one-sided p-value of its being faster, at the look that decided")
-    control_speedup: float = Field(description="the same figure as `speedup` of the base beside itself")
+    control_speedup: float = Field(description="the same figure as `speedup`, for the base against itself")
     faster_benchmarks: tuple[str, ...] = Field(description="benchmarks that surely are faster by themselves, corrected")
     slower_benchmarks: tuple[str, ...] = Field(description="benchmarks that surely are slower by themselves, corrected")
     benchmark_returns: tuple[str, ...] = Field(
-        description="whether each of `benchmarks` returns the same with the patch: `same`, `unstable` where one side "
+        description="whether each of `benchmarks` returns the same with the patch: `same`, `unstable` if one side "
         "differs from itself, `not_comparable`"
     )
     pass_to_pass: tuple[str, ...] = Field(
@@ -124,18 +122,18 @@ class TaskRecord(Frozen):
     changed_lines: int = Field(description="executable lines of Python that the patch removes or adds, tests apart")
     covered_lines: int = Field(description="those of them that a test executes")
     weak_tests: bool = Field(
-        description="whether no test holds the change, under half of its lines are executed, mistakes in them pass, "
-        "or part of it runs compiled, where nothing tells which tests execute it"
+        description="whether no test covers the change, under half of its lines are executed, mutants pass, or part "
+        "of it is compiled, where the covering tests are unknown"
     )
     machine: str = Field(description="CPU model and cores that it was measured on")
     procedure: str | None = Field(
         default=None,
-        description="JSON: what measuring it again takes beside image and patch: workload files, benchmarks, plan, "
-        "rule, limits, build spec; null where nobody kept it",
+        description="JSON: the procedure to measure it again, with image and patch: workload files, benchmarks, "
+        "plan, rule, limits, build spec; null if it was not stored",
     )
     replays: str = Field(
         default="[]",
-        description="JSON: every replay of the task known at this release, from row and image alone: `verdict`, "
+        description="JSON: every replay of the task known at this release, only from row and image: `verdict`, "
         "`failure`, `measured`, `speedup`, `low`, `high`, `machine`, `replayed_at`, `release`, `is_same_harness`",
     )
     verified: bool = Field(
@@ -181,7 +179,7 @@ class Release(MonthRow):
     rows_sha256: str = Field(description="checksum over the month's rows, as written")
     read_back_sha256: str = Field(description="the same checksum over the rows as read back")
     schema_sha256: str = Field(description="checksum over names, order and types of the columns")
-    columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty where nobody noted")
+    columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty if not recorded")
     released_at: datetime = Field(description="when the tag was set")
 
 
@@ -201,7 +199,7 @@ class ReplayNote(Frozen):
 
     release: str = Field(description="tag of the release whose row was replayed")
     replayed_at: datetime = Field(description="when it ended, UTC")
-    machine: str = Field(description="CPU model and cores it was measured on; empty where nothing was measured")
+    machine: str = Field(description="CPU model and cores it was measured on; empty without measurements")
     verdict: ReplayVerdict = Field(description="`confirmed`, `not_confirmed` or `could_not_run`")
     failure: FailureKind | None = Field(default=None, description="why it could not be run")
     measured: Verdict | None = Field(default=None, description="verdict of the measurement; null without one")
@@ -215,9 +213,9 @@ class Replay(MonthRow):
     """A released task measured again from its row and image; each replay is a separate row."""
 
     task_id: str = Field(description="the task")
-    attempt: int = Field(ge=1, description="how many times it was replayed by then; none is ever replaced")
+    attempt: int = Field(ge=1, description="number of replays so far; none is ever replaced")
     release: str = Field(description="tag of the release whose row was replayed")
-    destination: str = Field(description="where that was read: `hub:owner/name` or the path of a folder")
+    destination: str = Field(description="source of the release: `hub:owner/name` or the path of a folder")
     replayed_at: datetime = Field(description="when it ended")
     run_id: str = Field(description="the run that replayed it")
     verdict: ReplayVerdict = Field(description="`confirmed`, `not_confirmed` or `could_not_run`")

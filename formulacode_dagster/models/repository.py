@@ -28,15 +28,17 @@ class RepositoryState(StrEnum):
 class Repository(MonthRow):
     """A repository that keeps an asv suite, as of a month, by GitHub id."""
 
-    id: int = Field(description="GitHub's database id; survives renames and transfers; negative: nobody knows it")
+    id: int = Field(description="GitHub's database id; survives renames and transfers; negative: unknown")
     node_id: str = Field(description="GitHub's id of it in GraphQL")
     full_name: str = Field(description="`owner/repo`, the current name")
     aliases: tuple[str, ...] = Field(default=(), description="names under which it was also found")
     state: RepositoryState = Field(description="active, archived, fork, empty, private or vanished")
-    archived_at: datetime | None = Field(default=None, description="since when it is read-only; None: not told, or not")
-    default_branch: str = Field(default="", description="as of intake; empty: not told")
-    stars: int = Field(default=0, description="as of intake; -1: the source does not tell")
-    language: str = Field(default="", description="main one; empty: there is none; `unknown`: not told")
+    archived_at: datetime | None = Field(
+        default=None, description="start of its archived state; None: unknown, or not archived"
+    )
+    default_branch: str = Field(default="", description="as of intake; empty: unknown")
+    stars: int = Field(default=0, description="as of intake; -1: unknown")
+    language: str = Field(default="", description="main one; empty: there is none; `unknown`: not reported")
     description: str = Field(default="", description="one line, as of intake")
-    size_kb: int = Field(default=0, description="of the git repository, as GitHub tells it")
+    size_kb: int = Field(default=0, description="of the git repository, as GitHub reports it")
     config_path: str = Field(description="path of the asv configuration by which it was found; empty: by its name")

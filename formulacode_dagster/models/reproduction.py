@@ -34,7 +34,7 @@ class Reproduction(PullRequestRow):
     item: str = Field(description="`owner/repo#number`")
     tag: str = Field(description="of the first image")
     digest: str = Field(description="of the first image")
-    against: str = Field(description="`the image`, or `what was kept of it` where the image is gone")
+    against: str = Field(description="`the image`, or `its stored record` where the image is gone")
     distributions: int = Field(description="installed distributions that were compared")
     files: int = Field(description="installed files that were compared")
     differences: tuple[Difference, ...] = Field(description="by name; of the toolchain, it is none by itself")

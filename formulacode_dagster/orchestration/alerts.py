@@ -21,7 +21,7 @@ from .step_failures import failure_text
 
 LOOK_SECONDS = 60
 LATE_SECONDS = 3600
-_NOBODY = "nobody is to be told: FC_ALERT_WEBHOOK, FC_ALERT_SLACK and FC_ALERT_MAIL_TO are empty"
+_NOBODY = "no recipients: FC_ALERT_WEBHOOK, FC_ALERT_SLACK and FC_ALERT_MAIL_TO are empty"
 
 
 # runs of the command line belong to no code location
@@ -30,7 +30,7 @@ _NOBODY = "nobody is to be told: FC_ALERT_WEBHOOK, FC_ALERT_SLACK and FC_ALERT_M
     minimum_interval_seconds=LOOK_SECONDS,
     monitor_all_code_locations=True,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Tells who is set in FC_ALERT_… of each run that failed, with its errors and failed checks.",
+    description="Notifies the recipients in FC_ALERT_… of each failed run, with its errors and failed checks.",
 )
 def failed_runs(context: dg.RunFailureSensorContext, alerts: AlertsResource) -> dg.SkipReason | None:
     """Report a failed run."""
@@ -46,13 +46,13 @@ def failed_runs(context: dg.RunFailureSensorContext, alerts: AlertsResource) -> 
     minimum_interval_seconds=LOOK_SECONDS,
     monitor_all_code_locations=True,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Tells the same of each run that succeeded though checks, which do not block, failed.",
+    description="Notifies them of each successful run with failed checks that do not block.",
 )
 def checks_of_succeeded_runs(context: dg.RunStatusSensorContext, alerts: AlertsResource) -> dg.SkipReason | None:
     """Report failed checks of a successful run."""
     checks = failed_checks(context.instance, context.dagster_run.run_id)
     if not checks:
-        return dg.SkipReason("all checks of the run hold")
+        return dg.SkipReason("all checks of the run passed")
     return _tell(alerts, _alert(alerts, AlertKind.CHECKS_FAILED, context.dagster_run, (), checks))
 
 
@@ -60,7 +60,7 @@ def checks_of_succeeded_runs(context: dg.RunStatusSensorContext, alerts: AlertsR
     name="late_months",
     minimum_interval_seconds=LATE_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Tells the same, once, of a month that is not released when it is due, if earlier ones were.",
+    description="Notifies them once of a month that is due and not released, if earlier ones were.",
 )
 def late_months(
     context: dg.SensorEvaluationContext, postgres: PostgresResource, alerts: AlertsResource
@@ -72,13 +72,13 @@ def late_months(
         released = set(connection.execute(select(RELEASES.c.month)).scalars())
     late = late_month(released, datetime.now(tz=UTC))
     if late is None or late.key == context.cursor:
-        return dg.SkipReason("no month is late" if late is None else f"{late.key} is late, as was told")
+        return dg.SkipReason("no month is late" if late is None else f"{late.key} is late, as reported before")
     failures = _undelivered(alerts, Alert(kind=AlertKind.MONTH_LATE, partition=late.key))
     if len(failures) == len(alerts.channels()):
         raise dg.Failure(description="\n".join(failures))
     # channels that succeeded are not repeated when another one fails
     context.update_cursor(late.key)
-    return dg.SkipReason("; ".join([f"told that {late.key} is late", *failures]))
+    return dg.SkipReason("; ".join([f"reported that {late.key} is late", *failures]))
 
 
 def failed_checks(instance: dg.DagsterInstance, run_id: str) -> tuple[FailedCheck, ...]:

@@ -37,7 +37,7 @@ class _AskingCeleryRunLauncher(CeleryRunLauncher):
     @classmethod
     def config_type(cls) -> dict[str, Any]:
         """Options in `dagster.yaml`: those of Dagster's launcher, and `unheard_seconds`."""
-        described = "Seconds without a worker that is at a run, until the run is failed, and so launched anew."
+        described = "Seconds without a worker for a run until it is marked as failed, and relaunched."
         added = dg.Field(int, is_required=False, default_value=UNHEARD_SECONDS, description=described)
         taken: Any = super().config_type()
         return {**taken, "unheard_seconds": added}

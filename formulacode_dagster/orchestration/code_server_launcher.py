@@ -53,7 +53,7 @@ class _AskingCodeServerRunLauncher(dg.DefaultRunLauncher):
                 return CheckRunHealthResult(WorkerStatus.RUNNING)
         except DagsterUserCodeUnreachableError:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
-        return CheckRunHealthResult(WorkerStatus.FAILED, "its code server was started anew, and is not at it")
+        return CheckRunHealthResult(WorkerStatus.FAILED, "its code server was restarted, and does not run it")
 
     def _has_begun(self, run: dg.DagsterRun) -> bool:
         record = self._instance.get_run_record_by_id(run.run_id)

@@ -143,14 +143,16 @@ class _Proxy:
         return (
             None
             if labels.get(LABEL) == self._policy.name
-            else _refused(f"{container} is no run of {self._policy.name}")
+            else _refused(f"{container} is not a run of {self._policy.name}")
         )
 
     async def _unless_of_runs(self, network: str) -> Response | None:
         answer = await self._client.get(f"/networks/{network}")
         if answer.status_code != HTTPStatus.OK:
             return Response(answer.content, answer.status_code, media_type="application/json")
-        return None if answer.json()["Name"] in self._policy.networks else _refused(f"{network} is no network of runs")
+        return (
+            None if answer.json()["Name"] in self._policy.networks else _refused(f"{network} is not a network of runs")
+        )
 
     async def _pass_on(self, request: Request, said: Mapping[str, Any] | None = None) -> Response:
         answer = await self._client.request(
@@ -183,7 +185,7 @@ def _read(body: bytes) -> dict[str, Any]:
     """Parse *body* as an object; raises ValueError if it is none, or ambiguous to the daemon."""
     said = json.loads(body, object_pairs_hook=_without_doubles)
     if not isinstance(said, dict):
-        raise ValueError("the body is no object of JSON")
+        raise ValueError("the body is not a JSON object")
     return said
 
 
@@ -197,7 +199,7 @@ def _object_of(said: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the object *name* of *said*, empty if absent; raises ValueError if it is no object."""
     value = said.get(name)
     if value is not None and not isinstance(value, dict):
-        raise ValueError(f"{name} is no object of JSON")
+        raise ValueError(f"{name} is not a JSON object")
     return value or {}
 
 

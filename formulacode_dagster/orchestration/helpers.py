@@ -60,7 +60,7 @@ class HelperConfig(dg.Config):
 
 @dg.op(
     name=HELP_OP,
-    description="Works on items of a stage that another run leads, as long as there are some that nobody is at.",
+    description="Processes free items of a stage that another run leads, until none is left.",
 )
 def help_stage(
     context: dg.OpExecutionContext,
@@ -88,11 +88,11 @@ def help_stage(
                 return run_loop(run_measurements(stage, measuring))
             case published_images.stage:
                 return run_loop(run_published_images(stage, published_image_tools(stage, containers, registry)))
-        raise ConfigurationError(f"{stage.stage} is no stage that is shared", remedy=f"Take one of {_SHARED}")
+        raise ConfigurationError(f"{stage.stage} is not a shared stage", remedy=f"Take one of {_SHARED}")
 
     with helper_run(context, postgres, Stage(config.stage)) as run:
         if run is None:
-            context.log.info(f"nobody leads {config.stage} of {context.partition_key} any more")
+            context.log.info(f"no run leads {config.stage} of {context.partition_key} any more")
             return dg.Output(None, metadata={"items": 0})
         summary = work(run)
     return dg.Output(None, metadata={"items": len(summary.worked), "seconds": round(summary.cost.seconds, 2)})
@@ -101,7 +101,7 @@ def help_stage(
 @dg.job(
     partitions_def=MONTHS,
     executor_def=dg.in_process_executor,
-    description="Helps a run of a month with what it is at; launched by the sensor, or by hand, on any machine.",
+    description="Helps a run of a month with its items; launched by the sensor, or by hand, on any machine.",
 )
 def helper() -> None:
     """Help."""
@@ -121,13 +121,13 @@ def helpers_sensor(
     """Ask for the helpers that are missing."""
     most = read_settings().helper_runs
     if not most:
-        yield dg.SkipReason("FC_HELPER_RUNS is 0: every run works alone")
+        yield dg.SkipReason("FC_HELPER_RUNS is 0: helpers are disabled")
         return
     with postgres.database().transaction() as connection:
         shared, at_work = shared_stages(connection), working_runs(connection)
     requests = [request for stage in shared for request in _missing(context.instance, stage, at_work, most)]
     if not requests:
-        yield dg.SkipReason("nothing is left to do that nobody is at" if shared else "no stage is shared now")
+        yield dg.SkipReason("no free items are left" if shared else "no stage is shared now")
     yield from requests
 
 

@@ -73,7 +73,7 @@ def _answering(url: str) -> str:
         parsed = None
     if parsed is None or not parsed.drivername.startswith("postgres"):
         raise ConfigurationError(
-            "FC_DAGSTER_DATABASE_URL is no URL of a Postgres",
+            "FC_DAGSTER_DATABASE_URL is not a Postgres URL",
             remedy="Write postgresql://user:password@host:port/name, or leave it empty for SQLite",
         )
     # dagster-postgres speaks psycopg2, while SQLAlchemy 2.1 would take a bare postgresql:// for psycopg 3
@@ -114,5 +114,5 @@ def _storage_gone(why: str) -> OutsideSystemError:
         "Dagster's storage",
         f"{where} cannot be read or written",
         why=why.strip().splitlines()[0],
-        remedy="Free disk space there or start the server, then run the month again: it goes on where this run stopped",
+        remedy="Free disk space there or start the server, then run the month again: it continues",
     )

@@ -27,11 +27,11 @@ SHOWN = 200
 class HousekeepingConfig(dg.Config):
     """Started by hand it is a dry run by default; the schedule removes."""
 
-    dry_run: bool = Field(default=True, description="say what would be removed, remove nothing")
+    dry_run: bool = Field(default=True, description="dry run: only list removals")
 
 
 # in no pool: stages build for hours, just when disks fill, and their files are young, in use or locked
-@dg.op(description="Removes what housekeeping need not keep, and says what, why, and how many bytes.")
+@dg.op(description="Removes unneeded data, and reports each removal with reason and bytes.")
 def tidy_up(
     context: dg.OpExecutionContext,
     config: HousekeepingConfig,
@@ -99,7 +99,7 @@ def _told(reports: Sequence[Report]) -> dict[str, Any]:
 
 
 @dg.job(
-    description="Housekeeping: leftovers of killed runs, images and build cache over budget, attempts and runs of old.",
+    description="Housekeeping: leftovers of killed runs, images and build cache over budget, old attempts and runs.",
     executor_def=dg.in_process_executor,
 )
 def housekeeping() -> None:

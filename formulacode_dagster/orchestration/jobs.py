@@ -35,7 +35,7 @@ STAGE_JOBS = [
 DASHBOARD_JOB = dg.define_asset_job(
     "dashboard",
     selection=dg.AssetSelection.groups(GROUP),
-    description="A whole dashboard: its site, raw results, breakpoints, and both beside each other.",
+    description="A whole dashboard: its site, raw results, breakpoints, and their comparison.",
 )
 
 MONTHLY_SCHEDULE = dg.build_schedule_from_partitioned_job(

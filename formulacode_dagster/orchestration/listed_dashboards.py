@@ -14,8 +14,8 @@ SECONDS = 300
 @dg.sensor(
     minimum_interval_seconds=SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Adds a partition for each dashboard that comes along or that `fc-data dashboards add` keeps. None is "
-    "taken away: what was materialized of it stays.",
+    description="Adds a partition for each new shipped dashboard and each one of `fc-data dashboards add`. None is "
+    "removed: its materializations stay.",
 )
 def listed_dashboards(context: dg.SensorEvaluationContext, boards: DashboardsResource) -> dg.SensorResult:
     """The dashboards that have no partition yet get one."""

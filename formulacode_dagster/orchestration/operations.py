@@ -75,12 +75,12 @@ def _metadata(now: Operations) -> dict[str, Any]:
 OPERATIONS_JOB = dg.define_asset_job(
     "look_at_operations",
     selection=dg.AssetSelection.assets("operations"),
-    description="`operations` alone: what waits, what was spent, what is left of disks, as of now.",
+    description="Only `operations`: current pending work, spending, and free disk space.",
 )
 
 OPERATIONS_SCHEDULE = one_at_a_time(
     "operations_hourly",
     OPERATIONS_JOB.name,
     "15 * * * *",
-    description="Every hour, so that the asset's page plots how runs, spending and disks go.",
+    description="Every hour, so that the asset's page plots runs, spending and disks over time.",
 )

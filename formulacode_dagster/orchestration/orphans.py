@@ -24,8 +24,8 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-_UI_STOPPED = "The UI was stopped; launch it again, it goes on where it was"
-_RESTORED = "It was under way when the backup was made; launch it again, it goes on where it was"
+_UI_STOPPED = "The UI was stopped; launch it again to continue"
+_RESTORED = "It was under way when the backup was made; launch it again to continue"
 
 
 def process_tag() -> dict[str, str]:
@@ -51,7 +51,7 @@ def end_orphans(instance: dg.DagsterInstance) -> tuple[str, ...]:
     ended: list[str] = []
     for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
         if is_of_command_line(run) and _is_gone(run.tags[PROCESS]):
-            instance.report_run_failed(run, "its process was killed; the next run goes on where it was")
+            instance.report_run_failed(run, "its process was killed; the next run continues")
         elif _is_gone(run.tags.get(CODE_SERVER, "")):
             instance.report_run_canceled(run, _UI_STOPPED)
         else:

@@ -158,7 +158,7 @@ def end_stopped(instance: dg.DagsterInstance, run_id: str) -> None:
     """Mark the run as canceled and give back its slots, unless it has succeeded or Dagster has marked it so."""
     run = instance.get_run_by_id(run_id)
     if run is not None and run.status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED):
-        instance.report_run_canceled(run, "stopped; launch it again, it goes on where it was")
+        instance.report_run_canceled(run, "stopped; launch it again to continue")
         instance.event_log_storage.free_concurrency_slots_for_run(run_id)
 
 

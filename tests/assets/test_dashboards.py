@@ -130,7 +130,7 @@ def test_without_a_site_and_results_nothing_is_called_done(home: Path, dagster_i
     add_dashboard(home, Dashboard(name="nothing", results="nowhere"))
     run = Run(dagster_instance, "nothing")
     assert not run.result.success
-    assert "nothing is kept of dashboard nothing" in run.error
+    assert "there is no data on dashboard nothing" in run.error
 
 
 def test_a_site_that_cannot_be_read_fails_its_asset_with_the_reason(

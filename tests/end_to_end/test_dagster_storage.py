@@ -115,8 +115,8 @@ def test_without_the_setting_runs_are_kept_in_sqlite_under_the_home(call_fc_data
     ("url", "complaint"),
     [
         (f"postgresql://u:{PASSWORD}@127.0.0.1:1/none", "Start it or fix FC_DAGSTER_DATABASE_URL"),
-        (f"mysql://u:{PASSWORD}@127.0.0.1:1/none", "FC_DAGSTER_DATABASE_URL is no URL of a Postgres"),
-        (PASSWORD, "FC_DAGSTER_DATABASE_URL is no URL of a Postgres"),
+        (f"mysql://u:{PASSWORD}@127.0.0.1:1/none", "FC_DAGSTER_DATABASE_URL is not a Postgres URL"),
+        (PASSWORD, "FC_DAGSTER_DATABASE_URL is not a Postgres URL"),
     ],
 )
 def test_a_postgres_that_cannot_be_used_is_one_clear_message(call_fc_data, url, complaint) -> None:

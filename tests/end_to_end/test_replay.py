@@ -1,4 +1,4 @@
-"""A released month replayed in a home that knows nothing of it: all it has is the dataset, and the images."""
+"""A released month replayed in a home that does not know it: all it has is the dataset, and the images."""
 
 from __future__ import annotations
 

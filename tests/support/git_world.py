@@ -22,7 +22,7 @@ Files = Mapping[str, Content] | Mapping[bytes, Content]
 
 
 def git_bytes(folder: Path, *arguments: str, stdin: bytes | None = None, **environment: str) -> bytes:
-    """What git, which knows nothing of this machine, prints in *folder*."""
+    """What git, which does not know this machine, prints in *folder*."""
     known = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",

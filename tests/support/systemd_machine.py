@@ -99,7 +99,7 @@ class SystemdMachine:
 
 @contextmanager
 def booted(name: str) -> Iterator[SystemdMachine]:
-    """A machine with Postgres, Redis, uv and this checkout, once systemd has started it; nothing is left of it."""
+    """A machine with Postgres, Redis, uv and this checkout, once systemd has started it; removed afterwards."""
     if not image_is_here(STAND_IN):
         pytest.skip(f"run .ci/make-service-images: {STAND_IN} is not here")
     uv_bin = uv.find_uv_bin()

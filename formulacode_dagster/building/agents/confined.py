@@ -132,7 +132,7 @@ class _AgentRun:
         if completed.timed_out:
             return RunEnd(AgentOutcome.TIMED_OUT, f"ended after {self._budget.seconds:g} s")
         if max(len(completed.stdout), len(completed.stderr)) >= MOST_OUTPUT:
-            return RunEnd(AgentOutcome.BUDGET, f"it said more than {MOST_OUTPUT >> 20} MB")
+            return RunEnd(AgentOutcome.BUDGET, f"its output exceeds {MOST_OUTPUT >> 20} MB")
         return report.ended
 
     def _edited(self, container: AgentContainer) -> tuple[RunEnd, SpecEdit | None, EditRefused | None]:
@@ -141,7 +141,7 @@ class _AgentRun:
         except EditRefused as refused:
             return RunEnd(AgentOutcome.REFUSED, str(refused)), refused.edit, refused
         if edit.is_empty or edit.asks_the_same(self._task.edit):
-            return RunEnd(AgentOutcome.GAVE_UP, edit.reason or "it asks for nothing new"), None, None
+            return RunEnd(AgentOutcome.GAVE_UP, edit.reason or "it requests nothing new"), None, None
         return RunEnd(AgentOutcome.EDITED, edit.reason), edit, None
 
     def _read(self, container: AgentContainer) -> SpecEdit:

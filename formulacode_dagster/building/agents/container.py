@@ -67,7 +67,7 @@ class AgentContainer:
         laid = self._exec(["bash", "-c", _LAY], timeout=SHORT_SECONDS, stdin=archive)
         if not laid.ok:
             raise ConfigurationError(
-                "the files of the task cannot be laid into the agent's container",
+                "the files of the task cannot be copied into the agent's container",
                 why=laid.stderr.decode(errors="replace")[-300:],
                 remedy="Take an image with Python 3, bash and tar: FC_AGENT_IMAGE",
             )
@@ -117,7 +117,7 @@ def require_place(daemon: DockerDaemon, bounds: Confinement) -> None:
         raise ConfigurationError(
             "agents need a Docker daemon of this machine, which can mount their sockets",
             why=f"DOCKER_HOST is {host}",
-            remedy="Run what asks agents on the daemon's machine, or set FC_AGENT=none",
+            remedy="Run stages with agents on the daemon's machine, or set FC_AGENT=none",
         )
     if daemon.image(bounds.image) is not None:
         return

@@ -46,7 +46,7 @@ class SpecEdit(Frozen):
     system_packages: _Texts = Field(default=(), description="Debian packages that are added")
     without_system_packages: _Texts = Field(default=(), description="Debian packages that are left out")
     requirements: _Texts = Field(default=(), description="added to the lock, run time and build alike")
-    constraints: _Texts = Field(default=(), description="bounds on what the lock may hold: `cython<3`")
+    constraints: _Texts = Field(default=(), description="constraints on the lock: `cython<3`")
     environment: Annotated[dict[_Text, _Text], Field(max_length=MOST)] = Field(
         default_factory=dict, description="variables set while building"
     )

@@ -72,7 +72,7 @@ def read_edit(text: bytes) -> SpecEdit:
     except UnicodeDecodeError as error:
         raise EditRefused(EditGate.FORMAT, f"edit.toml is no UTF-8: {error}") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise EditRefused(EditGate.FORMAT, f"edit.toml is no TOML: {error}") from error
+        raise EditRefused(EditGate.FORMAT, f"edit.toml is not valid TOML: {error}") from error
     except ValidationError as error:
         raise EditRefused(EditGate.FORMAT, f"edit.toml: {first_fault(error)}") from error
 
@@ -123,11 +123,11 @@ def _of_environment(variables: Mapping[str, str]) -> Iterator[str]:
         if not _VARIABLE.fullmatch(name):
             yield f"{name!r} cannot be the name of a variable"
         elif _UNASKED.fullmatch(name):
-            yield f"{name} changes what every program does, or where things come from"
+            yield f"{name} changes the behaviour of every program, or the origin of packages"
         elif name in _COMPILERS and not _COMPILER.fullmatch(value):
             yield f"{name}={value} is no compiler of the image"
         elif _CODE_OF_FLAGS.search(value):
-            yield f"{name}={value} brings code into what is compiled"
+            yield f"{name}={value} adds code to the compilation"
 
 
 def _of_arguments(arguments: Iterable[str]) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _of_command(command: PreBuildCommand) -> Iterator[str]:
         elif _leads_out(word):
             yield f"`{line}`: {word!r} leads out of the repository"
         elif any(_PLANTED.fullmatch(piece) for part in parts for piece in re.split(r"[=:,]", part)):
-            yield f"`{line}`: {word!r} is nothing that a build makes"
+            yield f"`{line}`: {word!r} is not made by a build"
     is_of_repository = "/" in program
     if not is_of_repository and program not in _PROGRAMS:
         yield f"`{line}`: {program} is none of {', '.join(sorted(_PROGRAMS))}, nor a file of the repository"

@@ -98,13 +98,13 @@ def read_workspace(packed: bytes) -> bytes:
                     continue
                 if not entry.isreg() or path != EDIT:
                     kind = "file" if entry.isreg() else "folder" if entry.isdir() else "link or device"
-                    raise EditRefused(EditGate.FILES, f"the workspace holds the {kind} {path[:200]!r}")
+                    raise EditRefused(EditGate.FILES, f"the workspace contains the {kind} {path[:200]!r}")
                 stream = archive.extractfile(entry)
                 text = stream.read(LONGEST_FILE + 1) if stream is not None else b""
     except tarfile.TarError as error:
         raise EditRefused(EditGate.FILES, f"the workspace cannot be read: {error}") from error
     if text is None:
-        raise EditRefused(EditGate.FILES, f"the workspace holds no {EDIT}")
+        raise EditRefused(EditGate.FILES, f"the workspace lacks {EDIT}")
     return text
 
 

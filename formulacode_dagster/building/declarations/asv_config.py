@@ -109,7 +109,7 @@ class AsvConfig(Frozen):
             try:
                 regex.compile(pattern or "")
             except regex.error as error:
-                raise ValueError(f"holds {pattern!r}, which is no regular expression: {error}") from error
+                raise ValueError(f"holds {pattern!r}, which is not a regular expression: {error}") from error
         return rules
 
     @property
@@ -148,7 +148,7 @@ def read_config(tree: Tree, path: str) -> AsvConfig:
         raise _malformed(path, f"{place} {what}") from error
     benchmark_dir = join(config.folder, config.benchmark_dir or "benchmarks")
     if benchmark_dir is None:
-        raise _malformed(path, "benchmark_dir lies outside the repository")
+        raise _malformed(path, "benchmark_dir is outside the repository")
     return config.model_copy(update={"benchmark_dir": benchmark_dir})
 
 

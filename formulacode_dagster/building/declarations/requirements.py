@@ -36,10 +36,8 @@ class Requirements(Frozen):
     runtime: tuple[DeclaredRequirement, ...]
     matrix: tuple[DeclaredRequirement, ...] = ()
     build: tuple[DeclaredRequirement, ...] = ()
-    dropped: tuple[DroppedRequirement, ...] = Field(default=(), description="what cannot be given, and why")
-    floors: dict[str, datetime] = Field(
-        default_factory=dict, description="projects that carry data alone → how new they may be"
-    )
+    dropped: tuple[DroppedRequirement, ...] = Field(default=(), description="requirements left out, and why")
+    floors: dict[str, datetime] = Field(default_factory=dict, description="data-only projects → their cut-off date")
 
     def runtime_names(self) -> frozenset[str]:
         """Normalised names of the projects that are needed to run."""
@@ -155,7 +153,7 @@ def _build(metadata: ProjectMetadata, hooks: Sequence[BuildHook], own_name: str)
         *(item for hook in hooks for item in hook.needs),
         *(item for extra in extras for item in requirements_of_extra(metadata, extra, own_name) or ()),
     )
-    always = (DeclaredRequirement(text="setuptools", source="every asv environment holds it"),)
+    always = (DeclaredRequirement(text="setuptools", source="every asv environment contains it"),)
     have = {requirement_name(item.text) for item in validate((*declared, *metadata.setup_requires)).accepted}
     added = tuple(item for item in (*needs, *always) if item.text not in have)
     return (*declared, *metadata.setup_requires, *added, *hooked)

@@ -47,7 +47,7 @@ def choose_submodules(
         elif not wanted and not _is_named(path, text):
             notes.append(f"submodule {path} is named by no build file: left out")
         elif name is None:
-            why = f"lies at {address}, not on GitHub" if address else "has no address in .gitmodules"
+            why = f"is at {address}, not on GitHub" if address else "has no address in .gitmodules"
             notes.append(f"submodule {path} {why}: left out")
         else:
             chosen.append(Submodule(path=path, repository=name, sha=sha))

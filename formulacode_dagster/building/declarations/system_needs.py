@@ -41,9 +41,9 @@ class SystemNeeds(Frozen):
 
     apt_packages: tuple[str, ...] = ()
     build_requirements: tuple[DeclaredRequirement, ...] = ()
-    environment: dict[str, str] = Field(default_factory=dict, description="where compilers find those libraries")
-    notes: tuple[str, ...] = Field(default=(), description="which file and line asks for what")
-    compiled: bool = Field(default=False, description="whether the package holds code that is compiled")
+    environment: dict[str, str] = Field(default_factory=dict, description="paths of those libraries for compilers")
+    notes: tuple[str, ...] = Field(default=(), description="file and line of each requirement")
+    compiled: bool = Field(default=False, description="whether the package contains compiled code")
 
 
 def read_system_needs(tree: Tree, folder: str, metadata: ProjectMetadata) -> SystemNeeds:

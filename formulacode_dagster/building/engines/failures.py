@@ -103,7 +103,7 @@ def registry_outage(image: str, message: str) -> OutsideSystemError:
     """Return the error for a registry that did not report whether it has *image*."""
     return OutsideSystemError(
         "registry",
-        f"does not tell whether it has {image}",
+        f"did not report whether it has {image}",
         why=last_line(message),
         remedy="Run the month again later, log in to the registry, or pull the image",
     )

@@ -67,7 +67,9 @@ def require_same_engine(
         what = "the month was built with Docker, and is not built otherwise"
     elif strangers:
         others = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
-        what = f"{min(strangers)}{others} would be built in folders of this machine, where code runs as you do"
+        what = (
+            f"{min(strangers)}{others} would be built in folders of this machine, where code runs as the current user"
+        )
     else:
         return
     raise OutsideSystemError(

@@ -28,16 +28,16 @@ def _lock_fault(environment: Environment) -> str:
     reading, building = read_lock(environment.lock), read_lock(environment.build_lock)
     strange = (*reading.strange, *building.strange)
     if strange:
-        return f"line that is no hashed pin: {strange[0]}"
+        return f"line without a hashed pin: {strange[0]}"
     unhashed = [pin.name for pin in (*reading.pins, *building.pins) if not pin.hashes]
     if unhashed:
         return f"no hash for {', '.join(unhashed)}"
     if not reading.pins and (environment.requirements or environment.build_requirements):
-        return "nothing is pinned although requirements are declared"
+        return "requirements are declared, but none is pinned"
     if digest(environment.lock) != environment.lock_sha256:
         return "lock_sha256 is not the checksum of the lock"
     if environment.pylock and not _same_pins(environment):
-        return "pylock.toml does not hold the pins of the lock"
+        return "pylock.toml lacks pins of the lock"
     return ""
 
 
@@ -61,7 +61,7 @@ def _judgement(
     faults = ((item, fault_of(item)) for item in environments)
     lines = [f"repository {item.repository_id} #{item.number}: {fault}" for item, fault in faults if fault]
     good = len(environments) - len(lines)
-    summary = f"{good} of {len(environments)} environments hold" if environments else "no environment this month"
+    summary = f"{good} of {len(environments)} environments pass" if environments else "no environment this month"
     if lines:
         summary = f"{summary}; first: {lines[0]}"
     return CheckFinding.by_offenders(summary, lines, {"environments": float(len(environments)), **figures})

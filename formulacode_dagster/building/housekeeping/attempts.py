@@ -73,7 +73,7 @@ class PrunedAttempts:
 
     def gone(self) -> Iterator[tuple[str, str, int]]:
         """Name, reason and bytes of each removal; the bytes are listed with the first."""
-        why, size = f"nothing needs them, older than {self.days} days", self.bytes
+        why, size = f"unreferenced and older than {self.days} days", self.bytes
         for count, what in ((self.attempts, "attempts at locks and images"), (self.logs, "logs of stages")):
             if count:
                 yield f"{count} {what}", why, size

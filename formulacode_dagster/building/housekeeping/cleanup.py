@@ -69,7 +69,7 @@ class CleanupReport:
         cached = f"{self.cache.bytes_after / 1e9:.2f} GB"
         parts.append(f"build cache: {cached}, records {removed} {self.cache.records}")
         if self.foreign_images:
-            parts.append(f"left alone: images of other installations {self.foreign_images}")
+            parts.append(f"kept: images of other installations {self.foreign_images}")
         return f"{self.where}: {'; '.join(parts)}"
 
     def over(self, budgets: Budgets) -> int:

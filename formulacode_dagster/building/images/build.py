@@ -34,7 +34,7 @@ class Built:
         if failed is None:
             return None
         log = f"{self.log}\n$ verify {failed.name}\n{failed.log_tail}"
-        what = f"{self.image.tag} does not hold"
+        what = f"{self.image.tag} failed"
         return BuildFailure(FailureKind(failed.name), what, why=failed.detail, log=log, stage=failed.name, rc=failed.rc)
 
 

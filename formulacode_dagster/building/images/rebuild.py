@@ -19,7 +19,7 @@ from formulacode_dagster.sources.git.mirror import MirrorCache
 from .differences import compare, compare_toolchains
 from .submodules import submodule_mirrors
 
-IMAGE, KEPT = "the image", "what was kept of it"
+IMAGE, KEPT = "the image", "its stored record"
 Kept = Callable[[InstalledDistribution], Listing | None]
 """Gives the listing that was kept when an image was built; None when it is lost."""
 
@@ -85,7 +85,7 @@ def _first(engine: Engine, image: BuiltImage, kept: Kept) -> tuple[str, Sequence
     if not image.installed:
         raise ItemFailure(
             FailureKind.NOTHING_KEPT,
-            f"{image.tag} is gone, and nothing was kept of what was installed in it",
+            f"{image.tag} is gone, and its distributions were not recorded",
             remedy="Materialize images again for this pull request",
         )
     return KEPT, [kept(distribution) or distribution for distribution in image.installed]

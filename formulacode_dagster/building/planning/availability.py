@@ -55,7 +55,7 @@ class Availability:
         """*floors* are projects that may be newer than the era from the start, and how new."""
         later = {name: floor for name, floor in (floors or {}).items() if floor > era.exclude_newer}
         self.notes: dict[str, str] = {
-            name: f"{name} may be as new as {floor.date()}: it carries data alone" for name, floor in later.items()
+            name: f"{name} may be as new as {floor.date()}: it contains only data" for name, floor in later.items()
         }
         self.effort = effort
         self._resolver, self._era, self._python = resolver, era, python

@@ -126,11 +126,11 @@ def _rungs(declared: DeclaredPythons, versions: list[str], provided: list[str]) 
     above_reason = f"{by} name{'s' if asv else ''} {names}: of the newer ones, the oldest first"
 
     if _specifiers(restriction) is None:
-        yield "asv names it, nothing else restricts it", by_asv
-        yield "the classifiers name it, nothing else restricts it", by_classifiers
+        yield "asv names it, no other restriction", by_asv
+        yield "the classifiers name it, no other restriction", by_classifiers
         yield above_reason, above
         if not named:
-            yield "nothing usable is declared: newest known at the merge", newest_first
+            yield "no usable declaration: newest known at the merge", newest_first
         return
     yield f"{requires} allows it and asv names it", [version for version in by_asv if version in allowed]
     yield f"asv names it, against {requires}", [] if set(by_asv) & set(allowed) else by_asv

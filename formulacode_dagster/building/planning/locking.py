@@ -32,11 +32,11 @@ class Locked(Frozen):
     build_resolution: Resolution | None = Field(default=None, description="of a build environment of its own")
     runtime: tuple[str, ...] = Field(description="requirements to run and to benchmark, as given")
     build: tuple[str, ...]
-    cut_off: datetime = Field(description="nothing in the locks was published later, but what `later` names")
+    cut_off: datetime = Field(description="instant of the newest file in the locks, except those of `later`")
     later: dict[str, datetime] = Field(default_factory=dict, description="cut-offs of single projects")
     dropped: tuple[DroppedRequirement, ...] = ()
     notes: tuple[str, ...] = ()
-    stepped_down: tuple[str, ...] = Field(default=(), description="what spoke against better interpreters")
+    stepped_down: tuple[str, ...] = Field(default=(), description="objections to better interpreters")
 
 
 def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Era) -> Locked:
@@ -109,7 +109,9 @@ def _locked(
     everything = (*parts.runtime, *parts.matrix, *parts.build)
     missing = tuple(item.dropped(absent[item.text]) for item in everything if item.text in absent)
     runtime = dict.fromkeys(item.text for item in (*parts.runtime, *parts.matrix) if item.text not in absent)
-    separate = ("the build requirements contradict what runs: they are locked apart",) if build_resolution else ()
+    separate = (
+        ("the build requirements contradict the runtime's: they are locked separately",) if build_resolution else ()
+    )
     return Locked(
         python=python,
         resolution=resolution,

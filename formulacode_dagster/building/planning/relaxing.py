@@ -45,7 +45,7 @@ def relaxed(current: RelaxedRequirements, refusal: Refusal, effort: Effort) -> R
     build = [item for item in parts.build if item.text not in texts and requirement_name(item.text) in spoken]
     needless = [item for item in build if _stands_in_for(item) in running]
     if needless:
-        return _without(current, needless, "contradicts what the package runs with, against which it is then built")
+        return _without(current, needless, "contradicts a runtime requirement, which is used for the build instead")
     looser = _loosened(current, spoken)
     if looser is not None or effort is Effort.AS_OF_DATE:
         return looser

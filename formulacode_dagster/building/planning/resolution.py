@@ -21,12 +21,12 @@ class ResolutionRequest(Frozen):
     requirements: Sorted
     python: str = Field(description="`3.12`")
     exclude_newer: datetime
-    constraints: Sorted = Field(default=(), description="bounds on what the lock may hold")
+    constraints: Sorted = Field(default=(), description="constraints on the lock")
     floors: dict[str, datetime] = Field(default_factory=dict, description="later cut-offs of single projects")
     reads_sources: bool = Field(default=False, description="source distributions count; reading one may run its code")
     as_wheels: Sorted = Field(default=(), description="projects of which only wheels count all the same")
     own: str = Field(default="", description="project that is built from the checkout, and in no lock of its own")
-    earliest: bool = Field(default=False, description="the lowest versions, and of the requirements alone")
+    earliest: bool = Field(default=False, description="the lowest versions of direct requirements")
     preferred: str = Field(default="", description="`pylock.toml` whose versions are kept where they can be")
 
 
@@ -35,7 +35,7 @@ class AbsentRequirement(Frozen):
 
     requirement: str
     reason: str
-    came_later: bool = Field(default=False, description="the index knows the project, with later files alone")
+    came_later: bool = Field(default=False, description="the index has the project, but only later files")
 
 
 class Resolution(Frozen):

@@ -126,7 +126,9 @@ class Resolver:
     def _answer(self, request: ResolutionRequest) -> Resolution:
         if request.reads_sources and self._has_credentials():
             what = "a source distribution would have to be built"
-            raise Unsolvable(Refusal(what=what, why="the index settings hold credentials, which its code could read"))
+            raise Unsolvable(
+                Refusal(what=what, why="the index settings contain credentials, which its code could read")
+            )
         cache, key = ResolutionCache(self._cache_dir / "locks"), self._key(request)
         kept = cache.read(key)
         if kept is not None:
@@ -148,7 +150,7 @@ class Resolver:
             nothing_left = not asked.requirements and not request.earliest
             if nothing_left or any(requirement_name(item.requirement) == "setuptools" for item in gone):
                 # One wrong setting would otherwise turn every environment into an empty one.
-                what = f"knows nothing of {gone[0].requirement}"
+                what = f"does not know {gone[0].requirement}"
                 raise OutsideSystemError(INDEX, what, remedy="Check uv's index settings")
         pylock = without_index(answer.pylock)
         resolution = Resolution(

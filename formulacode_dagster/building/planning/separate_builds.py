@@ -12,7 +12,7 @@ from .availability import Availability
 from .lock import read_lock
 from .resolution import Resolution, Unsolvable
 
-ALWAYS = DeclaredRequirement(text="setuptools", source="every asv environment holds it")
+ALWAYS = DeclaredRequirement(text="setuptools", source="every asv environment contains it")
 
 
 def lock_separately(

@@ -43,7 +43,7 @@ def lock_tests(resolver: Resolver, wanted: Collection[DeclaredRequirement], lock
         try:
             resolution = available.pin(tuple(asked), constraints=bounds)
         except Unsolvable as failure:
-            return f"{names} of the tests cannot be had beside the lock ({failure.why or failure.what})"
+            return f"{names} of the tests does not fit the lock ({failure.why or failure.what})"
         if not has_wheels(resolution.pylock, locked.python):
             return f"{names} of the tests are not all there as wheels"
         return resolution

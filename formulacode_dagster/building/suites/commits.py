@@ -65,7 +65,7 @@ def config_of_suite(tree: Tree) -> AsvConfig | str:
         return str(failure)
     if any(file.endswith(".py") for file in tree.below(config.benchmark_dir)):
         return config
-    return f"{config.benchmark_dir}, which {path} names, holds no benchmark"
+    return f"{config.benchmark_dir}, which {path} names, contains no benchmark"
 
 
 def _commits(reader: CommitReader, base_sha: str, merge_sha: str) -> Iterator[tuple[str, str]]:

@@ -82,7 +82,7 @@ def touches(pr: PullRequest, folder: str) -> bool:
 
 
 def is_whole_checkout(benchmark_dir: str) -> bool:
-    """Return True if the suite lies in the repository's root: nothing can replace that."""
+    """Return True if the suite is in the repository's root: nothing can replace that."""
     return not benchmark_dir.strip("./")
 
 

@@ -36,7 +36,7 @@ def apply_patch(session: Session, patch: bytes, *, only: Iterable[str] = ()) -> 
             FailureKind.ORACLE_DOES_NOT_APPLY,
             "the author's patch does not apply to the image's checkout",
             why=describe(applied).replace("\n", "; "),
-            remedy="Check that the image holds the base commit",
+            remedy="Check that the image contains the base commit",
             log_tail=describe(applied),
         )
 

@@ -92,14 +92,14 @@ class HarnessClient:
             "files": content,
         }
         completed, answers = self.ask(request, timeout=FILE_SECONDS)
-        require_end(completed, answers, "laying the suite over the checkout")
+        require_end(completed, answers, "copying the suite into the checkout")
         self._laid = files
 
     def restore(self) -> None:
         """Restore the checkout to its state before an overlay, in this session or in the one it was copied from."""
         request = {"command": "restore", "repository": self._session.repository}
         completed, answers = self.ask(request, timeout=FILE_SECONDS)
-        require_end(completed, answers, "putting back what a suite was laid over")
+        require_end(completed, answers, "restoring the checkout")
         self._laid = None
 
     @contextmanager

@@ -121,12 +121,12 @@ class AgentAuthor:
         desk, key = self.desk, task.pr.key
         refusal = self._refusal(key)
         if refusal:
-            desk.note(f"no agent is asked: {refusal}")
+            desk.note(f"no agent runs: {refusal}")
             return None
         base = _fixes_without(desk.agent, tried)
         run = desk.ask(key, self._task(tried, task), self._relay(base, build))
         if isinstance(run, Shortage):
-            desk.note(f"no agent is asked: {run}")
+            desk.note(f"no agent runs: {run}")
             return None
         return self._answered(run, base)
 

@@ -56,7 +56,7 @@ class DockerContext:
         files = {name: _read(folder / name) for name in (*DOCKERFILES, *SCRIPTS, *_OTHERS) if _is_file(folder / name)}
         if not files.keys() & {*DOCKERFILES, *SCRIPTS}:
             raise ConfigurationError(
-                f"{folder} is no build context", why=f"it has neither a Dockerfile nor {SCRIPTS[0]} or the like"
+                f"{folder} is not a build context", why=f"it has neither a Dockerfile nor {SCRIPTS[0]} or the like"
             )
         return cls(files, folder.resolve().name)
 

@@ -25,14 +25,14 @@ def take_in(connection: Connection, context: DockerContext, item: ItemName) -> S
     found = find_pull_request(connection, item.repository, item.number) if item.number else None
     if found is None or found.change is None:
         raise ConfigurationError(
-            f"{item} is no pull request of ours", remedy="Take in its month first; write it as owner/repo#123"
+            f"{item} is not a known pull request", remedy="Take in its month first; write it as owner/repo#123"
         )
     facts, base = found.facts, found.change.base_sha
     _require_same(context, facts.repository, (base, facts.merge_commit_sha))
     fixes, _ = context.recipe()
     if not fixes:
         raise ConfigurationError(
-            f"{context.name} asks for nothing", remedy="Build without it: what is declared is installed anyway"
+            f"{context.name} requests nothing", remedy="Build without it: declared requirements are installed anyway"
         )
     stored = StoredContext.of(
         repository_id=facts.repository_id,

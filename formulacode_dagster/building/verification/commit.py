@@ -18,6 +18,6 @@ def declared_commit(facts: ImageFacts, base_sha: str, base: Tree) -> Verificatio
         if fact is None:
             problems.append(f"{path} is missing")
         elif blob not in (fact.blob, fact.unix_blob) or (fact.target is not None) != (mode == "120000"):
-            problems.append(f"{path} is not what the commit holds")
+            problems.append(f"{path} differs from the commit")
     problems += [f"{path} is not in the commit" for path in checkout if path not in base]
     return result_of("declared_commit", problems, f"HEAD is {base_sha} and {len(base)} files equal it")

@@ -36,7 +36,7 @@ def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verificat
     if lost:
         parts.append(listed([f"{name} lost: {last_line(text)}" for name, text in lost.items()]))
     if beyond := sorted(name for name in set(discovered) if not reading.mentions(name)):
-        parts.append(f"{len(beyond)} that reading does not tell: {listed(beyond, between=', ')}")
+        parts.append(f"{len(beyond)} that reading did not find: {listed(beyond, between=', ')}")
     ok = bool(discovered) and not unseen
     tail = "" if ok else "\n".join(f"{name} lost:\n{text}" for name, text in lost.items())
     return Verification(name=NAME, ok=ok, detail="; ".join(parts), log_tail=tail)

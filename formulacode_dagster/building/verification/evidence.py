@@ -132,7 +132,7 @@ class Evidence:
         Discovering and running is one start of the interpreter and one import of every module, unless all are slow.
         """
         survey: Survey | ItemFailure = ItemFailure(
-            FailureKind.BENCHMARKS, f"{self.subject.image.spec.base_sha} holds no asv suite"
+            FailureKind.BENCHMARKS, f"{self.subject.image.spec.base_sha} contains no asv suite"
         )
         for limit in BENCHMARK_SECONDS if self.spec.benchmark_dir and self.spec.has_suite else ():
             try:

@@ -81,7 +81,7 @@ def imports(imported: Imported, tops: frozenset[str]) -> Verification:
     """
     modules, completed = imported.modules, imported.completed
     if completed is None:
-        return Verification(name="imports", ok=False, detail="no installed package holds a module")
+        return Verification(name="imports", ok=False, detail="no installed package has a module")
     problems = [f"{imported.ended_under}: {describe(completed)}"] if imported.ended_under else []
     excused = [name for name, text in imported.failed.items() if _lacks_for_tests(name, text, tops)]
     problems += [f"{name}: {last_line(text)}" for name, text in imported.failed.items() if name not in excused]

@@ -66,10 +66,10 @@ class Elsewhere:
         """
         for (area, path), ids in self.objects.items():
             for sha in sorted(ids & solution.keys()):
-                yield f"{area}: {path} holds {solution[sha]} as the pull request left it"
+                yield f"{area}: {path} holds {solution[sha]} as changed by the pull request"
         for (area, stem), kinds in self.packs.items():
             if kinds == {"pack"}:
-                yield f"{area}: {stem}.pack has no index that tells what is in it"
+                yield f"{area}: {stem}.pack has no index of its content"
         for (name, version), (area, path) in self.releases.items():
             if name in local and _is_newer(version, local[name]):
                 yield f"{area}: {path} is {name} {version}, newer than the {local[name]} under test"

@@ -35,7 +35,7 @@ def oracle_absent(
     for area in Area:
         for path, fact in facts.files[area].items():
             if solved := truth.solution.get(fact.blob) or truth.solution.get(fact.unix_blob):
-                problems.append(f"{area}: {path} is {solved} as the pull request left it")
+                problems.append(f"{area}: {path} is {solved} as changed by the pull request")
     problems += _with_lines(facts, truth, from_index)
     commits = dict.fromkeys(truth.commits, "a commit")
     problems += facts.elsewhere.problems({**truth.solution, **commits}, local or {})
@@ -56,4 +56,4 @@ def _with_lines(facts: ImageFacts, truth: GroundTruth, from_index: Collection[tu
     lines_at_base = {line for lines in at_base.values() for line in lines}
     for key, lines in facts.scan.lines.items():
         if key not in at_base and key not in from_index and (telling := lines - lines_at_base):
-            yield f"{key[0]}: {key[1]} holds {len(telling)} lines that the pull request adds"
+            yield f"{key[0]}: {key[1]} holds {len(telling)} lines added by the pull request"

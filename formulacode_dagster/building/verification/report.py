@@ -51,7 +51,7 @@ class Report(Frozen):
     started_at: datetime
     seconds: float
     ok: bool
-    error: str = Field(default="", description="why nothing, or nothing more, could be verified")
+    error: str = Field(default="", description="why verification stopped")
     gates: tuple[VerificationReport, ...]
     benchmarks: tuple[str, ...] = ()
 

@@ -34,7 +34,7 @@ def one_benchmark_runs(survey: Survey | ItemFailure) -> Verification:
     failed = [benchmark for benchmark in survey.benchmarks if benchmark.outcome not in ("skipped", "untraced")]
     wants_network = [benchmark for benchmark in failed if _WANTS_NETWORK.search(benchmark.message)]
     if failed and wants_network == failed and not _ended_early(survey):
-        detail = f"each of {len(failed)} benchmarks wants the network, {failed[0].name} among them: none is timed"
+        detail = f"each of {len(failed)} benchmarks needs the network, {failed[0].name} among them: none is timed"
         return Verification(name=NAME, ok=True, detail=detail)
     problems = [f"{benchmark.name} {benchmark.outcome}: {last_line(benchmark.message)}" for benchmark in failed]
     if not problems:

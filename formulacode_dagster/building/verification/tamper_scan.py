@@ -75,7 +75,11 @@ def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], tes
         *_tools(facts),
         *_git(facts),
         *_system(facts),
-        *(f"the variable {name} changes what every program does" for name in variables if _UNASKED.fullmatch(name)),
+        *(
+            f"the variable {name} changes the behaviour of every program"
+            for name in variables
+            if _UNASKED.fullmatch(name)
+        ),
     ]
     return sorted(set(planted))
 
@@ -166,7 +170,7 @@ def _startup_code(facts: ImageFacts, distributions: list[Distribution], site: st
             continue
         runs = any(line.startswith(("import ", "import\t")) for line in text.splitlines())
         if runs and from_lock.get(path) != f"sha256={facts.environment[path].sha256}":
-            yield f"{path} holds code that runs at every start of Python"
+            yield f"{path} contains code that runs at every start of Python"
 
 
 def _is_debians(path: str, fact: FileFact) -> bool:
@@ -204,7 +208,7 @@ def _foreign_programs(facts: ImageFacts, distributions: list[Distribution]) -> I
             elif re.match(r"^bin/python(3(\.\d+)?)?$", path) and not _is_plain_link(fact):
                 yield f"{path} is not a link to the interpreter"
             elif path in recorded and PurePosixPath(path).name in _TOOLS:
-                yield f"{path} stands in for a tool of the system"
+                yield f"{path} replaces a tool of the system"
         # some projects put their licence next to `pyvenv.cfg`, where no interpreter looks for code
         elif "/" not in path and path not in recorded and not _VENV_FILES.match(path):
             yield f"{path} does not belong in a virtual environment"
@@ -232,7 +236,7 @@ def _tools(facts: ImageFacts) -> Iterator[str]:
     is_container = bool(facts.files[Area.SYSTEM])
     for path, fact in facts.files[Area.TOOLS].items():
         if path.startswith("harness/"):
-            yield f"{path} lies where the harness is put"
+            yield f"{path} is in the harness's folder"
         elif is_container and fact.uid != 0:
             yield f"{path} of the measuring tools is not root's"
 
@@ -240,7 +244,7 @@ def _tools(facts: ImageFacts) -> Iterator[str]:
 def _git(facts: ImageFacts) -> Iterator[str]:
     for path in facts.files[Area.REPOSITORY]:
         if path.startswith((".git/hooks/", ".git/info/", ".git/modules/", ".git/worktrees/")):
-            yield f"{path} changes what git does"
+            yield f"{path} changes the behaviour of git"
     section = ""
     for line in map(str.strip, facts.texts.get((Area.REPOSITORY, ".git/config"), "").splitlines()):
         if line.startswith("["):
@@ -248,7 +252,7 @@ def _git(facts: ImageFacts) -> Iterator[str]:
         elif line and line[0] not in "#;":
             setting = f"{section}.{line.partition('=')[0].strip().lower()}"
             if not _GIT_SETTINGS.fullmatch(setting):
-                yield f"the setting {setting} of the repository changes what git does"
+                yield f"the setting {setting} of the repository changes the behaviour of git"
 
 
 def _system(facts: ImageFacts) -> Iterator[str]:
@@ -260,14 +264,14 @@ def _system(facts: ImageFacts) -> Iterator[str]:
         pure = PurePosixPath(path)
         if path.startswith(LEFT_OVER):
             if _RESULT.search(path):
-                yield f"{path} looks like a result, and nothing was measured yet"
+                yield f"{path} looks like a result before any measurement"
         elif path.startswith("home/"):
             if _HOME.match(path) and not _is_skeleton(files, pure, fact):
-                yield f"{path} changes what programs of the user do"
+                yield f"{path} changes the behaviour of the user's programs"
         elif fact.uid != 0:
             yield f"{path} is not root's"
         elif str(pure.parent) in ("usr/local/bin", "usr/local/sbin") and pure.name in _TOOLS:
-            yield f"{path} stands in for a tool of the system"
+            yield f"{path} replaces a tool of the system"
 
 
 def _is_skeleton(files: dict[str, FileFact], path: PurePosixPath, fact: FileFact) -> bool:

@@ -54,7 +54,7 @@ class TaskFolder:
 def read_task_folder(path: Path) -> TaskFolder:
     """Read the folder *path*; links are not followed. Raises ConfigurationError with the problem."""
     if not path.is_dir():
-        raise ConfigurationError(f"{path} is no folder", remedy=f"Name the folder that holds {TASK_FILE}")
+        raise ConfigurationError(f"{path} is no folder", remedy=f"Name the folder with {TASK_FILE}")
     declared = _toml(path)
     metadata, environment = _table(declared, "metadata", path), _table(declared, "environment", path)
     base_sha = _text(metadata, "base_commit", path)
@@ -62,7 +62,7 @@ def read_task_folder(path: Path) -> TaskFolder:
         raise ConfigurationError(
             f"{path / TASK_FILE} declares no base_commit",
             why=f"[metadata] base_commit is {base_sha[:60]!r}",
-            remedy="Write the forty digits of the commit that the image is to hold",
+            remedy="Write the forty digits of the image's commit",
         )
     reference = _text(environment, "docker_image", path)
     places = [path / folder for folder in _FOLDERS if not (path / folder).is_symlink()]
@@ -155,7 +155,7 @@ def _toml(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(_read(file).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file} is no TOML", why=str(error), remedy="Mend it") from error
+        raise ConfigurationError(f"{file} is not valid TOML", why=str(error), remedy="Mend it") from error
 
 
 def _table(declared: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:

@@ -31,17 +31,15 @@ def benchmark(
     processes: Annotated[int, typer.Option(min=1, help="Fresh processes of a round, a sample in each.")] = 5,
     bench: Annotated[str, typer.Option(help="Regular expression of the benchmarks' names.", show_default="all")] = "",
     seconds: Annotated[float, typer.Option(min=1, help="Seconds after which a round begins no more processes.")] = 600,
-    suite: Annotated[str, typer.Option(help="Commit whose suite is laid over all.", show_default="the newest")] = "",
+    suite: Annotated[str, typer.Option(help="Commit whose suite is used for all.", show_default="the newest")] = "",
     as_of: Annotated[
         str, typer.Option(help="Day (YYYY-MM-DD) of all environments.", show_default="that of each commit")
     ] = "",
-    machine: Annotated[str, typer.Option(help="What the results call this machine.", show_default="its name")] = "",
+    machine: Annotated[str, typer.Option(help="Name of this machine in the results.", show_default="its name")] = "",
     asv: Annotated[
         str, typer.Option(help="Benchmark with plain asv and these arguments of `asv run`.", show_default="our sampler")
     ] = "",
-    again: Annotated[
-        bool, typer.Option("--again", help="Try once more what failed before.", show_default="no")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Retry earlier failures.", show_default="no")] = False,
 ) -> None:
     """Build and time commits of a repository; results are asv's. Run again, it goes on; status 1: one failed."""
     from formulacode_dagster.cli.operate import database

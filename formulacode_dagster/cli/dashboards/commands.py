@@ -37,11 +37,11 @@ def sites() -> None:
 @app.command()
 def add(
     url: Annotated[
-        str, typer.Argument(help="Where its site is: https://…, or file://… for a folder; none: raw results alone.")
+        str, typer.Argument(help="Where its site is: https://…, or file://… for a folder; none: only raw results.")
     ] = "",
     name: Annotated[str, typer.Option(help="What to call it.", show_default="the last part of its address")] = "",
-    results: Annotated[str, typer.Option(help="Folder of raw results of asv; FC_HOME/results/NAME if not told.")] = "",
-    repository: Annotated[str, typer.Option(help="owner/name of what is benchmarked.")] = "",
+    results: Annotated[str, typer.Option(help="Folder of raw results of asv; FC_HOME/results/NAME by default.")] = "",
+    repository: Annotated[str, typer.Option(help="owner/name of the benchmarked repository.")] = "",
 ) -> None:
     """Give a dashboard a name: a published site, raw results, or both."""
     from formulacode_dagster.sources.dashboards.sites import Dashboard, add_dashboard, name_for
@@ -86,7 +86,7 @@ def steps(
     method: Annotated[Method, typer.Option(help="How steps are found; `asv` and `rbf` need their libraries.")] = (
         Method.SEEDED
     ),
-    minimum_change: Annotated[float, typer.Option(min=0.0, help="The least relative change that is told.")] = (
+    minimum_change: Annotated[float, typer.Option(min=0.0, help="The smallest relative change to report.")] = (
         MINIMUM_CHANGE
     ),
 ) -> None:
@@ -112,7 +112,7 @@ def steps(
 def collate(
     results: Annotated[Path, typer.Argument(help="Folder of raw results of asv.", exists=True, file_okay=False)],
     folder: Folder,
-    repository: Annotated[str, typer.Option(help="owner/name: its mirror tells the order of the commits.")] = "",
+    repository: Annotated[str, typer.Option(help="owner/name: its mirror gives the order of the commits.")] = "",
 ) -> None:
     """Collate raw results into the tables that `scrape` writes, and into a site for asv's own front end."""
     from formulacode_dagster.sources.dashboards.raw_results import collate_folder
@@ -136,7 +136,7 @@ def collate(
 def replicate(
     reference: Annotated[Path, typer.Argument(help="Folder of tables in which `steps` was run.", file_okay=False)],
     other: Annotated[Path, typer.Argument(help="Another one, of the same repository.", file_okay=False)],
-    folder: Annotated[Path, typer.Argument(help="Where the page is written.", file_okay=False)],
+    folder: Annotated[Path, typer.Argument(help="Path of the page to write.", file_okay=False)],
     within: Annotated[
         int, typer.Option(min=0, help="Commits between two breakpoints that are the same all the same.")
     ] = WITHIN,

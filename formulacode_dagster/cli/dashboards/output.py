@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ORDERS = {
     "mirror": "the history of the mirror",
     "published": "the published site",
-    "dates": "the dates that the results tell",
+    "dates": "the dates in the results",
 }
 SHOWN_NAMES, SHOWN_COMMITS, HASH_LENGTH = 10, 25, 10
 

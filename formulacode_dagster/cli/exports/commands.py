@@ -56,7 +56,7 @@ def export(
         console.print(str(path), highlight=False, soft_wrap=True)
     console.print(f"{written} of {len(wanted)} tasks for {format_}", highlight=False)
     if not written:
-        raise ConfigurationError("no task was exported", remedy="The lines above say why")
+        raise ConfigurationError("no task was exported", remedy="See the lines above")
 
 
 def names_of(row: Any) -> set[str]:

@@ -45,7 +45,7 @@ def profile(
             measured = MEASUREMENTS.read_keys(connection, month, [key]).get(key)
             if stored is None or stored.patch is None or image is None or not (measured and measured.procedure_sha256):
                 raise ConfigurationError(
-                    f"{name} is no task that could be profiled", remedy=f"`fc-data why {name}` tells how far it got"
+                    f"{name} is not a task that can be profiled", remedy=f"`fc-data why {name}` shows how far it got"
                 )
             procedure = Procedure.parse(get_blob(connection, measured.procedure_sha256).decode(), stored.facts.item)
         engine, why = ContainersResource().engine_for_repositories([name.repository], [image.engine])

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 Context = Annotated[str, typer.Argument(metavar="ID", help="The beginning of its id; `list` shows them.")]
 SHOWN = 200
 
-app = typer.Typer(
-    help="How images were built beyond what is declared: list, show, give out, take in.", no_args_is_help=True
-)
+app = typer.Typer(help="Additions of images to their declarations: list, show, export, import.", no_args_is_help=True)
 
 
 @app.command(name="list")
@@ -35,7 +33,7 @@ def list_contexts(
     with database() as store, store.transaction() as connection:
         contexts = contexts_named(connection, repository)
     if not contexts:
-        console.print("There is no context: each image that is built leaves one.")
+        console.print("There is no context: each built image leaves one.")
         return
     table = table_of("id", "pull request", "from", "made by", "held", "fixes")
     for context in contexts[:SHOWN]:
@@ -63,7 +61,7 @@ def show(context: Context) -> None:
         stored = named(connection, context)
     console.print(
         f"{stored.context_id}: {stored.repository}#{stored.number} at {stored.base_sha}, {stored.provenance.value} "
-        f"({stored.made_by or 'nothing beside the declarations'}), {_held(stored)}",
+        f"({stored.made_by or 'no additions to the declarations'}), {_held(stored)}",
         markup=False,
         highlight=False,
     )
@@ -76,7 +74,7 @@ def show(context: Context) -> None:
 
 
 @app.command()
-def export(context: Context, folder: Annotated[Path, typer.Argument(help="Is made where it is missing.")]) -> None:
+def export(context: Context, folder: Annotated[Path, typer.Argument(help="Created if missing.")]) -> None:
     """Write a context as a folder with a Dockerfile and `docker_build_*.sh`."""
     from formulacode_dagster.building.synthesis.importing import given_out, named
 
@@ -90,7 +88,7 @@ def export(context: Context, folder: Annotated[Path, typer.Argument(help="Is mad
 
 @app.command(name="import")
 def import_context(
-    folder: Annotated[Path, typer.Argument(help="Holds a Dockerfile or `docker_build_*.sh`.")],
+    folder: Annotated[Path, typer.Argument(help="Contains a Dockerfile or `docker_build_*.sh`.")],
     item: Annotated[str, typer.Argument(help="owner/repo#123, whose base commit it builds.")],
 ) -> None:
     """Take a folder in as the recipe of one commit: its next build begins with it, and is verified like every other."""

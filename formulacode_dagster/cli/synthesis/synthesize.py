@@ -23,7 +23,7 @@ def synthesize(
     context: Annotated[
         Path | None, typer.Option(help="A folder that is tried first.", show_default="what is stored")
     ] = None,
-    max_attempts: Annotated[int, typer.Option(min=1, help="Times the agent is asked.")] = 3,
+    max_attempts: Annotated[int, typer.Option(min=1, help="Limit on runs of the agent.")] = 3,
     force: Annotated[bool, typer.Option("--force", help="Though it is built already.", show_default="no")] = False,
 ) -> None:
     """Build one image: by stored recipes, by rules, then by an agent; status 1 if none succeeds."""
@@ -46,9 +46,9 @@ def synthesize(
     if synthesizer.trace:
         console.print(table)
     if made is None or made.stored is None:
-        console.print(f"{name}: [red]no image holds[/]; `fc-data why {name}` tells more", highlight=False)
+        console.print(f"{name}: [red]no image passes[/]; `fc-data why {name}` shows more", highlight=False)
         raise typer.Exit(1)
     stored = made.stored
     console.print(
-        f"{name}: [green]holds[/], {stored.provenance.value}, context {stored.context_id[:8]}", highlight=False
+        f"{name}: [green]passes[/], {stored.provenance.value}, context {stored.context_id[:8]}", highlight=False
     )

@@ -15,11 +15,11 @@ Into = Annotated[
     Path | None, typer.Argument(help="Folder for the backups.", show_default="FC_BACKUP_DIR, else FC_HOME/backups")
 ]
 Backup = Annotated[
-    str, typer.Argument(help="Folder of one backup, the one that holds manifest.json; or s3://bucket/prefix/backup.")
+    str, typer.Argument(help="Folder of one backup, with its manifest.json; or s3://bucket/prefix/backup.")
 ]
 Identity = Annotated[
     Path | None,
-    typer.Option(help="File with the private key of age, where the backup is encrypted.", show_default="it is not"),
+    typer.Option(help="File with the private key of age, for an encrypted backup.", show_default="it is not"),
 ]
 _LINE_OF_KEY = "AGE-SECRET-KEY-1"
 
@@ -85,5 +85,5 @@ def _key(path: Path) -> str:
         ) from error
     key = next((line.strip() for line in lines if line.startswith(_LINE_OF_KEY)), None)
     if key is None:
-        raise ConfigurationError(f"{path} holds no private key", remedy=f"It has a line that begins {_LINE_OF_KEY}")
+        raise ConfigurationError(f"{path} contains no private key", remedy=f"It has a line that begins {_LINE_OF_KEY}")
     return key

@@ -11,7 +11,7 @@ from formulacode_dagster.cli.console import console, table_of
 
 
 def housekeeping(
-    remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only list removals")] = False,
 ) -> None:
     """Remove leftovers of dead runs, images and build cache over budget, old attempts and runs; repack mirrors."""
     from formulacode_dagster.building.housekeeping.attempts import prune_attempts
@@ -47,4 +47,4 @@ def housekeeping(
     for report in done:
         console.print(report.summary, markup=False, highlight=False)
     if not remove and table.row_count:
-        console.print("nothing was removed; --remove does it", highlight=False)
+        console.print("nothing was removed; use --remove to apply", highlight=False)

@@ -10,7 +10,9 @@ from formulacode_dagster.cli.console import console
 
 Check = Annotated[
     bool,
-    typer.Option("--check", help="Say what is missing, change nothing; status 1 if something is.", show_default="no"),
+    typer.Option(
+        "--check", help="List missing migrations, change nothing; status 1 if there are any.", show_default="no"
+    ),
 ]
 
 

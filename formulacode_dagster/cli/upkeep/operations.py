@@ -19,7 +19,7 @@ def operations() -> None:
     items = ", ".join(f"{state} {count:,}" for state, count in now.items.items())
     lines = [
         f"runs: queued {runs.queued}, under way {runs.under_way}, failed within a day {runs.failed}",
-        *(f"shared: {queue.stage} of {queue.month}, items nobody is at {queue.free:,}" for queue in now.queues),
+        *(f"shared: {queue.stage} of {queue.month}, free items {queue.free:,}" for queue in now.queues),
         f"items: {items}",
         "mirrors: none"
         if now.mirrors_unused_days is None

@@ -86,7 +86,7 @@ def _require_file_name(task_id: str) -> None:
 
 def _make_room(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()) and not (folder / DATA).exists():
-        raise ConfigurationError(f"{folder} holds something else than a site", remedy="Name an empty folder")
+        raise ConfigurationError(f"{folder} contains something other than a site", remedy="Name an empty folder")
     (folder / TASKS).mkdir(parents=True, exist_ok=True)
 
 

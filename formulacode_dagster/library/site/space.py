@@ -31,7 +31,7 @@ def publish_space(site: Path, space: str, settings: Settings) -> str:
                 repo_type=REPO_TYPE,
                 folder_path=site,
                 delete_patterns="*",
-                commit_message="Write the site anew",
+                commit_message="Write the site again",
             ),
             sleep,
         )

@@ -20,7 +20,7 @@ def methods_named(names: Iterable[str]) -> list[Method]:
     """Return the methods called *names*, each once; raises ConfigurationError for an unknown one."""
     distinct = list(dict.fromkeys(names))
     if strangers := [name for name in distinct if name not in list(Method)]:
-        raise ConfigurationError(f"{strangers[0]} is no method", remedy=f"Use some of {', '.join(Method)}")
+        raise ConfigurationError(f"{strangers[0]} is not a method", remedy=f"Use some of {', '.join(Method)}")
     return [Method(name) for name in distinct]
 
 

@@ -65,7 +65,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"cannot read {path}", why=str(error), remedy="Mend or delete it") from error
     if not isinstance(read, dict):
-        raise ConfigurationError(f"cannot read {path}", why="it is no JSON object", remedy="Mend or delete it")
+        raise ConfigurationError(f"cannot read {path}", why="it is not a JSON object", remedy="Mend or delete it")
     return read
 
 

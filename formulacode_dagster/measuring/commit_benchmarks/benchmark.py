@@ -182,7 +182,7 @@ class CommitBenchmarks:
             return suite
         raise ItemFailure(
             FailureKind.BENCHMARKS_FAIL,
-            f"the suite lies in {own} at this commit, and elsewhere at {suite.commit[:12]}",
+            f"the suite is in {own} at this commit, and elsewhere at {suite.commit[:12]}",
             remedy="Benchmark the commits before and after the move apart",
         )
 

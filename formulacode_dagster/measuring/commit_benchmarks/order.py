@@ -44,11 +44,11 @@ class BenchmarkOrder(Frozen):
     commits: tuple[str, ...] = Field(description="hashes, branches, tags, and ranges first..last, without the first")
     steps: int | None = Field(default=None, ge=1, description="at most so many of them, evenly spread")
     plan: RoundsPlan = Field(default=RoundsPlan(), description="the effort spent on each")
-    suite: str = Field(default="", description="the commit whose suite is laid over all; empty: the newest of them")
+    suite: str = Field(default="", description="the commit whose suite is used for all; empty: the newest of them")
     as_of: str = Field(default="", description="the day, YYYY-MM-DD, of all environments; empty: that of each commit")
-    machine: str = Field(default="", description="what results call this machine; empty: its own name")
+    machine: str = Field(default="", description="name of this machine in results; empty: its host name")
     asv: str = Field(default="", description="arguments of `asv run`, which benchmarks in the place of our sampler")
-    again: bool = Field(default=False, description="try once more what failed before")
+    again: bool = Field(default=False, description="retry earlier failures")
 
     @field_validator("plan")
     @classmethod
@@ -56,7 +56,7 @@ class BenchmarkOrder(Frozen):
         try:
             re.compile(plan.pattern)
         except re.error as error:
-            raise ValueError(f"{plan.pattern!r} is no regular expression: {error}") from error
+            raise ValueError(f"{plan.pattern!r} is not a regular expression: {error}") from error
         return plan
 
     @field_validator("as_of")

@@ -71,7 +71,7 @@ class PlainAsv:
             try:
                 rounds = [int(each.rpartition(ROUNDS)[2]) for each in self.arguments if ROUNDS in each]
             except ValueError as error:
-                raise ConfigurationError("asv's rounds are no number", remedy="Write -a rounds=2") from error
+                raise ConfigurationError("asv's rounds are not a number", remedy="Write -a rounds=2") from error
             self.turns = rounds[-1] if rounds else ASV_ROUNDS
             self._given = [each for each in self.arguments if each != INTERLEAVE]
             self._given += ["--attribute", f"{ROUNDS}1", "--record-samples"]

@@ -90,7 +90,7 @@ def _ticks(root: Path) -> TuningFinding:
 def _interrupts(root: Path) -> TuningFinding:
     """Return True if interrupts avoid at least one core, as with isolated cores."""
     value, cores = _text(root / "proc/irq/default_smp_affinity"), _online(root)
-    remedy = "Keep interrupts to the cores that nothing is timed on: /proc/irq/*/smp_affinity"
+    remedy = "Keep interrupts to the cores without timings: /proc/irq/*/smp_affinity"
     if value is None or not cores:
         return TuningFinding(name="interrupts", tuned=Tuned.UNKNOWN, value=value or "", remedy=remedy)
     mask = int(value.replace(",", ""), 16)
@@ -146,7 +146,7 @@ def _stolen(root: Path) -> TuningFinding:
 def _load(root: Path) -> TuningFinding:
     text = (_text(root / "proc/loadavg") or "").partition(" ")[0]
     return _finding(
-        "load", [text] if text else [], lambda value: float(value) < BUSY_LOAD, "Wait until nothing else runs"
+        "load", [text] if text else [], lambda value: float(value) < BUSY_LOAD, "Wait until the machine is idle"
     )
 
 

@@ -21,7 +21,7 @@ def right_by_their_tests(measured: Sequence[Measurement], tested: Sequence[Corre
         problems += [f"{name} returns something else with the author's patch" for name in row.returning_other]
         offenders += [f"{key[0]}#{key[1]}: {problem}" for problem in problems]
     weak = sum(row.weak_tests for row in tested)
-    summary = f"what passed passes after each of {len(measured)} changes; the tests of {weak} are weak"
+    summary = f"passing tests still pass after each of {len(measured)} changes; the tests of {weak} are weak"
     if offenders:
         summary = f"{len(offenders)} things speak against changes being right; first: {offenders[0]}"
     return CheckFinding.by_offenders(summary, offenders, {"tested": len(tested), "weak": weak})
@@ -33,7 +33,7 @@ def _problems(row: Correctness) -> Iterator[str]:
         return
     for fate in (Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS, Fate.FLAKY, Fate.BROKEN, Fate.NOT_BEGUN):
         if names_of(row.tests, fate) != getattr(row, fate.value):
-            yield f"its outcomes say of other tests that they are {fate}"
+            yield f"by its outcomes, other tests are {fate}"
     is_weak = are_weak(
         row.tests,
         row.mutants,
@@ -42,6 +42,6 @@ def _problems(row: Correctness) -> Iterator[str]:
         untraceable=row.untraceable,
     )
     if row.weak_tests is not is_weak:
-        yield f"says weak_tests={row.weak_tests}, its outcomes say otherwise"
+        yield f"says weak_tests={row.weak_tests}, its outcomes differ"
     if broken := names_of(row.tests, Fate.BROKEN):
         yield f"the author's patch breaks {', '.join(broken[:3])}"

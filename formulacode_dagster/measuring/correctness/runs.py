@@ -207,4 +207,6 @@ def joined(run: TestRun, answers: Iterable[Mapping[str, object]]) -> TestRun:
                     whole["pytest"] = told["pytest"]
         return TestRun.model_validate(whole)
     except (ValidationError, KeyError, TypeError, ValueError) as error:
-        raise ItemFailure(FailureKind.TESTS_DO_NOT_RUN, "what the tests told is malformed", why=str(error)) from error
+        raise ItemFailure(
+            FailureKind.TESTS_DO_NOT_RUN, "the output of the tests is malformed", why=str(error)
+        ) from error

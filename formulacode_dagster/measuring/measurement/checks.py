@@ -45,9 +45,7 @@ def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> CheckFin
     offenders += [f"{repository}#{number}: {count} rows" for (repository, number), count in keys.items() if count > 1]
     faster = [measurement for measurement in measurements if measurement.is_faster]
     if offenders:
-        summary = (
-            f"{len(offenders)} contradictions between what was measured and what is claimed; first: {offenders[0]}"
-        )
+        summary = f"{len(offenders)} contradictions between measurements and claims; first: {offenders[0]}"
     else:
         summary = f"{len(faster)} of {len(measurements)} measured tasks are faster, by their own samples"
     figures = {"measured": len(measurements), "faster": len(faster), "contradictions": len(offenders)}
@@ -71,8 +69,8 @@ def controls_within_promise(measurements: Sequence[Measurement]) -> CheckFinding
     if is_kept:
         return CheckFinding(passed=True, summary=told, figures=figures)
     if len(accepted) < LEAST_ACCEPTED:
-        return Doubt(summary=f"{told}: one alone bounds no rate", offenders=tuple(offenders), figures=figures)
-    told += ": what is measured here cannot be told from noise"
+        return Doubt(summary=f"{told}: a single one bounds no rate", offenders=tuple(offenders), figures=figures)
+    told += ": measurements here are within the noise"
     return CheckFinding(passed=False, summary=told, offenders=tuple(offenders), figures=figures)
 
 
@@ -151,6 +149,6 @@ def _sample_problems(result: BenchmarkResult) -> Iterator[str]:
         if len({(sample.build, sample.round) for sample in samples}) < len(samples):
             yield f"{result.benchmark} has two samples of the {arm} in one round"
         if not all(math.isfinite(sample.value) and sample.value > 0 for sample in samples):
-            yield f"{result.benchmark} has a sample of the {arm} of which no ratio can be told"
+            yield f"{result.benchmark} has a sample of the {arm} without a ratio"
     if not all(math.isfinite(getattr(result, name)) for name in RESULT_FIGURES):
         yield f"{result.benchmark} has a figure that is not finite"

@@ -45,8 +45,8 @@ TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UN
 """Failures that another suite may spare a task."""
 UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
 """Failures that another attempt may avoid; in the last attempt, another suite may."""
-NOTHING_FOUND = "the repository has no suite, and nothing else that was found executes the change"
-NOTHING_ELSE = "nothing else that was found executes the change"
+NOTHING_FOUND = "the repository has no suite, and no other workload executes the change"
+NOTHING_ELSE = "no other workload executes the change"
 
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
 """Returns suites of later commits for the names of changed code."""
@@ -116,7 +116,7 @@ class Chooser:
                     raise
                 unfinished = end
             ended = end
-        self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
+        self.log(f"the suite of the {suite.name} does not reach the change: {ended}")
         self._restore(suite)
         for other in self.budget.paused_between(others(self._changed(sorted(self.extensions))), self.turn):
             if suite.sha256 == other.sha256:
@@ -133,7 +133,7 @@ class Chooser:
                     if not self._is_given_up(end):
                         raise
                     unfinished = unfinished or end
-                self.log(f"the suite of the {other.name} tells nothing about the change: {end}")
+                self.log(f"the suite of the {other.name} does not reach the change: {end}")
             self._restore(other)
         raise ended if unfinished is None else _with_the_rest(unfinished, ended)
 

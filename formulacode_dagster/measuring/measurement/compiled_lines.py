@@ -82,7 +82,7 @@ class CompiledLines:
                 hit |= {run.name for run in survey.benchmarks if run.lines}
                 counted |= {paths[path].path for path in survey.seen if path in paths}
         hidden = [part for part in changed.untraceable if part not in counted]
-        why = f"a build with coverage does not tell of {', '.join(hidden)}" if hidden else ""
+        why = f"a build with coverage does not cover {', '.join(hidden)}" if hidden else ""
         told = _Told(surveys, why, tells=bool(counted), is_all=not (changed.base or changed.oracle))
         return [told.of(candidate) for candidate in candidates]
 

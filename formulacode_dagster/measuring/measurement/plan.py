@@ -74,7 +74,7 @@ class SamplingPlan(Frozen):
         if blocks != sorted(set(blocks)):
             raise ValueError("each look needs more units than the one before")
         if not self.looks[-1].alpha:
-            raise ValueError("the last look needs an alpha, or nothing could be claimed")
+            raise ValueError("the last interim analysis needs an alpha, or no claim would be possible")
         for look in self.looks:
             if look.alpha and (least := smallest_sign_flip_p(look.units)) > look.alpha:
                 raise ValueError(

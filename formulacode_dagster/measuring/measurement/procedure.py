@@ -27,21 +27,21 @@ class Procedure(Frozen):
     """A complete procedure: nothing has to be looked up elsewhere."""
 
     version: Literal[1] = Field(default=1, description="of this schema; fields may be added to it")
-    engine: EngineName = Field(description="what runs the image: docker or process")
+    engine: EngineName = Field(description="engine of the image: docker or process")
     image_digest: str = Field(description="content digest of the image that was measured, as its engine gives it")
     spec: BuildSpec = Field(description="everything the image was built from; the patched package is built likewise")
     patch_sha256: str = Field(description="of the author's patch, as bytes")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
-    provenance: WorkloadProvenance = Field(description="where the benchmarks come from")
+    provenance: WorkloadProvenance = Field(description="source of the benchmarks")
     files: dict[str, str] | None = Field(
-        description="what is laid over every arm after it is built, by path below the repository, base64; "
-        "null: the benchmarks are those of the image's own checkout"
+        description="files copied over every arm after its build, by path below the repository, base64; null: the "
+        "image's own benchmarks"
     )
-    benchmarks: tuple[str, ...] = Field(min_length=1, description="what was timed, chosen by the lines it executes")
+    benchmarks: tuple[str, ...] = Field(min_length=1, description="timed benchmarks, chosen by the lines they execute")
     plan: SamplingPlan = Field(description="how many samples are taken of them, and for how long")
     rule: DecisionRule = Field(description="how the samples are judged: looks, levels, thresholds, version")
-    limits: ResourceLimits = Field(description="what a build or a benchmark might use")
-    harness_sha256: str = Field(description="of what ran the benchmarks in the image")
+    limits: ResourceLimits = Field(description="limits of a build or a benchmark")
+    harness_sha256: str = Field(description="versions of the tools that ran the benchmarks in the image")
 
     @classmethod
     def of(

@@ -181,14 +181,14 @@ def select(candidates: Sequence[BenchmarkCandidate], *, limit: int, seed: int) -
         raise ItemFailure(
             FailureKind.SURVEY_UNFINISHED,
             f"no time to run {left} of {len(candidates)} benchmarks once, and none of the others executes the change",
-            remedy="Another attempt goes on where this one stopped; FC_MEASURE_SECONDS is the time for one",
+            remedy="Another attempt continues; FC_MEASURE_SECONDS is the time for one",
         )
     if unknown:
         raise ItemFailure(
             FailureKind.RELEVANCE_UNKNOWN,
-            f"nobody can tell whether {len(unknown)} of {len(candidates)} benchmarks execute the change",
+            f"it is unknown whether {len(unknown)} of {len(candidates)} benchmarks execute the change",
             why="; ".join(sorted({candidate.unknown for candidate in unknown})),
-            remedy="Look at what was tried, in the log",
+            remedy="See the attempts in the log",
             log_tail="\n".join(f"{candidate.name}: {candidate.unknown}" for candidate in unknown[:SHOWN]),
         )
     raise Rejection(

@@ -139,7 +139,7 @@ class Sampler:
                 except ItemFailure as failure:
                     if failure.kind not in UNBUILT or self._rounds < LEAST_ROUNDS:
                         raise
-                    self._note(f"no round follows, for nothing more can be built: {failure}")
+                    self._note(f"no more rounds, because no further build succeeds: {failure}")
                     # no interim analysis either: build failures are independent of the samples
                     return _cut_short(self._judge(look), f"no more could be built: {failure.kind}"), look
                 self._round(processes)

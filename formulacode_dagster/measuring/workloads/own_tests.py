@@ -65,7 +65,7 @@ def suites_of_tests(
     try:
         tests, laid, why_not_all = _relevant(sides, patch)
     except ItemFailure as failure:
-        note(f"its own tests cannot be told from: {failure}")
+        note(f"its own tests cannot be distinguished from: {failure}")
         return
     commit = merged if laid else commit
     timed = [test for test in tests if test.seconds >= LEAST_SECONDS][:MOST_TESTS]

@@ -70,11 +70,11 @@ def _suites(
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
         return
     if not sides.is_confined:
-        note(f"{TOLD[source]} is run in containers alone")
+        note(f"{TOLD[source]} runs only in containers")
         return
     snippets = list(itertools.islice(every, MOST_SNIPPETS))
     if not snippets:
-        note(f"{TOLD[source]} shows nothing of the change")
+        note(f"{TOLD[source]} does not mention the change")
         return
     note(f"trying {len(snippets)} pieces of {TOLD[source]}")
     try:

@@ -27,7 +27,7 @@ class BackupFile(Frozen):
 
     path: str = Field(description="below the folder of the backup")
     bytes: int
-    sha256: str = Field(description="of the file as it lies there, compressed and perhaps encrypted")
+    sha256: str = Field(description="of the stored file, compressed and perhaps encrypted")
 
 
 class TableBackup(BackupFile):
@@ -47,7 +47,7 @@ class BackupManifest(Frozen):
     migrations: tuple[str, ...] = Field(description="that the platform's database had")
     encrypted: bool
     tables: tuple[TableBackup, ...]
-    files: tuple[BackupFile, ...] = Field(description="of Dagster's storage, where it is no Postgres")
+    files: tuple[BackupFile, ...] = Field(description="of Dagster's storage, unless it is Postgres")
 
     @property
     def rows(self) -> int:
@@ -70,7 +70,7 @@ def read_manifest(folder: Path) -> BackupManifest:
         manifest = BackupManifest.model_validate_json(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(
-            f"{folder} is no backup: it has no {MANIFEST}",
+            f"{folder} is not a backup: it has no {MANIFEST}",
             why=error.strerror or str(error),
             remedy="Take another: one that was cut in the middle has none",
         ) from error

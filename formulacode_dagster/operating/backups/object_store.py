@@ -39,7 +39,7 @@ class ObjectStore:
         """Return the store at *url*; raises ConfigurationError if the URL is invalid."""
         parts = urlsplit(url)
         if parts.scheme != SCHEME or not parts.netloc:
-            raise ConfigurationError(f"{url} is no store for backups", remedy="Write s3://bucket/prefix")
+            raise ConfigurationError(f"{url} is not a store for backups", remedy="Write s3://bucket/prefix")
         return cls(parts.netloc, f"{parts.path.strip('/')}/" if parts.path.strip("/") else "", endpoint)
 
     def upload(self, folder: Path) -> str:
@@ -60,14 +60,16 @@ class ObjectStore:
         if MANIFEST not in keys:
             whole = [other for other, files in self._backups().items() if MANIFEST in files]
             raise ConfigurationError(
-                f"there is no whole backup {name!r} in {SCHEME}://{self.bucket}/{self.prefix}",
+                f"there is no complete backup {name!r} in {SCHEME}://{self.bucket}/{self.prefix}",
                 remedy=f"Take one of {', '.join(sorted(whole)[-3:])}" if whole else "Make one",
             )
         folder = into / name
         for file in keys:
             target = folder / file
             if PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts:
-                raise ConfigurationError(f"{file!r} is no name of a file in a backup", remedy="Take another backup")
+                raise ConfigurationError(
+                    f"{file!r} is not the name of a file in a backup", remedy="Take another backup"
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             with _errors(f"download {name}/{file}"):
                 self._client.download_file(self.bucket, f"{self.prefix}{name}/{file}", str(target))

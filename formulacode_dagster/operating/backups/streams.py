@@ -91,7 +91,7 @@ def _recipient(text: str) -> pyrage.x25519.Recipient:
         return pyrage.x25519.Recipient.from_str(text)
     except pyrage.RecipientError as error:
         raise ConfigurationError(
-            "FC_BACKUP_RECIPIENT is no public key of age",
+            "FC_BACKUP_RECIPIENT is not a public key of age",
             why=str(error),
             remedy="Make a pair with age-keygen, and set the line that begins with age1",
         ) from error

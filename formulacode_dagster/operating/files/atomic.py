@@ -32,7 +32,7 @@ def disk_error(what: str, error: OSError) -> OutsideSystemError:
         "disk",
         f"cannot write {what}",
         why=error.strerror or str(error),
-        remedy="Free some space and run the month again; nothing half-written was kept"
+        remedy="Free some space and run the month again; incomplete files were removed"
         if error.errno in _FULL
         else "Make the folder writable and run the month again",
     )

@@ -39,9 +39,9 @@ class Alert(Frozen):
     job: str = ""
     run_id: str = ""
     partition: str = Field(default="", description="month, or dashboard; empty: the run has none")
-    errors: tuple[str, ...] = Field(default=(), description="what the steps that failed said")
+    errors: tuple[str, ...] = Field(default=(), description="errors of the failed steps")
     checks: tuple[FailedCheck, ...] = ()
-    url: str = Field(default="", description="of the run, where FC_DAGSTER_URL is set")
+    url: str = Field(default="", description="of the run, if FC_DAGSTER_URL is set")
 
     @property
     def title(self) -> str:

@@ -40,10 +40,10 @@ class Figures:
         items = gauge("items", "items of all months and stages, as their last try ended", ("state",))
         for state, count in now.items.items():
             items.add_metric([state], count)
-        free = gauge("items_free", "items of shared stages that nobody is at", ("stage", "month"))
+        free = gauge("items_free", "free items of shared stages", ("stage", "month"))
         for queue in now.queues:
             free.add_metric([queue.stage.value, queue.month], queue.free)
-        used = gauge("used", "what is used of something", ("what", "unit"))
+        used = gauge("used", "usage of a resource", ("what", "unit"))
         limit = gauge("limit", "how much of it may be used", ("what", "unit"))
         for use in (*now.budgets, *now.disks):
             used.add_metric([use.what, use.unit], use.used)
@@ -76,5 +76,7 @@ def metrics_server(host: str, port: int, look: Callable[[], Operations]) -> WSGI
         return make_server(host, port, application, handler_class=_Quiet)
     except (OSError, OverflowError) as error:
         raise ConfigurationError(
-            f"cannot listen on {host}:{port}", why=str(error), remedy="Give --port another one, or stop what has it"
+            f"cannot listen on {host}:{port}",
+            why=str(error),
+            remedy="Use another --port, or stop the process that has it",
         ) from error

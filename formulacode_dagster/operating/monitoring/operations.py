@@ -35,7 +35,7 @@ class SharedStageStatus(Frozen):
 
     stage: Stage
     month: str
-    free: int = Field(description="items that nobody is at")
+    free: int = Field(description="free items")
 
 
 class ResourceUsage(Frozen):

@@ -44,7 +44,7 @@ class CircuitBreaker(Generic[R]):
                     end.system,
                     f"{len(held)} items of {UNLIKE_ITEMS} repositories in a row were lost to it",
                     why=str(end),
-                    remedy="See whether it works, then run the month again: it goes on where this run stopped. "
+                    remedy="See whether it works, then run the month again: it continues where this run stopped. "
                     "If it does work, run one of them by itself (--only), which then fails by its name",
                 ) from end
             return cleared

@@ -80,7 +80,7 @@ def skipped(run: StageRun, item: WorkItem[T]) -> LedgerEntry:
         item=item.name,
         state=ItemState.SKIPPED,
         reason=SkipReason.NOT_ASKED,
-        detail="outside what the run was asked to do",
+        detail="outside the run's selection",
         run_id=run.run_id,
         inputs=item.inputs,
     )

@@ -184,6 +184,6 @@ def require_reason(options: RunOptions) -> None:
     """Raise ConfigurationError if a measurement would be forced without a reason."""
     if options.force and not options.reason.strip() and not options.dry_run:
         raise ConfigurationError(
-            "a measurement that is forced is kept with its reason, and none is given",
-            remedy='Give --reason "…", in the launchpad `reason`, or force another stage alone',
+            "a forced measurement is stored with its reason, and none is given",
+            remedy='Give --reason "…", in the launchpad `reason`, or force only another stage',
         )

@@ -129,7 +129,7 @@ class Database:
             raise ConfigurationError(
                 "all connections to Postgres that this process may have are in use",
                 why=str(error),
-                remedy="Raise FC_DATABASE_CONNECTIONS, or do fewer things at once",
+                remedy="Raise FC_DATABASE_CONNECTIONS, or lower the concurrency",
             ) from error
         except DBAPIError as error:
             if isinstance(error, (OperationalError, InterfaceError)) or error.connection_invalidated:
@@ -246,7 +246,7 @@ class Database:
             "postgres",
             f"{self.where} does not answer",
             why=str(error.orig).strip().splitlines()[0] if error.orig else str(error),
-            remedy="Start it or fix FC_DATABASE_URL, then run the month again: it goes on where this run stopped",
+            remedy="Start it or fix FC_DATABASE_URL, then run the month again: it continues where this run stopped",
         )
 
 

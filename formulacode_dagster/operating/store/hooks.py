@@ -75,7 +75,7 @@ def _require_json(hook: str, entity: str, result: JsonValue) -> None:
         why = str(error)
     if why:
         raise FormulaCodeError(
-            f"what hook {hook!r} returned for {entity} cannot be kept as JSON",
+            f"what hook {hook!r} returned for {entity} cannot be stored as JSON",
             why=why,
             remedy="Return text, finite numbers, booleans, None, and lists and dictionaries of them",
         )

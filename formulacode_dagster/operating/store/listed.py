@@ -45,6 +45,6 @@ def _repository(full_name: str) -> str:
     name = ItemName.parse(full_name)
     if name.number is not None:
         raise ConfigurationError(
-            f"{full_name!r} is a pull request", remedy="The list holds repositories: write it as owner/repo"
+            f"{full_name!r} is a pull request", remedy="The list contains repositories: write it as owner/repo"
         )
     return name.repository

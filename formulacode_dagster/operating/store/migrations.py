@@ -206,5 +206,5 @@ def _drop(connection: Connection, views: Views) -> None:
         raise ConfigurationError(
             "the views cannot be remade",
             why=str(error.orig).strip(),
-            remedy="Drop what was built on them, migrate, and make it again",
+            remedy="Drop the objects that depend on them, migrate, and create them again",
         ) from error

@@ -78,7 +78,7 @@ class CodecovClient:
         except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
             raise OutsideSystemError(
                 "codecov",
-                f"{repository} at {sha[:10]} is answered by what is no report",
+                f"{repository} at {sha[:10]} has an invalid report",
                 why=str(error)[:200],
                 remedy="Look at CODECOV_URL",
             ) from error

@@ -158,7 +158,7 @@ def _files(mirror: Mirror, sha: str, notes: list[str]) -> tuple[ChangedFile, ...
     try:
         return change_of(mirror, facts)[0].files
     except (ItemFailure, Rejection) as end:
-        notes.append(f"its files cannot be told: {end.kind if isinstance(end, ItemFailure) else end.reason}")
+        notes.append(f"its files are unknown: {end.kind if isinstance(end, ItemFailure) else end.reason}")
         return ()
 
 

@@ -30,14 +30,14 @@ def reads_back_equal(month: str, releases: Sequence[Release]) -> CheckFinding:
         if release.tasks != len(release.task_ids):
             offenders.append(f"{release.tag} says {release.tasks} tasks and names {len(release.task_ids)}")
         if release.number and not (release.difference and release.reason):
-            offenders.append(f"{release.tag} does not say what it corrects, and why")
+            offenders.append(f"{release.tag} has no correction with a reason")
     offenders += [f"{tag} was released twice" for tag in _repeated(release.tag for release in releases)]
     newest = newest_of(releases).get(month)
     tasks = newest.tasks if newest else 0
     if not releases:
         summary = "nothing was released, so there is nothing to read back"
     elif offenders or newest is None:
-        summary = f"the release is not what it says: {offenders[0]}"
+        summary = f"the release differs from its record: {offenders[0]}"
     else:
         summary = f"{tasks} tasks read back from {newest.tag} as written"
     figures = {"tasks": float(tasks), "offenders": float(len(offenders))}

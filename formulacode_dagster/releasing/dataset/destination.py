@@ -108,7 +108,7 @@ def released_tasks(month: Month, tag: str, read: Read, where: str) -> bytes:
             "dataset",
             f"{data_path(month.key)} is not in {where} at {tag}",
             why="a tag of that name exists that no release of ours made",
-            remedy="Remove the tag if nobody depends on it, or release to another dataset (HF_DATASET)",
+            remedy="Remove the tag if no user depends on it, or release to another dataset (HF_DATASET)",
         )
     return tasks
 

@@ -36,7 +36,7 @@ def parse_tag(tag: str) -> tuple[Month, int]:
     """Return the month that *tag* releases, and the number of the revision; ConfigurationError for an invalid tag."""
     match = re.fullmatch(r"formulacode@(\d{4}-\d{2})(?:\.([1-9]\d*))?", tag)
     if match is None:
-        raise ConfigurationError(f"{tag!r} is no tag of a release", remedy="Write it as formulacode@2026-03")
+        raise ConfigurationError(f"{tag!r} is not a tag of a release", remedy="Write it as formulacode@2026-03")
     return Month.parse(match[1]).previous(), int(match[2] or 0)
 
 

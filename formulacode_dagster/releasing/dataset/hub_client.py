@@ -94,7 +94,7 @@ def hub_errors(attempt: str, token: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:
             _raise_dead(attempt, error, token)
-        raise disk_error(f"what is needed to {attempt}", error) from error
+        raise disk_error(f"permission to {attempt}", error) from error
 
 
 def download(api: HfApi, repo_id: str, path: str, revision: str) -> bytes | None:
@@ -146,11 +146,11 @@ def _raise_for_answer(attempt: str, error: HfHubHTTPError, token: str) -> NoRetu
         ) from None
     if isinstance(error, RepositoryNotFoundError):
         raise ConfigurationError(
-            f"cannot {attempt}", why=why, remedy="Check HF_DATASET and HF_ENDPOINT, and what HF_TOKEN may see"
+            f"cannot {attempt}", why=why, remedy="Check HF_DATASET and HF_ENDPOINT, and the permissions of HF_TOKEN"
         ) from None
     if status in (408, 429) or status >= 500:
         raise OutsideSystemError(
-            SYSTEM, f"cannot {attempt}", why=why, remedy="Run the month again later; it goes on where it stopped"
+            SYSTEM, f"cannot {attempt}", why=why, remedy="Run the month again later; it continues where it stopped"
         ) from None
     raise ItemFailure(FailureKind.HUB_REFUSED, f"cannot {attempt}", why=why) from None
 
@@ -160,7 +160,7 @@ def _raise_dead(attempt: str, error: BaseException, token: str) -> NoReturn:
         SYSTEM,
         f"cannot {attempt}",
         why=f"{type(error).__name__}: {_without(token, error)}",
-        remedy="Check HF_ENDPOINT and the network, then run the month again; it goes on where it stopped",
+        remedy="Check HF_ENDPOINT and the network, then run the month again; it continues where it stopped",
     ) from None
 
 

@@ -47,11 +47,11 @@ class IndexedMonth(Frozen):
     confirmed: int = Field(default=0, description="of these, tasks that each of their replays confirms")
     median_speedup: float | None = Field(description="over the month's tasks; None without tasks")
     speedups: dict[str, int] = Field(default_factory=dict, description="tasks by range of their speed-up")
-    licenses: dict[str, int] = Field(default_factory=dict, description="tasks by license; empty where nobody noted")
+    licenses: dict[str, int] = Field(default_factory=dict, description="tasks by license; empty if not recorded")
     rows_sha256: str
     schema_sha256: str
-    columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty where nobody noted")
-    accepted: tuple[str, ...] = Field(default=(), description="what people accepted although too much of it failed")
+    columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty if not recorded")
+    accepted: tuple[str, ...] = Field(default=(), description="failures that people accepted")
     corrections: tuple[Correction, ...] = Field(default=(), description="its revisions, the first of them first")
 
 

@@ -131,7 +131,7 @@ def rows_checksum(frame: pl.DataFrame) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
-    raise TypeError(f"a column of the dataset holds a {type(value).__name__}")
+    raise TypeError(f"a column of the dataset contains a {type(value).__name__}")
 
 
 def to_parquet(frame: pl.DataFrame) -> bytes:
@@ -149,5 +149,5 @@ def from_parquet(content: bytes, where: str) -> pl.DataFrame:
         return pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ItemFailure(
-            FailureKind.UNREADABLE, f"{where} is no readable Parquet file", why=str(error)[:300]
+            FailureKind.UNREADABLE, f"{where} is not a readable Parquet file", why=str(error)[:300]
         ) from error

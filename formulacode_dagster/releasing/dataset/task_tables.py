@@ -47,14 +47,14 @@ class ExecutedLines(Frozen):
 class WorkloadRecord(_OfBenchmark):
     """One benchmark of a task with one combination of parameters, and its figures."""
 
-    metric: Metric = Field(description="what it measures: `time`, `peakmemory`, `memory` or `track`")
+    metric: Metric = Field(description="metric: `time`, `peakmemory`, `memory` or `track`")
     unit: str = Field(description="of its samples: `seconds`, `bytes`, of tracked values their author's")
     speedup: float = Field(description="geometric mean of before / after, of a rate after / before; above 1 is better")
     low: float = Field(description="lower bound of its 95 % interval")
     high: float = Field(description="upper bound of it")
     faster_p: float = Field(description="one-sided p-value of being faster, corrected over the task's benchmarks")
     slower_p: float = Field(description="the same of being slower")
-    control_speedup: float = Field(description="the same figure as `speedup` of the base beside itself")
+    control_speedup: float = Field(description="the same figure as `speedup`, for the base against itself")
     returned: Returned = Field(description="whether it returns the same with the patch")
     executed: tuple[ExecutedLines, ...] = Field(description="changed lines that it executes, by side and file")
 
@@ -71,7 +71,7 @@ class TestRecord(ReachingTest, _OfTask):
 
     __test__ = False  # pytest would take it for one of its own
 
-    fate: Fate = Field(description="what its runs say together")
+    fate: Fate = Field(description="overall outcome of its runs")
 
 
 class ReplayRecord(ReplayNote, _OfTask):
@@ -89,52 +89,52 @@ class SuiteFile(Frozen):
 
     path: str = Field(description="below the checkout")
     content: str = Field(description="in `encoding`")
-    encoding: str = Field(description="`utf-8`, or `base64` for what is no text")
+    encoding: str = Field(description="`utf-8`, or `base64` for binary content")
 
 
 class StatementLeak(Frozen):
     """A place that was left out of a statement, since it gives something of the solution away."""
 
-    kind: LeakKind = Field(description="what of the solution stood there")
+    kind: LeakKind = Field(description="the revealed part of the solution")
     where: str = Field(description="`owner/repo#n` of the issue, or the variant")
 
 
 class ProcedureRecord(_OfTask):
     """How a task was built, measured and judged, with the machine's other activity."""
 
-    engine: EngineName = Field(description="what ran the image: `docker` or `process`")
+    engine: EngineName = Field(description="engine of the image: `docker` or `process`")
     image_digest: str = Field(description="content digest of the image that was measured, as its engine gives it")
     patch_sha256: str = Field(description="of the author's patch, as bytes")
     lock_sha256: str = Field(description="of `lock` in the task's row, as UTF-8")
-    harness_sha256: str = Field(description="of what ran the benchmarks in the image")
+    harness_sha256: str = Field(description="versions of the tools that ran the benchmarks in the image")
     compiler: str = Field(description="first line of `cc --version`")
     compiler_flags: tuple[str, ...] = Field(description="variables in force while building, as `CFLAGS=-O2`")
     tools: tuple[str, ...] = Field(description="measuring and building tools, as `name=version`")
     system_packages: tuple[str, ...] = Field(description="every installed Debian package, as `name=version`")
-    limits: ResourceLimits = Field(description="what a build or a benchmark might use")
-    suite: str = Field(description="`base`, `merge commit` where the pull request brings benchmarks, or which other")
+    limits: ResourceLimits = Field(description="limits of a build or a benchmark")
+    suite: str = Field(description="`base`, `merge commit` if the pull request adds benchmarks, or another commit")
     suite_files: tuple[SuiteFile, ...] = Field(
-        description="laid over every arm after it is built; none where the checkout's own benchmarks are timed"
+        description="copied over every arm after its build; none if the checkout's own benchmarks are timed"
     )
-    verdict: Verdict = Field(description="what the rule says of the samples: `faster`")
+    verdict: Verdict = Field(description="verdict of the rule on the samples: `faster`")
     rule_version: str = Field(description="version of the rule; a verdict is computed again by its own")
-    unit: RandomizationUnit = Field(description="what chance deals out anew: `process` or `build`")
+    unit: RandomizationUnit = Field(description="randomization unit: `process` or `build`")
     alpha: float = Field(description="bound on the share of patches without effect that the rule calls faster")
-    looks: tuple[InterimAnalysis, ...] = Field(description="when it might be decided, and at what level, fixed before")
+    looks: tuple[InterimAnalysis, ...] = Field(description="interim analyses with their levels, fixed in advance")
     look: int = Field(description="the one at which it was decided, from 0")
     rounds: int = Field(description="interleaved rounds taken, each with a sample of every arm")
     min_speedup: float = Field(description="least geometric mean of a task")
     min_bound: float = Field(description="least lower bound of its 95 % interval")
     trade_off: float = Field(description="a workload surely slower than this makes a trade-off")
     workload_alpha: float = Field(description="level at which single workloads are named, corrected")
-    seed: int = Field(description="of what is drawn while judging")
+    seed: int = Field(description="seed of the random numbers of the judgement")
     slower_p: float = Field(description="exact one-sided p-value of the task being slower")
     control_low: float = Field(description="lower bound of the 95 % interval of the row's `control_speedup`")
     control_high: float = Field(description="upper bound of it")
-    conditions: tuple[RoundConditions, ...] = Field(description="what else the machine did, by round")
-    left_out: tuple[StatementLeak, ...] = Field(description="what the statement lacks of the issues, and why")
+    conditions: tuple[RoundConditions, ...] = Field(description="other activity of the machine, by round")
+    left_out: tuple[StatementLeak, ...] = Field(description="parts of the issues left out of the statement, and why")
     statement_writer: str = Field(description="model that wrote `statement_issue`; empty: a template did")
-    statement_judges: tuple[str, ...] = Field(description="models that judged it beside the rules")
+    statement_judges: tuple[str, ...] = Field(description="models that judged it in addition to the rules")
 
 
 class Table(StrEnum):

@@ -156,7 +156,7 @@ def _require_one_task(
     if measured != {measurement.image_digest}:
         raise ItemFailure(
             FailureKind.MISMATCH,
-            f"{pr.item}: what was measured is not what is released",
+            f"{pr.item}: the measured image is not the released one",
             why=f"measured {measurement.image_digest}, built, tested or published {', '.join(sorted(measured))}",
             remedy="Materialize images, measurements and published_images again for this pull request",
         )

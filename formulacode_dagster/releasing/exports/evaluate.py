@@ -33,7 +33,9 @@ def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) ->
     (`incomplete`) if the grader broke off, OutsideSystemError if Docker does not answer.
     """
     if not is_exported_task(folder):
-        raise ConfigurationError(f"{folder} is no exported task", remedy="Name a folder that `fc-data export` wrote")
+        raise ConfigurationError(
+            f"{folder} is not an exported task", remedy="Name a folder that `fc-data export` wrote"
+        )
     work = _work(folder, agent)
     with _container(daemon or DockerDaemon(), build_context(folder)) as container:
         container.do(work)
@@ -52,7 +54,7 @@ def _work(folder: Path, agent: str) -> Path | None:
     script = solution(folder) if agent == ORACLE else Path(agent)
     if not script.is_file():
         raise ConfigurationError(
-            f"there is no agent {agent}", remedy=f"Say {ORACLE}, {NOP}, or name a patch or a script"
+            f"there is no agent {agent}", remedy=f"Use {ORACLE}, {NOP}, or name a patch or a script"
         )
     return script
 

@@ -41,9 +41,9 @@ class ExportedFolder(Frozen):
 
     task_id: str = Field(description="`task_id` of the task's row")
     format: HarnessFormat = Field(description="whose task it is: the name of a harness")
-    folder: str = Field(description="where it lies, below the folder of the month")
-    image: str = Field(description="what it runs in, by digest; empty for what the release lacks")
-    standing: Standing = Field(description="`current`, `missing`, `changed` or `left_over`, beside the release")
+    folder: str = Field(description="its path below the folder of the month")
+    image: str = Field(description="its image, by digest; empty if the release lacks it")
+    standing: Standing = Field(description="`current`, `missing`, `changed` or `left_over`, compared with the release")
 
     @property
     def is_current(self) -> bool:
@@ -123,7 +123,7 @@ def folders_hold_the_release(month: str, folders: Iterable[ExportedFolder]) -> C
     if not every:
         summary = f"{month} has no task that could be exported"
     elif wrong:
-        summary = f"{len(wrong)} of {len(every)} folders are not what the release holds; first: {wrong[0]}"
+        summary = f"{len(wrong)} of {len(every)} folders differ from the release; first: {wrong[0]}"
     else:
-        summary = f"all {len(every)} folders hold what the release's rows give"
+        summary = f"all {len(every)} folders match the release's rows"
     return CheckFinding.by_offenders(summary, wrong, {"folders": len(every), "offenders": len(wrong)})

@@ -32,7 +32,7 @@ async def run(stage: StageRun, tools: ExportTools) -> StageSummary:
 
     def write(item: WorkItem[dict[str, Any]]) -> Outcome[None]:
         if not is_published(item.value):
-            raise NotAsked(SkipReason.NOT_PUBLISHED, "its image is in no registry, so nobody else could run it")
+            raise NotAsked(SkipReason.NOT_PUBLISHED, "its image is in no registry, so others could not run it")
         return Outcome(detail=", ".join(map(str, export_formats(item.value, tools.folder))))
 
     items = [WorkItem(name, fingerprint(Stage.EXPORTS, row), row) for name, row in rows.items()]

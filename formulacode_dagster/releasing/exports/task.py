@@ -43,11 +43,11 @@ class ExportedTask:
         """
         task_id = str(row["task_id"])
         if not _FILE_NAME.fullmatch(task_id):
-            raise ItemFailure(FailureKind.UNREADABLE, f"{task_id!r} is no name of a folder")
+            raise ItemFailure(FailureKind.UNREADABLE, f"{task_id!r} is not a valid folder name")
         if not row.get("procedure"):
             raise ItemFailure(
                 FailureKind.NO_PROCEDURE,
-                f"the row of {task_id} does not tell how it was measured",
+                f"the row of {task_id} has no measurement procedure",
                 why="it was released before rows did",
                 remedy="Measure it again with --force and release a revision",
             )

@@ -43,7 +43,7 @@ def export_task(row: Mapping[str, Any], format_: HarnessFormat, folder: Path) ->
         if folder.exists():
             if not is_exported_task(folder) and any(folder.iterdir()):
                 raise ConfigurationError(
-                    f"{folder} holds something else than an exported task",
+                    f"{folder} contains something other than an exported task",
                     remedy="Name another folder, or an empty one",
                 )
             shutil.rmtree(folder)

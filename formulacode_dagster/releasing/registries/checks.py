@@ -34,7 +34,7 @@ def every_digest_pulled(
     if not published:
         summary = "nothing was published, so there is nothing to pull"
     elif offenders:
-        summary = f"{len(offenders)} claims about {len(published)} published images do not hold; first: {offenders[0]}"
+        summary = f"{len(offenders)} claims about {len(published)} published images are wrong; first: {offenders[0]}"
     else:
         summary = f"all {len(published)} published images came back by digest, as measured"
     figures = {"published": float(len(published)), "offenders": float(len(offenders))}

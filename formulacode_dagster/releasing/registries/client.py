@@ -91,7 +91,7 @@ class RegistryClient:
             self._require(answer, attempt, 200)
             manifest = ImageManifest.of(answer.read(), answer.headers.get("content-type", "").partition(";")[0])
         if reference.startswith("sha256:") and manifest.digest != reference:
-            raise OutsideSystemError(SYSTEM, f"cannot {attempt}", why=f"what came hashes to {manifest.digest}")
+            raise OutsideSystemError(SYSTEM, f"cannot {attempt}", why=f"the content hashes to {manifest.digest}")
         return manifest
 
     def may_read(self, repository: str, reference: str) -> bool:

@@ -46,7 +46,7 @@ class ImageManifest:
         """Return the manifest as JSON; raises ValueError if it is invalid."""
         document = json.loads(self.content)
         if not isinstance(document, dict):
-            raise ValueError("the manifest is no JSON object")
+            raise ValueError("the manifest is not a JSON object")
         return document
 
     @property

@@ -163,9 +163,9 @@ def _require_measured(manifest: ImageManifest, image: BuiltImage, reference: str
     if holds != image.digest:
         raise ItemFailure(
             FailureKind.PUBLISHED_TAG,
-            f"{reference} holds another image than the one that was measured",
+            f"{reference} contains another image than the measured one",
             why=f"it is {holds}, measured was {image.digest}; a published tag is never overwritten",
-            remedy="Remove the tag from the registry if nobody depends on it, or publish to another namespace",
+            remedy="Remove the tag from the registry if no user depends on it, or publish to another namespace",
         )
 
 

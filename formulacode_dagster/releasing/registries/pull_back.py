@@ -135,7 +135,7 @@ def _unpacker(layer: Descriptor, where: str) -> Any:
         return zlib.decompressobj(zlib.MAX_WBITS | 16)
     if layer.media_type in _UNPACKED:
         return None
-    raise _not_back(where, f"the layer {layer.digest} is {layer.media_type}, which nobody unpacks")
+    raise _not_back(where, f"the layer {layer.digest} is {layer.media_type}, an unknown compression")
 
 
 def _told_by(config: bytes, where: str) -> tuple[tuple[str, ...], datetime]:
@@ -162,5 +162,5 @@ def _broken(where: str, blob: Descriptor, error: httpx.HTTPError) -> OutsideSyst
         SYSTEM,
         f"cannot pull {where}",
         why=f"the connection broke at {blob.digest}: {type(error).__name__} {error}",
-        remedy="Run the month again when the registry is well; what is published stays",
+        remedy="Run the month again when the registry is healthy; published images stay",
     )

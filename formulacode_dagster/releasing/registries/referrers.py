@@ -60,7 +60,7 @@ def attached_content(client: RegistryClient, repository: str, digest: str, artif
         raise _not_there(f"{repository}@{digest}", f"nothing of type {artifact_type} is attached to it")
     subject = manifest.document.get("subject") or {}
     if subject.get("digest") != digest or len(manifest.layers) != 1 or manifest.layers[0].size > LARGEST_ARTIFACT:
-        raise _not_there(f"{repository}@{digest}", f"{manifest.digest} is no artifact of ours that belongs to it")
+        raise _not_there(f"{repository}@{digest}", f"{manifest.digest} is not one of our artifacts for it")
     blob = manifest.layers[0]
     content = bytearray()
     with client.blob(repository, blob.digest) as parts:
@@ -69,7 +69,9 @@ def attached_content(client: RegistryClient, repository: str, digest: str, artif
             if len(content) > blob.size:
                 break
     if digest_of(bytes(content)) != blob.digest:
-        raise _not_there(f"{repository}@{digest}", f"what came of {blob.digest} hashes to {digest_of(bytes(content))}")
+        raise _not_there(
+            f"{repository}@{digest}", f"the content of {blob.digest} hashes to {digest_of(bytes(content))}"
+        )
     return bytes(content)
 
 

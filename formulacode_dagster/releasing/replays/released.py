@@ -39,7 +39,7 @@ class ReleasedTask:
         if not self.procedure_json:
             raise ItemFailure(
                 FailureKind.NO_PROCEDURE,
-                f"the row of {self.task_id} does not tell how it was measured",
+                f"the row of {self.task_id} has no measurement procedure",
                 why="it was released before rows did",
                 remedy="Measure it again with --force and release a revision",
             )

@@ -169,7 +169,7 @@ def _save(connection: Connection, rows: Sequence[Replay]) -> None:
 def _disturbed(task: ReleasedTask, detail: str, log: str) -> ItemFailure:
     failure = ItemFailure(
         FailureKind.DISTURBED,
-        f"{task.task_id} was measured again, and the samples are worth nothing",
+        f"{task.task_id} was measured again, but the samples are unusable",
         why=detail,
         remedy="Replay it on a quieter machine, with --force",
     )

@@ -36,17 +36,17 @@ class TaskSpeedup(Frozen):
     category: str
     difficulty: str
     verdict: Verdict
-    metric: Metric = Field(default=Metric.TIME, description="what the speed-up is of")
+    metric: Metric = Field(default=Metric.TIME, description="metric of the speed-up")
     speedup: float = Field(description="geometric mean over all its relevant benchmarks of that metric")
     low: float = Field(description="lower bound of its 95 % interval")
     high: float = Field(description="upper bound of it")
     control: float = Field(description="the same of base against base")
     ratios: tuple[float, ...] = Field(default=(), description="geometric mean of each benchmark")
     benchmarks: int
-    source: Source = Field(description="where they come from")
+    source: Source = Field(description="their source")
     faster: tuple[str, ...] = Field(default=(), description="benchmarks that really are faster")
     slower: tuple[str, ...] = Field(default=(), description="benchmarks that really are slower")
-    needs: str = Field(default="", description="what an inconclusive one would take")
+    needs: str = Field(default="", description="requirement for a conclusive result")
 
 
 class ReportFacts(Frozen):
@@ -57,12 +57,12 @@ class ReportFacts(Frozen):
     measured: tuple[TaskSpeedup, ...]
     checks: tuple[CheckVerdict, ...]
     release: Release | None
-    accepted: tuple[Acceptance, ...] = Field(default=(), description="what people accepted although too much failed")
+    accepted: tuple[Acceptance, ...] = Field(default=(), description="failures that people accepted")
     replays: dict[str, tuple[ReplayNote, ...]] = Field(default_factory=dict, description="of each task, oldest first")
     agents: tuple[tuple[str, AgentUse], ...] = Field(default=(), description="items that agents were asked for")
-    usage: tuple[UsageTotal, ...] = Field(default=(), description="what all its runs asked of GitHub")
+    usage: tuple[UsageTotal, ...] = Field(default=(), description="GitHub requests of all its runs")
     profiles: dict[str, TaskProfile] = Field(
-        default_factory=dict, description="by item, stacks of base and oracle, where somebody asked for them"
+        default_factory=dict, description="stacks of base and oracle by item, for profiled items"
     )
 
     @property

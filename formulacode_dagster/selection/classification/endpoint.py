@@ -225,7 +225,7 @@ class OpenAIEndpoint:
         if asked is not None and asked > self._retries.longest_retry_after:
             raise OutsideSystemError(
                 SYSTEM,
-                f"{self.place} asks us to stay away for {asked:,.0f} s (HTTP {error.status_code})",
+                f"{self.place} requests a pause of {asked:,.0f} s (HTTP {error.status_code})",
                 remedy="Run again then; answers that were paid for are kept",
             )
         wait = self._retries.backoff.seconds(attempts) if asked is None else asked
@@ -258,7 +258,7 @@ class OpenAIEndpoint:
         if self._unanswered_items >= self._retries.unanswered_until_dead:
             raise OutsideSystemError(
                 SYSTEM,
-                f"{self.place} has answered none of the last {self._unanswered_items} questions",
+                f"{self.place} did not answer the last {self._unanswered_items} questions",
                 why=said,
                 remedy="Check the endpoint's health, LLM_BASE_URL and LLM_MODEL, then run again",
             )
@@ -276,7 +276,7 @@ def _require_settings(base_url: str, api_key: str, model: str) -> None:
         )
     if base_url and urlsplit(base_url).scheme not in ("http", "https"):
         raise ConfigurationError(
-            f"LLM_BASE_URL is {_without_credentials(base_url)!r}, which is no address",
+            f"LLM_BASE_URL is {_without_credentials(base_url)!r}, which is not a URL",
             remedy="Write it as http(s)://host[:port]/v1",
         )
 

@@ -67,4 +67,6 @@ def _screen_words(title: str, body: str) -> None:
     negative = NEGATIVE.search(title)
     if negative is None or POSITIVE.search(title) or POSITIVE.search(_COMMENT.sub(" ", body)):
         return
-    raise Rejection(RejectionReason.TITLE, f"the title says {negative[0].strip()!r}, and nothing speaks of performance")
+    raise Rejection(
+        RejectionReason.TITLE, f"the title says {negative[0].strip()!r}, and there is no mention of performance"
+    )

@@ -24,8 +24,8 @@ def nothing_leaks(statements: Iterable[tuple[ProblemStatement, MergedPullRequest
         if told := look_again(statement, facts, patch):
             leaks += len(told)
             offenders.append(facts.item)
-    summary = f"none of {count} statements tells anything of its solution"
+    summary = f"none of {count} statements reveals anything of its solution"
     if offenders:
-        summary = f"{len(offenders)} of {count} statements tell of their solutions, in {leaks} places"
+        summary = f"{len(offenders)} of {count} statements reveal their solutions, in {leaks} places"
     figures = {"statements": count, "leaking": len(offenders), "leaks": leaks}
     return CheckFinding.by_offenders(summary, offenders, figures)

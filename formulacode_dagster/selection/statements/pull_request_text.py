@@ -65,7 +65,7 @@ def render_pull_request_text(
     if leaked := leaks(text, patch):
         raise ItemFailure(
             FailureKind.LEAK,
-            f"{len(leaked)} lines of the solution of {facts.item} stay in its text, whatever is withheld",
+            f"{len(leaked)} lines of the solution of {facts.item} remain in its text despite redaction",
             why=f"the first is {leaked[0][:80]!r}",
             remedy="Look at the pull request's text; this is a gap in problems/leak_guard.py",
         )

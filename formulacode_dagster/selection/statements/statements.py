@@ -58,9 +58,9 @@ def state_problem(
     if telling := gates.judge(minimal, "statement_minimal"):
         raise ItemFailure(
             FailureKind.LEAK,
-            f"the minimal statement of {facts.item} tells its solution",
+            f"the minimal statement of {facts.item} reveals its solution",
             why=f"{telling[0].kind}: {telling[0].span[:80]!r}",
-            remedy="Look at the repository's description: nothing else of it is not ours",
+            remedy="Check the repository's description: it is the only foreign text",
         )
     left_out = [leak for issue in view.issues for leak in gates.judge(_text(issue), issue.name)]
     shown = view.only({issue.name for issue in view.issues} - {leak.where for leak in left_out})

@@ -21,7 +21,7 @@ RECORD = ".fetched.jsonl"
 AT_ONCE = 8
 MOST_FAILURES_IN_A_ROW = 5
 """After this many consecutive failures the site counts as down."""
-REMEDY = "Run it again later: it goes on where it stopped"
+REMEDY = "Run it again later to continue"
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ async def download(
     content = await _content(server, INDEX)
     index = parse_index(content)
     if isinstance(index, Fault):
-        raise DashboardError(server.url, index, "Name the address of an asv site, beside whose page lies an index.json")
+        raise DashboardError(server.url, index, "Give the URL of an asv site with an index.json next to its page")
     work = _Work(server, folder, hashlib.sha256(content).hexdigest(), on_progress)
     await work.all(_paths(index), at_once)
     if await _content(server, INDEX) != content:
         raise DashboardError(
-            server.url, Fault(INDEX, FaultKind.CHANGED), "Run it again, now that it was published anew"
+            server.url, Fault(INDEX, FaultKind.CHANGED), "Run it again, since the site was republished"
         )
     await in_thread(_write, folder, INDEX, content)
     return work.result()
@@ -84,7 +84,7 @@ async def _content(server: Server, path: str) -> bytes:
         raise DashboardError(server.url, answer, "Clone its gh-pages branch instead" if forbidden else REMEDY)
     if answer.status != 200:
         fault = Fault(path, FaultKind.ABSENT, f"HTTP {answer.status}")
-        raise DashboardError(server.url, fault, "Name the address of an asv site, beside whose page lies an index.json")
+        raise DashboardError(server.url, fault, "Give the URL of an asv site with an index.json next to its page")
     return answer.content
 
 

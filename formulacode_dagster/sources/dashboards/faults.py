@@ -67,7 +67,7 @@ def parse_json(path: str, content: bytes) -> Any | Fault:
         try:
             json.dumps(read, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            return Fault(path, FaultKind.NOT_JSON, "half of a surrogate pair, which is no text")
+            return Fault(path, FaultKind.NOT_JSON, "half of a surrogate pair, which is not text")
     return read
 
 

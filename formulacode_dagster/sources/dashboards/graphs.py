@@ -51,7 +51,7 @@ def _graph(read: Any, combinations: int | None) -> Graph:
     revisions, rows = zip(*read, strict=True)
     numbers = np.array(revisions)
     if numbers.dtype.kind != "i":
-        raise TypeError("a revision that is no whole number")
+        raise TypeError("a revision that is not a whole number")
     if combinations is None:
         values = np.array(rows, np.float64)
         if values.ndim != 1:

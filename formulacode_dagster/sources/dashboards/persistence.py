@@ -64,7 +64,7 @@ def kept_sites(database: Database, dashboard: str) -> dict[Source, SiteTables]:
         sites = {source: load_site(connection, dashboard, source) for source in sources_of(connection, dashboard)}
     if not sites:
         raise ConfigurationError(
-            f"nothing is kept of dashboard {dashboard}",
+            f"there is no data on dashboard {dashboard}",
             remedy="Materialize `dashboards` or `benchmark_results` first; it needs a site, or raw results",
         )
     return sites
@@ -77,7 +77,7 @@ def load_site(connection: Connection, dashboard: str, source: Source) -> SiteTab
     row = connection.execute(select(DASHBOARDS).where(of)).mappings().first()
     if row is None:
         raise ConfigurationError(
-            f"nothing {source} is kept of dashboard {dashboard}",
+            f"nothing {source} is stored of dashboard {dashboard}",
             remedy=f"Materialize it first: `{'dashboards' if source is Source.PUBLISHED else 'benchmark_results'}`",
         )
     key = {"dashboard": dashboard, "source": source.value}

@@ -56,7 +56,7 @@ def require_front_end() -> None:
     """Raise ConfigurationError if asv, whose pages show a site, is not installed."""
     if _front_end() is None:
         raise ConfigurationError(
-            "asv's front end is not here", why="asv is not installed", remedy="Install asv beside this package"
+            "asv's front end is not here", why="asv is not installed", remedy="Install asv in the same environment"
         )
 
 

@@ -74,7 +74,7 @@ def add_dashboard(home: Path, dashboard: Dashboard) -> None:
         parts = urlsplit(dashboard.site)
         if parts.scheme not in _SCHEMES or not (parts.netloc or parts.scheme == "file"):
             raise ConfigurationError(
-                f"{dashboard.site} is no address of a site", remedy="It begins with https://, http:// or file://"
+                f"{dashboard.site} is not the URL of a site", remedy="It begins with https://, http:// or file://"
             )
     boards = dict(sorted((_own(home) | {dashboard.name: dashboard}).items()))
     with disk_errors(str(home / OWN_SITES)):

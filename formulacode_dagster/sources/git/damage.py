@@ -46,7 +46,7 @@ def visible_damage(mirror: Path, clock: Clock = SYSTEM_CLOCK) -> str:
             return f"{index.name} has no pack"
     configuration = mirror / "config"
     if not configuration.exists() or f'[remote "{REMOTE}"]' not in configuration.read_text():
-        return "its configuration does not tell where it comes from"
+        return "its configuration has no origin"
     return ""
 
 

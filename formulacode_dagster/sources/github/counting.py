@@ -83,7 +83,7 @@ async def _batch(client: GitHubTransport, questions: Sequence[Question]) -> list
     for position, question in pending.items():
         answers[position] = ItemFailure(
             FailureKind.INCOMPLETE,
-            f"GitHub does not count what {question.name} merged",
+            f"GitHub does not count the merges of {question.name} merged",
             why=why[position],
             remedy="Try again",
         )
@@ -116,7 +116,7 @@ def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | 
     count = answer.data.get(f"c{index}")
     if raw is None or count is None:
         path: tuple[str | int, ...] = ("nodes", index) if raw is None else (f"c{index}",)
-        return _Unanswered(question, answer.words(*path) or f"nothing came back at {'.'.join(map(str, path))}")
+        return _Unanswered(question, answer.words(*path) or f"empty response at {'.'.join(map(str, path))}")
     try:
         status = read(RepositoryStatus, raw, question.name)
         size = read(SearchCount, count, f"the merged window of {question.name}").issue_count

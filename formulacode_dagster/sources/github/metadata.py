@@ -74,7 +74,7 @@ async def _in_batches(ask: _Ask, keys: Sequence[str]) -> dict[str, Found]:
             if not pending:
                 break
         else:
-            what = f"GitHub does not tell about {len(pending)} repositories, {pending[0]} among them"
+            what = f"GitHub has no data on {len(pending)} repositories, {pending[0]} among them"
             raise ItemFailure(FailureKind.INCOMPLETE, what, why=answer.words(), remedy="Try again")
     return nodes
 

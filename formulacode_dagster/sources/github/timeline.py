@@ -15,7 +15,7 @@ class TimelineEvent(Frozen):
     kind: str = Field(description="GitHub's word: commented, cross-referenced, renamed, closed, merged, labeled, …")
     created_at: datetime | None = Field(default=None, description="None for the few kinds that GitHub does not date")
     actor: str = ""
-    body: str = Field(default="", description="of a comment or review, as it stands today")
+    body: str = Field(default="", description="current text of a comment or review")
     source: str = Field(default="", description="`owner/repo#n` that refers to this one")
     commit_sha: str = ""
     label: str = ""

@@ -34,7 +34,7 @@ def judge(repository: Repository, rules: TrackingRules, listed: ListedRepository
     if repository.state is RepositoryState.VANISHED:
         return None
     if repository.state is RepositoryState.EMPTY:
-        return Rejection(RejectionReason.EMPTY, "nothing was ever pushed to it")
+        return Rejection(RejectionReason.EMPTY, "it was never pushed to")
     if listed is not None:
         return None
     return _by_state(repository) or _by_stars(repository, rules) or _by_language(repository, rules)
@@ -72,7 +72,7 @@ def _by_state(repository: Repository) -> Rejection | None:
 
 def _archived(repository: Repository) -> Rejection | None:
     if repository.archived_at is None:
-        return Rejection(RejectionReason.ARCHIVED, "since when is not told")
+        return Rejection(RejectionReason.ARCHIVED, "since an unknown time")
     # archived repositories are read-only: nothing was merged since, and earlier merges still count
     if repository.archived_at >= Month.parse(repository.month).start:
         return None

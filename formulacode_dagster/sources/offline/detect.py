@@ -19,7 +19,7 @@ from .side_file import SIDE_FILE
 
 _REMEDY = (
     "Name a folder with owner/name.git mirrors, one with repositories and pull_requests as .parquet, .csv or .jsonl,"
-    " or such files, comma separated; `fc-data offline schema` tells their columns"
+    " or such files, comma separated; `fc-data offline schema` lists their columns"
 )
 
 
@@ -98,7 +98,7 @@ def detect(text: str) -> OfflineSource:
     if mirrors:
         return OfflineSource(mirrors=folder)
     if not inside:
-        raise ConfigurationError(f"{folder} holds neither mirrors nor files of an offline source", remedy=_REMEDY)
+        raise ConfigurationError(f"{folder} contains neither mirrors nor files of an offline source", remedy=_REMEDY)
     return OfflineSource(files=_files(inside))
 
 
@@ -115,5 +115,5 @@ def _files(paths: Sequence[Path]) -> Files:
         if other is not path:
             raise ConfigurationError(f"both {other} and {path} hold {path.stem}", remedy="Keep one of them")
     if set(files) <= {COUNTS.name}:
-        raise ConfigurationError(f"{', '.join(map(str, paths))} holds counts only", remedy=_REMEDY)
+        raise ConfigurationError(f"{', '.join(map(str, paths))} contains only counts", remedy=_REMEDY)
     return Files(files.get(REPOSITORIES.name), files.get(PULL_REQUESTS.name), files.get(COUNTS.name))

@@ -40,7 +40,7 @@ def export_month(connection: Connection, month: Month, folder: Path, ending: str
     repositories = REPOSITORIES.read(connection, month.key)
     counts = INTAKE_COUNTS.read(connection, month.key)
     if not repositories:
-        raise ConfigurationError(f"nothing is known of {month}", remedy=f"Run it first: fc-data run --month {month}")
+        raise ConfigurationError(f"no data on {month}", remedy=f"Run it first: fc-data run --month {month}")
     there = [folder / f"{file.name}{suffix}" for file in SCHEMAS for suffix in FORMATS]
     taken = next((path for path in there if path.exists()), None)
     if taken is not None:

@@ -139,8 +139,8 @@ class FilesSource(LocalSource):
         path, counts = self._files.pull_requests, self._files.counts
         if path is None:
             raise ConfigurationError(
-                f"{self._files} tells of repositories only",
-                remedy="Put pull_requests.parquet (or .csv, .jsonl) beside it, or name both files, comma separated",
+                f"{self._files} contains only repositories",
+                remedy="Put pull_requests.parquet (or .csv, .jsonl) next to it, or name both files, comma separated",
             )
         with self._lock:
             if month not in self._windows:

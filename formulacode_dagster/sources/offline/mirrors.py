@@ -48,7 +48,7 @@ class MirrorsSource(LocalSource):
         self._paths = mirrors_in(folder)
         if not self._paths:
             raise ConfigurationError(
-                f"{folder} holds no mirror", remedy="Put bare repositories there as owner/name.git"
+                f"{folder} contains no mirror", remedy="Put bare repositories there as owner/name.git"
             )
         self._side = SideFile.read(folder).repositories
         strangers = sorted(set(self._side) - set(self._paths))

@@ -50,11 +50,11 @@ class Problems:
         if not self._found:
             return
         lines = "".join(f"\n  {problem}" for problem in self._found)
-        more = f"\n  (only the first {SHOWN} are told of)" if len(self._found) >= SHOWN else ""
+        more = f"\n  (only the first {SHOWN} are listed)" if len(self._found) >= SHOWN else ""
         raise ConfigurationError(
             f"{source} cannot be taken in",
             why=f"{lines}{more}\n",
-            remedy="Mend these; `fc-data offline schema` tells what each column holds",
+            remedy="Fix these; `fc-data offline schema` describes each column",
         )
 
 

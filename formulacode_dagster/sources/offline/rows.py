@@ -139,7 +139,7 @@ def _parquet(path: Path, schema: FileSchema, problems: Problems, month: Month | 
         stream.seek(0, 2)
         stream.seek(max(0, stream.tell() - len(_MAGIC)))
         if start != _MAGIC or stream.read() != _MAGIC:
-            problems.add(path, "", "", "is no Parquet file, or is cut short")
+            problems.add(path, "", "", "is not a Parquet file, or is truncated")
             return
     place = "row number"
     try:

@@ -27,7 +27,7 @@ LONGEST = 4 * 2**20
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("holds a NUL byte")
+        raise ValueError("contains a NUL byte")
     return text
 
 
@@ -59,7 +59,7 @@ def _utc(raw: Any) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("no calendar holds it in UTC") from None
+        raise ValueError("it is out of range in UTC") from None
 
 
 def _month_key(text: str) -> str:
@@ -166,9 +166,7 @@ class OfflinePullRequest(OfflineRow):
     merge_commit_sha: Sha = Field(
         default="", description="the commit that landed; empty: read from the mirror's history"
     )
-    head_sha: Sha = Field(
-        default="", description="last commit of the branch; empty: read from the mirror where it tells"
-    )
+    head_sha: Sha = Field(default="", description="last commit of the branch; empty: read from the mirror if possible")
     base_ref: Text = Field(default="", description="branch it was merged into; empty: the default branch")
     body: Text = Field(default="", description="what its author wrote")
     author: Text = Field(default="", description="login of the author")

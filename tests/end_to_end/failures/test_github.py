@@ -92,7 +92,7 @@ def test_a_dead_github_stops_the_stage_and_the_next_run_finishes(seeded) -> None
     with platform.serve(faults=Faults(scripted=(dead,))):
         said = platform.run(Stage.PULL_REQUESTS)
         assert not said.succeeded
-        said.tells("failed: pull_requests: github: ", "does not answer", "502", "the next run goes on from here")
+        said.tells("failed: pull_requests: github: ", "does not answer", "502", "the next run continues from here")
         assert len(said.complaints) == 1
     assert platform.count("intake_counts") == 0, "what was counted and not seen is not taken in"
     with platform.serve() as served:
@@ -108,7 +108,7 @@ def test_a_token_that_is_refused_is_named_by_position_and_never_shown(seeded) ->
         platform.settings["GH_TOKENS"] = "ghp_aVerySecretToken"
         said = platform.run(Stage.PULL_REQUESTS)
     assert not said.succeeded
-    said.tells("GitHub accepts none of the tokens in GH_TOKENS", "token 1 of 1", "Replace them by valid ones")
+    said.tells("GitHub rejects all tokens in GH_TOKENS", "token 1 of 1", "Replace them by valid ones")
     assert "aVerySecret" not in said.text
     assert len(said.complaints) == 1
 

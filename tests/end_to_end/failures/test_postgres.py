@@ -24,7 +24,7 @@ def test_a_killed_embedded_postgres_recovers_all_stored_rows(own_platform) -> No
             served.release()
             said = platform.ended(process)
         assert not said.succeeded
-        said.tells("postgres: ", "does not answer", "then run the month again: it goes on where this run stopped")
+        said.tells("postgres: ", "does not answer", "then run the month again: it continues where this run stopped")
         again = platform.fc_data("run", "--month", "2026-02", "--stage", "classifications")
         assert again.succeeded, again.text
     assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 14, ItemState.REJECTED: 8}

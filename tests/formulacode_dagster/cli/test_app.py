@@ -204,7 +204,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=60)
         accepted.close()
     assert process.returncode == 130
-    assert said.splitlines()[-1] == "interrupted; run the same command again, it goes on where this one stopped"
+    assert said.splitlines()[-1] == "interrupted; run the same command again to continue"
     assert "Traceback" not in said
 
 

@@ -32,7 +32,7 @@ def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path
         ("github", "warning", "GH_TOKENS is empty; code search and GraphQL need a token"),
         ("llm", "warning", "LLM_API_KEY and LLM_MODEL must be set before anything is classified"),
         ("containers", "ok", "interpreters: 3."),
-        ("agents", "ok", "FC_AGENT=none: none is asked"),
+        ("agents", "ok", "FC_AGENT=none: disabled"),
         ("registry", "ok", "FC_REGISTRY_URL is empty: images are built and measured, not published"),
         ("hub", "ok", f"{tmp_path}/home/dataset answers, 0 releases"),
         ("alerts", "ok", "nobody is told of failures"),
@@ -74,11 +74,11 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
         ("programs", "git, cc, make not found on PATH. Install it"),
         ("postgres", "Start it or fix FC_DATABASE_URL"),
         ("llm", "Start it, or fix LLM_BASE_URL"),
-        ("containers", "FC_CA_BUNDLE names /no/such.pem, which is no file. Name a PEM file"),
+        ("containers", "FC_CA_BUNDLE names /no/such.pem, which is not a file. Name a PEM file"),
         ("agents", "FC_AGENT=claude: claude is not on PATH. Install it"),
         ("registry", "Start it, or fix FC_REGISTRY_URL"),
         ("hub", "HF_ENDPOINT"),
-        ("alerts", "failures are told by webhook"),
+        ("alerts", "alerts go to webhook"),
     ):
         assert said in found[system][1]
 

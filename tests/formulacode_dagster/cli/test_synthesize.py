@@ -29,7 +29,7 @@ def test_a_month_is_run_with_the_agent_that_the_options_name(
 def test_the_command_of_the_documentation_tells_what_is_missing(database_url: str, call_fc_data: FcData) -> None:
     ran = call_fc_data("synthesize", "owner/repo#123", "--agent", "codex", FC_DATABASE_URL=database_url)
     assert ran.returncode == 1
-    assert "owner/repo#123 is no pull request of ours" in ran.stderr.replace("\n", " ")
+    assert "owner/repo#123 is not a known pull request" in ran.stderr.replace("\n", " ")
 
 
 def test_a_repository_is_no_pull_request() -> None:

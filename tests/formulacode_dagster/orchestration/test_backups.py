@@ -48,7 +48,7 @@ def test_a_recipient_that_is_none_fails_the_job_by_name(
     )
     failure = done.get_step_failure_events()[0].step_failure_data.user_failure_data
     assert failure is not None
-    assert "FC_BACKUP_RECIPIENT is no public key of age" in str(failure.description)
+    assert "FC_BACKUP_RECIPIENT is not a public key of age" in str(failure.description)
     assert not (tmp_path / "home" / "backups").exists()
 
 

@@ -125,7 +125,7 @@ def test_a_stage_that_is_not_shared_is_named(month: Database, dagster_instance: 
     assert not done.success
     failure = done.get_step_failure_events()[0].step_failure_data.user_failure_data
     assert failure is not None
-    assert "replays is no stage that is shared" in str(failure.description)
+    assert "replays is not a shared stage" in str(failure.description)
 
 
 @pytest.mark.slow

@@ -41,7 +41,9 @@ class ProjectMetadata(Frozen):
     build_hooks: tuple[BuildHook, ...] = ()
     import_names: tuple[str, ...] = Field(default=(), description="packages and modules it says it installs")
     source_folders: tuple[str, ...] = Field(default=(), description="folders it says they lie in")
-    unread: tuple[DroppedRequirement, ...] = Field(default=(), description="declarations that only running code tells")
+    unread: tuple[DroppedRequirement, ...] = Field(
+        default=(), description="declarations that are known only by running code"
+    )
 
     def over(self, lower: ProjectMetadata) -> ProjectMetadata:
         """Return the value of `self` if it has one, else that of *lower*."""

@@ -25,7 +25,7 @@ def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
     try:
         data: Table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        unread = DroppedRequirement(requirement=path, source=path, reason=f"is no TOML: {error}")
+        unread = DroppedRequirement(requirement=path, source=path, reason=f"is not valid TOML: {error}")
         return ProjectMetadata(unread=(unread,))
     build = _build_system(data, path)
     project = data.get("project")

@@ -46,7 +46,7 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
     try:
         script.run()
     except (SyntaxError, ValueError, RecursionError) as error:
-        reason = f"is no Python that can be read: {str(error).splitlines()[0]}"
+        reason = f"is not readable as Python: {str(error).splitlines()[0]}"
         return ProjectMetadata(unread=(DroppedRequirement(requirement=path, source=path, reason=reason),))
 
     unread: list[DroppedRequirement] = []
@@ -61,12 +61,12 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
             if files:
                 return tuple(item for name in files for item in read_requirements_file(tree, name))
             unread.append(
-                DroppedRequirement(requirement=argument, source=place, reason="only running the script tells")
+                DroppedRequirement(requirement=argument, source=place, reason="only running the script would show")
             )
             return None
         line = _conditional_line(script, call.arguments.get(argument))
         if line:
-            reason = f"in part set under a condition on line {line}, which only running the script tells"
+            reason = f"in part set under a condition on line {line}, which only running the script would show"
             unread.append(DroppedRequirement(requirement=argument, source=place, reason=reason))
         return _declarations(value, place)
 

@@ -37,7 +37,7 @@ def find_image(daemon: DockerDaemon, reference: str) -> BuiltImage:
     if not _SHA.fullmatch(base_sha):
         raise ItemFailure(
             FailureKind.NOT_OURS,
-            f"{reference} is no image of a task",
+            f"{reference} is not an image of a task",
             why=f"{TASK}/base-sha does not name a commit",
             remedy="Name an image that the platform built or published",
         )

@@ -112,7 +112,7 @@ class DockerSession:
             raise ItemFailure(
                 FailureKind.DISK,
                 f"{argv[0]} was ended after it had written {watch.written / 1e6:.0f} MB",
-                remedy="Look at what the code writes; FC_DISK_MB is the limit",
+                remedy="Check what the code writes; FC_DISK_MB is the limit",
             )
         self._settle(argv, done)
         return done
@@ -137,7 +137,7 @@ class DockerSession:
                 if "executable file not found" in str(error):
                     raise OutsideSystemError(
                         "docker",
-                        "it cannot tell what runs in a container",
+                        "it cannot list the processes of a container",
                         why=str(error.explanation)[:300],
                         remedy="Install ps (procps) where the daemon runs",
                     ) from error
@@ -149,5 +149,5 @@ def _gone(command: str, why: str = "") -> ItemFailure:
         FailureKind.SESSION_GONE,
         f"the container ended under {command}",
         why=why,
-        remedy="Look at what the code does to other processes",
+        remedy="Check what the code does to other processes",
     )

@@ -163,7 +163,7 @@ class ProcessSession:
                 raise ItemFailure(
                     FailureKind.HARNESS_CHANGED,
                     f"the code under measurement changed {path.name} of the harness",
-                    remedy="Look at what it does; nothing it reported can be trusted",
+                    remedy="Check its code; none of its output can be trusted",
                 )
 
 

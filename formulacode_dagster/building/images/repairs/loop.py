@@ -91,7 +91,7 @@ class _Ladder:
         else:
             best = result if self._author is None else self._attempts.by_agent(self._author, result)
         if best.holds is None:
-            raise best.failure or ItemFailure(FailureKind.BUILD, f"{self._task.pr.item} does not hold")
+            raise best.failure or ItemFailure(FailureKind.BUILD, f"{self._task.pr.item} failed")
         image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
         return image, best
 

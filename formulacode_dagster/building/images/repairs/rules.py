@@ -47,14 +47,14 @@ class RepairRule(Frozen):
     """One line of the table: a pattern, its phase, and the proposal."""
 
     name: str
-    why: str = Field(description="what is the matter when it fires")
+    why: str = Field(description="the cause when it matches")
     at: tuple[Phase, ...]
     patterns: tuple[str, ...] = Field(min_length=1, description="regular expressions, each looked for in every line")
-    unless: tuple[str, ...] = Field(default=(), description="what in the same log says that this is not the cause")
+    unless: tuple[str, ...] = Field(default=(), description="pattern in the same log that rules out this cause")
     lookup: DependencyKind | None = Field(default=None, description="table in which the group `name` is looked up")
     fixes: tuple[Fix, ...] = Field(default=(), description="the first that is new is proposed")
     python: str = Field(default="", description="interpreters it is for")
-    locked: str = Field(default="", description="what the lock must hold, and in which versions")
+    locked: str = Field(default="", description="requirements of the lock, with versions")
     needs_submodules: bool = Field(default=False, description="only where the commit has submodules not yet laid in")
     at_most: int = Field(default=0, description="times in one build; 0: as long as there is something new to propose")
 

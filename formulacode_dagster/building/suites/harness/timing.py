@@ -127,7 +127,7 @@ def _valued(benchmark: suite.RunnableBenchmark) -> Answer:
     """
     value = float(benchmark.run(*suite.arguments(benchmark)))  # type: ignore[arg-type]  # what is no number raises
     if not (math.isfinite(value) and value > 0):
-        return {"outcome": "no_ratio", "message": f"{value:g} is no value of which a ratio can be told"}
+        return {"outcome": "no_ratio", "message": f"{value:g} has no ratio"}
     return {"outcome": "timed", "waited": suite.metric_of(benchmark) == "track", "value": value, "calls": 1}
 
 

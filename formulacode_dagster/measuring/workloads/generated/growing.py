@@ -39,7 +39,7 @@ def grow(module: ModuleType, rule: str, factor: int) -> None:
     """
     codes = _grown(inspect.getsource(module), str(module.__file__), frozenset(rule.split(" and ")), factor)
     if not codes:
-        raise NotImplementedError("nothing in the file of the test can be grown by the rule of " + rule)
+        raise NotImplementedError("no value in the test's file can be scaled by the rule of " + rule)
     for function in _functions(module):
         code = codes.get((function.__code__.co_name, function.__code__.co_firstlineno))
         is_of_file = function.__globals__ is vars(module)

@@ -60,7 +60,7 @@ class _Handed:
     def prepared(self) -> Any:
         """The callable to time."""
         if self._prepare is None:
-            raise NotImplementedError("the test handed nothing to the benchmark fixture")
+            raise NotImplementedError("the test passed no function to the benchmark fixture")
         return self._prepare()
 
 

@@ -64,10 +64,10 @@ DASHBOARDS = _table(
     "dashboards",
     "A dashboard as it was last read: a published site, or raw results collated.",
     _SOURCE,
-    _text("address", "where it was read: an address, or a folder"),
-    _text("repository", "owner/name of the repository that is benchmarked; empty where nobody said"),
-    _text("project", "what the site calls the project"),
-    _text("commit_url", "what a commit's hash is put behind to see it in a browser"),
+    _text("address", "its source: an address, or a folder"),
+    _text("repository", "owner/name of the repository that is benchmarked; empty if unknown"),
+    _text("project", "the project's name on the site"),
+    _text("commit_url", "URL prefix of a commit's page"),
     _json("benchmarks", "names of the benchmarks that the index lists"),
     _int("graphs_expected", "environments × benchmarks of the index"),
     _int("graphs_read", "graphs that could be read"),
@@ -106,9 +106,9 @@ POINTS = _table(
     _SOURCE,
     _int("series", "number of the series"),
     _big("revision", "number of the commit"),
-    _real("value", "in the unit of the series; null is what was not measured, or failed"),
-    _real("low", "lower end of the 99 % interval, where raw results tell it"),
-    _real("high", "upper end of the 99 % interval, where raw results tell it"),
+    _real("value", "in the unit of the series; null if it was not measured, or failed"),
+    _real("low", "lower end of the 99 % interval, if raw results have it"),
+    _real("high", "upper end of the 99 % interval, if raw results have it"),
 )
 SUMMARIES = _table(
     "dashboard_summaries",
@@ -120,7 +120,7 @@ SUMMARIES = _table(
 )
 REGRESSIONS = _table(
     "dashboard_regressions",
-    "A step up that the site itself tells.",
+    "A step up that the site itself reports.",
     _SOURCE,
     _text("benchmark", "name of the benchmark"),
     _text("path", "its graph in the site"),
@@ -134,10 +134,10 @@ REGRESSIONS = _table(
 )
 FAULTS = _table(
     "dashboard_faults",
-    "What is wrong with a file of a dashboard.",
+    "A problem of a dashboard's file.",
     _SOURCE,
     _text("path", "the file"),
-    _text("kind", "what is wrong with it"),
+    _text("kind", "the problem"),
     _text("detail", "more of it"),
 )
 
@@ -154,7 +154,7 @@ def _between() -> tuple[Column[Any], ...]:
 
 BREAKPOINTS = _table(
     "breakpoints",
-    "A step of a series: what made it is among the commits before..after.",
+    "A step of a series: its cause is among the commits before..after.",
     (*_SOURCE, "method"),
     _int("series", "number of the series"),
     _text("benchmark", "name of the benchmark"),
@@ -162,12 +162,12 @@ BREAKPOINTS = _table(
     *_between(),
     _real("before", "the level before: the median of its points", optional=False),
     _real("after", "the level after: the median of its points", optional=False),
-    _real("ratio", "after / before; null where a level is not positive"),
+    _real("ratio", "after / before; null if a level is not positive"),
     _real("ratio_low", "lower end of its 95 % interval"),
     _real("ratio_high", "upper end of its 95 % interval"),
     _int("points_before", "points of the level before"),
     _int("points_after", "points of the level after"),
-    _text("direction", "`improvement`, `regression`, or `unknown` where neither type nor unit tells"),
+    _text("direction", "`improvement`, `regression`, or `unknown` if neither type nor unit decides"),
 )
 BREAKPOINT_COMMITS = _table(
     "breakpoint_commits",
@@ -179,11 +179,11 @@ BREAKPOINT_COMMITS = _table(
     _int("steps", "steps of all series"),
     _real("median_ratio", "median of after / before over these steps"),
     _real("largest_change", "after / before that is furthest from 1"),
-    _int("pull_request", "the pull request that brought the commit, where intake or the mirror knows", optional=True),
+    _int("pull_request", "the pull request that brought the commit, if intake or the mirror knows it", optional=True),
 )
 REPLICATION = _table(
     "replication",
-    "Two sets of breakpoints of one repository beside each other, over the commits that both measured.",
+    "Two sets of breakpoints of one repository compared, over their common commits.",
     ("dashboard",),
     _text("reference", "dashboard/source of the first set"),
     _text("other", "dashboard/source of the second set"),
@@ -191,8 +191,8 @@ REPLICATION = _table(
     _text("first_commit", "the oldest commit that both measured"),
     _text("last_commit", "the newest commit that both measured"),
     _int("commits", "breakpoints that both sets have"),
-    _int("only_reference", "breakpoints that the first set alone has"),
-    _int("only_other", "breakpoints that the second set alone has"),
+    _int("only_reference", "breakpoints only in the first set"),
+    _int("only_other", "breakpoints only in the second set"),
     _int("pairs", "steps of the same benchmark, parameters and breakpoint in both"),
     _real("pearson", "correlation of the logarithms of both ratios"),
     _real("pearson_low", "lower end of its 95 % interval"),

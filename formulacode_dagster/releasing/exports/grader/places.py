@@ -187,7 +187,7 @@ def lay_build(place: Place, folder: str) -> None:
     for number, path in enumerate(paths):
         source = os.path.join(folder, str(number))
         if not os.path.realpath(path).startswith(f"{place.venv}/") or not stat.S_ISREG(os.lstat(source).st_mode):
-            raise ArmFailedError(f"{path} is no file of the package")
+            raise ArmFailedError(f"{path} is not a file of the package")
         shutil.copy2(source, f"{path}.fc")
         os.replace(f"{path}.fc", path)
 

@@ -119,9 +119,9 @@ class AnswerCache:
                     return None
                 if is_last or not (code in _DAMAGED or isinstance(error, zlib.error)):
                     self._usable = False
-                    self._on_trouble(f"{self._path} cannot be used ({error}): GitHub is asked for everything anew")
+                    self._on_trouble(f"{self._path} cannot be used ({error}): all GitHub requests are repeated")
                     return None
-                self._on_trouble(f"{self._path} was damaged ({error}) and is begun anew")
+                self._on_trouble(f"{self._path} was damaged ({error}) and is started from scratch")
                 self._remove()
         return None
 

@@ -164,7 +164,7 @@ class Exchange:
             "github",
             f"{self.url} does not answer: {attempts}",
             why=verdict.words,
-            remedy="See whether GitHub is up and GITHUB_API_URL is right; the next run goes on from here",
+            remedy="See whether GitHub is up and GITHUB_API_URL is right; the next run continues from here",
         )
 
 

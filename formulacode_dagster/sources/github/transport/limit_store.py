@@ -89,7 +89,7 @@ class FileLimitStore(LimitStore):
             except (OSError, Timeout) as error:
                 if self._alone is None:
                     self._alone = LimitStore(self._cautious())
-                    self._on_trouble(f"{self._path} cannot be used ({error}): limits are kept by this process alone")
+                    self._on_trouble(f"{self._path} cannot be used ({error}): limits are kept only by this process")
         return await self._alone.update(change)
 
     async def close(self) -> None:
@@ -128,7 +128,7 @@ class FileLimitStore(LimitStore):
         try:
             return _DOCUMENT.validate_json(text)
         except ValidationError:
-            self._on_trouble(f"{self._path} was damaged and is begun anew: what is left of the limits is learnt again")
+            self._on_trouble(f"{self._path} was damaged and is started from scratch: remaining limits are read again")
             return _Document({self._api: self._cautious()})
 
     def _write(self, document: _Document) -> None:

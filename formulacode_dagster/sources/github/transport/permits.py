@@ -122,7 +122,7 @@ class Permits:
         if isinstance(chosen, Pause):
             return chosen
         if sum(limits.under_way.values()) >= limits.pace.slots(self._pacing, now):
-            return Pause("as many requests as GitHub takes at once are under way", SLOT_SECONDS)
+            return Pause("the limit of concurrent GitHub requests is reached", SLOT_SECONDS)
         wait = limits.pace.wait(resource, self._pacing, now)
         if wait > 0:
             return Pause(f"pacing of {resource} requests", wait)

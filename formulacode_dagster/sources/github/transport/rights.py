@@ -106,7 +106,7 @@ async def _examine(url: str, name: str, token: str) -> TokenReport:
             if left is None:
                 unfit[resource] = f"GitHub lists no limit for it; {NEEDED}"
             elif left.remaining == 0:
-                limited[resource] = "nothing is left of it"
+                limited[resource] = "it is exhausted"
             else:
                 try:
                     login = await ask(client) or login

@@ -66,7 +66,7 @@ class TokenPool:
         secrets = list(dict.fromkeys(token.strip() for token in tokens if token.strip()))
         if any(not secret.isascii() or not secret.isprintable() or " " in secret for secret in secrets):
             raise ConfigurationError(
-                f"{SETTING} holds something that is not a token",
+                f"{SETTING} contains something other than a token",
                 remedy="Set it to tokens separated by commas, without quotes or spaces",
             )
         self.anonymous = not secrets
@@ -180,7 +180,7 @@ class TokenPool:
                 f"{self._name(token)}: {token.set_aside or token.unfit[resource]}" for token in self._tokens
             )
             raise ConfigurationError(
-                f"GitHub accepts none of the tokens in {SETTING}", why=reasons, remedy="Replace them by valid ones"
+                f"GitHub rejects all tokens in {SETTING}", why=reasons, remedy="Replace them by valid ones"
             )
         return fit
 

@@ -93,7 +93,7 @@ def test_a_settled_task_keeps_its_newest_attempt_and_dry_run_reports(database: D
     with database.transaction() as connection:
         assert log_of_attempt(connection, MONTH, KEY, 4) == "log of 4\n" * 100
     assert [(what, why) for what, why, _ in done.gone()] == [
-        ("3 attempts at locks and images", "nothing needs them, older than 180 days")
+        ("3 attempts at locks and images", "unreferenced and older than 180 days")
     ]
     assert "to remove: attempts 3" in told.summary
     assert "removed: attempts 3" in done.summary

@@ -118,7 +118,7 @@ def test_where_the_image_is_gone_what_was_kept_of_it_is_compared(bench: Bench) -
     summaries = tuple(listing.summary for listing in first.values())
     gone = bench.image.model_copy(update={"location": "/nowhere", "installed": summaries})
     equal = bench.again(gone, lambda summary: Listing.of(summary, first[summary.sha256].text))
-    assert (told(equal), equal.against) == ([], "what was kept of it")
+    assert (told(equal), equal.against) == ([], "its stored record")
     forged = tuple(
         summary.model_copy(update={"sha256": "0" * 64}) if summary.name == "tinyc" else summary for summary in summaries
     )

@@ -57,7 +57,7 @@ def test_a_task_folder_is_built_and_verified_and_tampering_is_found(tmp_path: Pa
     assert not (folder / "verification_success.json").exists()
     failed = [gate for gate in told["gates"] if gate["state"] == "failed"]
     assert [gate["name"] for gate in failed] == ["nothing_planted"]
-    assert failed[0]["detail"] == "the variable LD_PRELOAD changes what every program does"
+    assert failed[0]["detail"] == "the variable LD_PRELOAD changes the behaviour of every program"
 
 
 @pytest.mark.docker

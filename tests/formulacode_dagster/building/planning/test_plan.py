@@ -298,7 +298,7 @@ def test_a_package_that_carries_data_alone_may_be_newer_than_the_merge(plan, ind
     benchmark = {"benchmarks/bench.py": "from pydicom.data import get_testdata_file\n"}
     environment = plan({**SUITE, **PACKAGE, **benchmark}, merged_at=datetime(2021, 4, 1, tzinfo=UTC))
     assert pins(environment)["pydicom-data"] == "1.0"
-    assert "pydicom-data may be as new as 2022-10-04: it carries data alone" in environment.notes
+    assert "pydicom-data may be as new as 2022-10-04: it contains only data" in environment.notes
 
 
 def test_submodules_named_by_build_files_or_repairs_are_planned(plan):

@@ -131,7 +131,7 @@ def test_an_overloaded_endpoint_stops_the_dispatcher_for_others_too() -> None:
     assert error.kind is FailureKind.AGENT_OVERLOADED
     kept, error, _ = climbed(agent, author=desk.author())
     assert [attempt.rung for attempt in kept] == [Rung.RULES]
-    assert notes[-1] == "no agent is asked: stub is overloaded: own words"
+    assert notes[-1] == "no agent runs: stub is overloaded: own words"
 
 
 def test_a_limit_that_lasts_too_long_is_not_waited_for() -> None:

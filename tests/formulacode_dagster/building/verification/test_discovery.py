@@ -54,7 +54,7 @@ def test_a_module_that_was_put_away_is_not_lost() -> None:
 def test_more_than_reading_tells_is_reported() -> None:
     verdict = benchmarks(survey("one.time_a", "one.Suite.time_b", "two.time_c", "two.time_made"), READING)
     assert verdict.ok
-    assert "1 that reading does not tell: two.time_made" in verdict.detail
+    assert "1 that reading did not find: two.time_made" in verdict.detail
 
 
 def test_nothing_left_is_no_pass_and_keeps_the_tracebacks() -> None:

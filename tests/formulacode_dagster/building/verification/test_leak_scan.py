@@ -67,7 +67,7 @@ def test_an_object_of_the_change_is_found_in_any_repository(
     facts = gather_facts(files_below(other, place, area), objects=tmp_path / "objects")
     for solution, commits in (({blob: "w.py"}, frozenset[str]()), ({}, frozenset({commit}))):
         truth = GroundTruth("b" * 40, {}, frozenset(), solution, 1, commits)
-        assert "as the pull request left it" in detail_of(facts, truth)
+        assert "as changed by the pull request" in detail_of(facts, truth)
     assert detail_of(facts, GroundTruth("b" * 40, {}, frozenset(), {"c" * 40: "w.py"}, 1)) == ""
 
 
@@ -77,7 +77,7 @@ def test_a_pack_that_nothing_tells_about_does_not_pass(index: bytes | None) -> N
     seen.look(image_file(f"{stem}.pack"))
     if index is not None:
         seen.look(image_file(f"{stem}.idx", index))
-    assert list(seen.problems({}, {})) == [f"system: {stem}.pack has no index that tells what is in it"]
+    assert list(seen.problems({}, {})) == [f"system: {stem}.pack has no index of its content"]
 
 
 @pytest.mark.parametrize("path", [".git/ORIG_HEAD", ".git/packed-refs", ".git/logs/HEAD", ".git/refs/heads/fast"])

@@ -41,13 +41,13 @@ def test_a_store_that_borrows_from_another_is_found() -> None:
 def test_a_file_as_the_change_left_it_is_found_anywhere(area: Area) -> None:
     facts = ImageFacts()
     facts.files[area]["hint"] = FileFact(0, False, None, "", "c" * 40, "")
-    assert judged(facts) == f"{area}: hint is fast/a.py as the pull request left it"
+    assert judged(facts) == f"{area}: hint is fast/a.py as changed by the pull request"
 
 
 def test_a_line_of_the_change_is_found_outside_what_the_base_holds() -> None:
     where = Area.SYSTEM, "home/formulacode/notes.txt"
     facts = ImageFacts(scan=Scan(lines={where: {LINE}}))
-    assert judged(facts) == "system: home/formulacode/notes.txt holds 1 lines that the pull request adds"
+    assert judged(facts) == "system: home/formulacode/notes.txt holds 1 lines added by the pull request"
     facts.scan.lines[Area.REPOSITORY, "fast/a.py"] = {LINE}
     assert judged(facts) == "", "the base says it too"
 
@@ -55,7 +55,7 @@ def test_a_line_of_the_change_is_found_outside_what_the_base_holds() -> None:
 def test_a_wheel_of_the_lock_may_say_the_same() -> None:
     path = "lib/python3.11/site-packages/other/a.py"
     facts = ImageFacts(scan=Scan(lines={(Area.ENVIRONMENT, path): {LINE}}))
-    assert judged(facts) == f"environment: {path} holds 1 lines that the pull request adds"
+    assert judged(facts) == f"environment: {path} holds 1 lines added by the pull request"
     assert oracle_absent(facts, TRUTH, (), frozenset({LINE}), {(Area.ENVIRONMENT, path)}).ok
 
 

@@ -139,8 +139,8 @@ def found_in(area: Area, path: str, *, uid: int = 0, target: str | None = None, 
         (Area.SYSTEM, "workspace/.asv/results/machine.json", "looks like a result"),
         (Area.SYSTEM, "workspace/benchmarks.json", "looks like a result"),
         (Area.TOOLS, "harness/fc_harness.pyz", "lies where the harness is put"),
-        (Area.REPOSITORY, ".git/hooks/post-checkout", "changes what git does"),
-        (Area.REPOSITORY, ".git/info/attributes", "changes what git does"),
+        (Area.REPOSITORY, ".git/hooks/post-checkout", "changes the behaviour of git"),
+        (Area.REPOSITORY, ".git/info/attributes", "changes the behaviour of git"),
         (Area.ENVIRONMENT, "sitecustomize.py", "does not belong in a virtual environment"),
         (Area.ENVIRONMENT, "bin/tmux", "belongs to no installed package"),
     ],
@@ -165,14 +165,14 @@ def test_a_preload_is_found_in_the_files_and_in_the_variables() -> None:
     assert found == ["etc/ld.so.preload puts code into every process"]
     for name in ("LD_PRELOAD", "PYTHONSTARTUP", "PYTHONPATH", "BASH_ENV", "GIT_CONFIG_GLOBAL"):
         found = find_planted(image(b"by alpha", alpha=b"by alpha"), LOCK, {name: "x"})
-        assert found == [f"the variable {name} changes what every program does"]
+        assert found == [f"the variable {name} changes the behaviour of every program"]
 
 
 def test_a_setting_of_the_repository_that_runs_a_program_is_found() -> None:
     honest = '[core]\n\trepositoryformatversion = 1\n\tbare = false\n[remote "formulacode"]\n\tpromisor = true\n'
     assert found_in(Area.REPOSITORY, ".git/config", text=honest) == []
     found = found_in(Area.REPOSITORY, ".git/config", text=honest + "[core]\n\tfsmonitor = /tmp/x\n")
-    assert found == ["the setting core.fsmonitor of the repository changes what git does"]
+    assert found == ["the setting core.fsmonitor of the repository changes the behaviour of git"]
 
 
 def test_what_a_build_leaves_in_a_folder_for_anything_is_no_result() -> None:

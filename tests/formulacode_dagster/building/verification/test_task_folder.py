@@ -59,7 +59,7 @@ def test_without_an_image_s_name_the_dockerfile_is_built(tmp_path: Path, place: 
     ("files", "words"),
     [
         ({"README": ""}, "holds no task.toml"),
-        ({"task.toml": "a = "}, "is no TOML"),
+        ({"task.toml": "a = "}, "is not valid TOML"),
         ({"task.toml": "metadata = 3"}, r"\[metadata\] .* is no table"),
         ({"task.toml": TASK.replace(SHA, "main")}, "declares no base_commit"),
         ({"task.toml": TASK.replace(f'"{SHA}"', "7")}, "base_commit .* is no text"),

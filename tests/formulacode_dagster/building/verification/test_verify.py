@@ -119,7 +119,7 @@ class TestAnImage:
         (copied / "venv/share/hint.txt").write_text("#define ANSWER 42\n")
         verdict = judge(engine, compiled_image, copied, compiled, "oracle_absent")
         assert (verdict.name, verdict.ok) == ("oracle_absent", False)
-        assert "share/hint.txt is tinyc/answer.h as the pull request left it" in verdict.detail
+        assert "share/hint.txt is tinyc/answer.h as changed by the pull request" in verdict.detail
 
     @pytest.mark.parametrize(
         ("path", "content", "finding"),
@@ -282,4 +282,4 @@ class TestAnImage:
         oracle = {"tinypure/__init__.py": "def total(n):\n    return n * (n - 1) // 2 if n else total_of_nothing\n"}
         other = with_oracle(pure, tmp_path / "other", oracle)
         verdict = judge(engine, pure_image, folder, other, "oracle_absent")
-        assert "environment: notes.md holds 1 lines that the pull request adds" in verdict.detail
+        assert "environment: notes.md holds 1 lines added by the pull request" in verdict.detail

@@ -175,7 +175,7 @@ def test_a_release_without_samples_and_intervals_is_shown_as_it_is(tmp_path: Pat
 def test_unreadable_samples_differ_from_unreleased_ones(tmp_path: Path) -> None:
     dataset = hostile_dataset(tmp_path / "data", tasks=1)
     (tmp_path / "data" / "samples" / "2026-01.parquet").write_bytes(b"cut")
-    with pytest.raises(ItemFailure, match=r"samples/2026-01\.parquet is no readable Parquet file"):
+    with pytest.raises(ItemFailure, match=r"samples/2026-01\.parquet is not a readable Parquet file"):
         write_site(dataset, tmp_path / "site")
 
 

@@ -48,7 +48,7 @@ def test_compiled_code_of_which_coverage_tells_nothing_is_not_timed(measure):
     with pytest.raises(ItemFailure) as failure:
         measure({"pkg/fast.rs": "fn one() -> i32 { 2 }\n"}, files=files)
     assert failure.value.kind == "relevance_unknown"
-    assert "a build with coverage does not tell of pkg/fast.rs" in str(failure.value)
+    assert "a build with coverage does not cover pkg/fast.rs" in str(failure.value)
     assert "coverage of the oracle tells of no changed file" in failure.value.log
     assert not any(line.startswith("round") for line in measure.progress)
     # three arms, two built with coverage, two in which tests were looked for

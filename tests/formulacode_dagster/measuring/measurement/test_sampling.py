@@ -163,7 +163,7 @@ def test_what_fails_with_the_oracle_alone_twice_is_its_fault(take):
 
 def test_what_has_no_ratio_with_the_oracle_is_nobodys_fault(take):
     """A tracked value may well become 0 with the patch."""
-    none = NotTimed(kind="no_ratio", message="0 is no value of which a ratio can be told")
+    none = NotTimed(kind="no_ratio", message="0 has no ratio")
     taken = take(
         ["a", "b"], lambda name, arm, n: none if name == "a" and arm is Arm.ORACLE else twice_as_fast(name, arm, n)
     )

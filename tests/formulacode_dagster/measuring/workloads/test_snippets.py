@@ -101,7 +101,7 @@ def test_nothing_of_it_is_run_on_the_host(written, image):
     folder = image.model_copy(update={"engine": EngineName.PROCESS})
     sides = Sides(None, folder, (None, None), (LINES, LINES), "run")
     assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", {}, Shown(), notes.append)) == []
-    assert notes == ["code that the authors wrote down is run in containers alone"]
+    assert notes == ["code that the authors wrote down runs only in containers"]
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def test_without_any_code_nothing_is_run(written, image):
     notes = []
     sides = Sides(None, image, (None, None), (LINES, LINES), "run")
     assert list(suites_of_snippets(sides, written("It is faster."), b"", {}, Shown(), notes.append)) == []
-    assert notes == ["code that the authors wrote down shows nothing of the change"]
+    assert notes == ["code that the authors wrote down does not mention the change"]
 
 
 def test_what_cannot_be_tried_is_told_and_costs_nothing_else(written, image, monkeypatch):

@@ -116,7 +116,7 @@ def test_on_the_host_no_model_is_asked(image):
     sides = Sides(None, folder, (None, None), BOTH, "run")
     code = {PATH: CORE.encode()}
     assert list(written_suites(sides, writer, code=code, changed=LINES, commit="", note=notes.append)) == []
-    assert (writer.materials, notes) == ([], ["what a model writes is run in containers alone"])
+    assert (writer.materials, notes) == ([], ["model-written code runs only in containers"])
 
 
 @pytest.fixture

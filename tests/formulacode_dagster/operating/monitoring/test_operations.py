@@ -162,5 +162,5 @@ def test_runs_that_failed_within_a_day_are_counted(dagster_instance: dg.DagsterI
 def test_the_command_shows_the_same(call_fc_data: FcData, database_url: str, tmp_path: Path) -> None:
     answer = call_fc_data("operations", FC_DATABASE_URL=database_url, LLM_TOKENS_PER_MONTH="1000")
     assert answer.returncode == 0, answer.stderr
-    assert "shared: images of 2026-02, items nobody is at 2" in answer.stdout
+    assert "shared: images of 2026-02, free items 2" in answer.stdout
     assert "950 tokens  1,000 tokens (95%)" in answer.stdout

@@ -186,7 +186,7 @@ def test_transient_failures_are_retried_within_a_limit_not_permanent_ones(databa
 def test_failures_of_a_dead_system_may_be_retried_without_limit(database: Database) -> None:
     trouble: dict[str, Exception] = {
         "a/b#1": ItemFailure(FailureKind.TIMEOUT, "no answer"),
-        "a/b#2": OutsideSystemError("llm", "has answered none of the last questions"),
+        "a/b#2": OutsideSystemError("llm", "did not answer the last questions"),
     }
     for _ in range(MAX_ATTEMPTS + 2):
         with pytest.raises(OutsideSystemError):

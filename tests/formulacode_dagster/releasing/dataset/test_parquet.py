@@ -109,7 +109,7 @@ def test_two_tasks_of_one_name_are_refused(record: MakeRecord) -> None:
 
 
 def test_what_is_no_parquet_file_is_named(record: MakeRecord) -> None:
-    with pytest.raises(ItemFailure, match="data/x is no readable Parquet file"):
+    with pytest.raises(ItemFailure, match="data/x is not a readable Parquet file"):
         from_parquet(to_parquet(month_frame([record(1)]))[:100], "data/x")
 
 

@@ -138,7 +138,7 @@ def test_the_command_exports_what_it_can_of_a_month_and_names_the_rest(row, tmp_
     assert done.returncode == 0
     assert "1 of 2 tasks for harbor" in done.stdout
     assert [path.name for path in (tmp_path / "out").iterdir()] == [row["task_id"]]
-    assert "acme__fast-6 does not tell how it was measured" in done.stderr
+    assert "acme__fast-6 has no measurement procedure" in done.stderr
     done = call_fc_data("evaluate", f"out/{row['task_id']}", "--agent", "nobody")
     assert (done.returncode, "there is no agent nobody" in done.stderr) == (1, True)
     with pytest.raises(ConfigurationError, match="there is no format abc"):

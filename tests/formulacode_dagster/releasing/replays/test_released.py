@@ -34,7 +34,7 @@ def test_a_row_gives_all_that_a_replay_takes_the_patch_to_the_byte(task) -> None
 def test_a_row_released_before_there_were_procedures_is_a_named_failure(task) -> None:
     frame = frame_of(task()).drop("procedure", "metric")
     (old,) = tasks_of(ReleasedMonth("tag", frame))
-    with pytest.raises(ItemFailure, match="does not tell how it was measured") as caught:
+    with pytest.raises(ItemFailure, match="has no measurement procedure") as caught:
         old.procedure()
     assert caught.value.kind == "no_procedure"
     assert old.metric is Metric.TIME

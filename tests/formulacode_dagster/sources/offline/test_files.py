@@ -108,7 +108,7 @@ def test_pull_requests_alone_name_their_repositories_of_any_month(write):
 def test_repositories_alone_cannot_give_windows(write):
     folder = write()
     (row,) = found(folder)
-    with pytest.raises(ConfigurationError, match=r"tells of repositories only.*pull_requests\.parquet"):
+    with pytest.raises(ConfigurationError, match=r"contains only repositories.*pull_requests\.parquet"):
         window_of(folder, row)
 
 

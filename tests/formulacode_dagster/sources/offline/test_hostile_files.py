@@ -46,7 +46,7 @@ def complaint(folder: Path | str) -> str:
         ({"labels": "perf"}, "labels: is 'perf': not a JSON list"),
         ({"labels": {"a": 1}}, "labels: is {'a': 1}: Input should be a valid tuple"),
         ({"labels": ["a", 1]}, "labels.1: is 1: Input should be a valid string"),
-        ({"body": "a\0b"}, "body: is 'a\\x00b': holds a NUL byte"),
+        ({"body": "a\0b"}, "body: is 'a\\x00b': contains a NUL byte"),
         ({"body": "\ud800"}, "body: is '\\ud800': Input should be a valid string"),
         ({"body": "x" * (4 * 2**20 + 1)}, f"body: is 'x{'x' * 58}…: String should have at most 4194304 characters"),
         ({"linked_issues": [{"number": 1}]}, "linked_issues.0.repository: is empty"),
@@ -139,7 +139,7 @@ CSV_ROW = "ada/engine,1,Fast,2026-02-03T04:05:06Z"
         (f"{CSV_HEAD},merged\n", "header, merged: there is no such column"),
         (f"{CSV_HEAD},title\n", "header, title: this column is there twice"),
         ("", "header, repository: this column is missing"),
-        (f"{CSV_HEAD}\nada/engine,1,F\0st,2026-02-03T04:05:06Z\n", "line 2, title: is 'F\\x00st': holds a NUL byte"),
+        (f"{CSV_HEAD}\nada/engine,1,F\0st,2026-02-03T04:05:06Z\n", "line 2, title: is 'F\\x00st': contains a NUL byte"),
         (f'{CSV_HEAD}\n{CSV_ROW}\nada/engine,2,"two\nlines",x\n', "line 3, merged_at: is 'x'"),
     ],
 )
@@ -178,7 +178,7 @@ def test_a_parquet_file_that_is_cut_short_is_named(write, kept):
     path = folder / "pull_requests.parquet"
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept if kept > 1 or kept == 0 else len(whole) * kept)])
-    assert "pull_requests.parquet: is no Parquet file, or is cut short" in complaint(folder)
+    assert "pull_requests.parquet: is not a Parquet file, or is truncated" in complaint(folder)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -236,7 +236,7 @@ def test_two_files_for_one_table_are_refused(write):
 
 def test_counts_alone_are_no_source(write):
     folder = write(repositories=None, counts=[{"repository": "a/a", "month": "2026-02", "reported": 1}])
-    with pytest.raises(ConfigurationError, match="holds counts only"):
+    with pytest.raises(ConfigurationError, match="contains only counts"):
         found(folder)
 
 

@@ -262,9 +262,9 @@ def test_a_rate_limiting_registry_is_not_one_without_the_image(
 
     with serving(Starlette(routes=[Route("/{path:path}", refuse)]), name="registry") as url:
         os_image = f"{url.removeprefix('http://')}/busy:py{{python}}"
-        with pytest.raises(OutsideSystemError, match="registry: does not tell whether it has 127") as caught:
+        with pytest.raises(OutsideSystemError, match="registry: did not report whether it has 127") as caught:
             docker.build(make_spec(compiled, lock, os_image=os_image), Origins(compiled.mirror))
-        with pytest.raises(OutsideSystemError, match="registry: does not tell whether it has 127"):
+        with pytest.raises(OutsideSystemError, match="registry: did not report whether it has 127"):
             DockerEngine(os_image).interpreters()
     assert "429" in str(caught.value)
 

@@ -62,7 +62,7 @@ os.environ["GCOV_PREFIX"] = {folder!r}
 
 @pytest.fixture
 def build(tmp_path, monkeypatch):
-    """Build `_fast` in a tree that goes afterwards, as a package's build does; what was kept of it."""
+    """Build `_fast` in a tree that goes afterwards, as a package's build does; its stored record."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tree = tmp_path / "tree"
     (tree / "src").mkdir(parents=True)

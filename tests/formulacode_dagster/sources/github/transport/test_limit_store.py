@@ -148,7 +148,7 @@ def test_without_a_file_each_process_paces_itself_and_says_so_once(served, tmp_p
     with served.serve(limits=UNLIMITED) as url:
         _, troubles = asked(tmp_path, url, 12, clock=clock, pacing=Pacing(rest_points=60))
     assert sum(clock.slept) >= 11
-    assert [text for text in troubles if "limits are kept by this process alone" in text] == troubles[:1]
+    assert [text for text in troubles if "limits are kept only by this process" in text] == troubles[:1]
 
 
 def test_a_disk_that_fills_up_on_the_way_leaves_the_pace_as_it_was(served, tmp_path, monkeypatch):

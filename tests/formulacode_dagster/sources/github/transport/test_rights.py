@@ -83,7 +83,7 @@ def test_insufficient_tokens_are_a_configuration_error(served, tokens):
 def test_a_used_up_limit_is_told_and_not_waited_for(served):
     with served.serve(tokens=TOKENS, limits=Limits(graphql=0)) as url:
         (report,) = told(url, "good")
-    assert "graphql not tried: nothing is left of it" in str(report)
+    assert "graphql not tried: it is exhausted" in str(report)
     assert "graphql 0 of 0 until" in str(report)
     assert report.is_good
 
