@@ -50,7 +50,8 @@ def _standing(folder: Path) -> SampleSet | None:
 def _replace(folder: Path) -> SampleSet:
     if folder.exists() and not (folder / STAMP).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigurationError(
-            f"{folder} holds something else than samples", remedy="Name an empty folder, or one that is not there yet"
+            f"{folder} contains something other than samples",
+            remedy="Name an empty folder, or one that is not there yet",
         )
     # Next to the folder, so that renaming does not copy; left over after a kill.
     scratch = folder.parent / f".{folder.name}.part"

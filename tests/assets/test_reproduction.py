@@ -105,4 +105,4 @@ def test_an_image_that_cannot_be_rebuilt_fails_the_check_not_the_run(judge: Any,
     evaluation = judge()
     (record,) = evaluation.metadata["offending"].records
     assert not evaluation.passed
-    assert record.data["offender"].startswith("a/b#1: formulacode/a__b:1 is gone, and nothing was kept")
+    assert record.data["offender"].startswith("a/b#1: formulacode/a__b:1 is gone, and its distributions were not")

@@ -164,7 +164,7 @@ def test_why_tells_an_item_from_intake_to_release(call_in_demo) -> None:
 def test_why_of_something_unknown_says_what_to_do(call_in_demo) -> None:
     told = call_in_demo("why", "nobody/nothing#1")
     assert told.returncode == 1
-    assert "nothing is known of nobody/nothing#1" in told.stderr
+    assert "no data on nobody/nothing#1" in told.stderr
     assert "Traceback" not in told.stderr
 
 

@@ -104,7 +104,7 @@ def written_suites(
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
         return
     if not sides.is_confined:
-        note("what a model writes is run in containers alone")
+        note("model-written code runs only in containers")
         return
     functions = [
         function

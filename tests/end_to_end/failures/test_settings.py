@@ -27,7 +27,7 @@ def test_a_malformed_env_file_names_its_line(call_fc_data, tmp_path) -> None:
         (("--month", "soon"), "is not a month"),
         ((), "no month was given"),
         (("--start-date", "2026-02-02", "--end-date", "2026-03-01"), "not the first day"),
-        (("--start-date", "2026-03-01", "--end-date", "2026-02-01"), "holds no month"),
+        (("--start-date", "2026-03-01", "--end-date", "2026-02-01"), "contains no month"),
         (("--month", "2026-02", "--only", "what is this"), "owner/repo#123"),
     ],
 )

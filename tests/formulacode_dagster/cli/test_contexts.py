@@ -47,7 +47,7 @@ def test_an_imported_folder_is_a_recipe_of_the_base_commit(known: Database, tmp_
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ({"Dockerfile": "FROM x\n"}, "asks for nothing"),
+        ({"Dockerfile": "FROM x\n"}, "requests nothing"),
         ({"docker_build_pkg__sh": "pip install six", "task__txt": "Task(owner='a', repo='c')"}, "a context of a/c"),
         ({"docker_build_pkg__sh": "pip install six", "task__txt": "Task(sha='123')"}, "a context of commit 123"),
     ],
@@ -63,7 +63,7 @@ def test_a_folder_of_something_else_is_refused(
 def test_ids_that_name_none_or_several_are_refused(known: Database) -> None:
     context = DockerContext({"docker_build_pkg.sh": "pip install six"}, "x")
     with known.transaction() as connection:
-        with pytest.raises(ConfigurationError, match="no pull request of ours"):
+        with pytest.raises(ConfigurationError, match="not a known pull request"):
             take_in(connection, context, ItemName.parse("a/b#6"))
         take_in(connection, context, ITEM)
         with pytest.raises(ConfigurationError, match="no context has"):

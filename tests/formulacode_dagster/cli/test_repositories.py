@@ -114,4 +114,4 @@ def test_a_month_tells_how_each_line_and_everything_else_ended(call, database):
 
 
 def test_a_month_nobody_materialized_says_so(call):
-    assert "Nothing is known of 2026-01" in call("show", "--month", "2026-01")
+    assert "No data on 2026-01" in call("show", "--month", "2026-01")

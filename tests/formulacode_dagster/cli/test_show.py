@@ -78,6 +78,6 @@ def test_what_nobody_ran_is_no_empty_funnel_and_no_empty_story(
     told: Database, database_url: str, call_fc_data: FcData
 ) -> None:
     unknown = call_fc_data("funnel", "--month", "2026-01", FC_DATABASE_URL=database_url)
-    assert complaint(unknown) == "nothing is known of 2026-01. Run it first: fc-data run --month 2026-01"
+    assert complaint(unknown) == "no data on 2026-01. Run it first: fc-data run --month 2026-01"
     nobody = call_fc_data("why", "a/b#2", FC_DATABASE_URL=database_url)
-    assert "nothing is known of a/b#2. Run its month first" in complaint(nobody)
+    assert "no data on a/b#2. Run its month first" in complaint(nobody)

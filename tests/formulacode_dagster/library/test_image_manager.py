@@ -73,5 +73,5 @@ def test_a_dockerfile_of_ones_own_is_marked_and_its_image_is_verified(manager: I
 
 def test_nothing_but_docker_builds_images(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FC_ENGINE", "process")
-    with pytest.raises(ConfigurationError, match="with Docker alone"):
+    with pytest.raises(ConfigurationError, match="only with Docker"):
         ImageManager(database).build_base_image()

@@ -150,7 +150,7 @@ def test_a_statement_is_that_of_the_pipeline(served) -> None:
 
 
 def test_a_statement_needs_the_facts_and_the_patch(served) -> None:
-    with pytest.raises(ConfigurationError, match="nothing is known"):
+    with pytest.raises(ConfigurationError, match="no data"):
         render_problem_statement(PR(repository=NAME, issue_number=NUMBER))
 
     async def facts() -> PR:

@@ -114,7 +114,7 @@ def test_an_agents_fix_is_a_recipe_for_the_next_commit(
 
 
 def test_what_cannot_be_synthesized_is_said(month: Database) -> None:
-    with pytest.raises(ConfigurationError, match="no pull request of ours"):
+    with pytest.raises(ConfigurationError, match="not a known pull request"):
         Synthesizer(database=month).run("Acme", "tiny", 9)
     with pytest.raises(ConfigurationError, match="is based on"):
         Synthesizer(database=month).run("Acme", "tiny", 5, sha="c0ffee")

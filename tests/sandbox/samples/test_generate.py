@@ -181,7 +181,7 @@ def test_the_repositories_are_sound_and_can_be_cloned_and_fetched_from(
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("ten years of work")
-    with pytest.raises(ConfigurationError, match="holds something else than samples"):
+    with pytest.raises(ConfigurationError, match="contains something other than samples"):
         generate(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 

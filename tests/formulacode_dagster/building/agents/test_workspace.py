@@ -57,7 +57,7 @@ def test_a_workspace_holds_the_edit_alone() -> None:
 @pytest.mark.parametrize(
     ("packed", "what"),
     [
-        (_packed(ROOT), "no edit.toml"),
+        (_packed(ROOT), "lacks edit.toml"),
         (_packed(ROOT, ("./edit.toml", tarfile.SYMTYPE, b"")), "link or device 'edit.toml'"),
         (_packed(ROOT, ("./edit.toml", tarfile.LNKTYPE, b"")), "link or device 'edit.toml'"),
         (_packed(ROOT, EDIT, ("./pipe", tarfile.FIFOTYPE, b"")), "link or device 'pipe'"),

@@ -87,7 +87,7 @@ def test_a_pattern_of_exclude_that_never_comes_to_an_end_is_given_up(tree_of):
 
 def test_a_pattern_of_exclude_that_is_no_regular_expression_is_refused(tree_of):
     tree = tree_of({"asv.conf.json": '{"exclude": [{"req": {"numpy": "1.[2"}}]}'})
-    with pytest.raises(ItemFailure, match="no regular expression"):
+    with pytest.raises(ItemFailure, match="not a regular expression"):
         read_config(tree, "asv.conf.json")
 
 

@@ -44,7 +44,7 @@ def test_when_a_repair_asks_all_but_documents_and_other_hosts_are_laid_in(tree_o
     assert found.notes == (
         "submodule doc/_static/mathjax belongs to documents: left out",
         "submodule lost has no address in .gitmodules: left out",
-        "submodule vendor/lib lies at https://gitlab.com/someone/lib.git, not on GitHub: left out",
+        "submodule vendor/lib is at https://gitlab.com/someone/lib.git, not on GitHub: left out",
     )
 
 

@@ -50,14 +50,14 @@ def test_a_lock_without_hashes_or_with_other_pins_closes_the_gate():
     ("lock", "fault"),
     [
         ("attrs==25.4.0\n", "no hash for attrs"),
-        (f"attrs>=25.4.0 {HASH}\n", "no hashed pin"),
-        (f"attrs==25.* {HASH}\n", "no hashed pin"),
-        ("attrs==25.4.0 --hash=md5:00\n", "no hashed pin"),
-        (f"attrs @ https://example.org/attrs.whl {HASH}\n", "no hashed pin"),
-        (f"-e . {HASH}\n", "no hashed pin"),
-        (f"./local {HASH}\n", "no hashed pin"),
-        (f"--index-url https://example.org\nattrs==25.4.0 {HASH}\n", "no hashed pin"),
-        ("", "nothing is pinned"),
+        (f"attrs>=25.4.0 {HASH}\n", "without a hashed pin"),
+        (f"attrs==25.* {HASH}\n", "without a hashed pin"),
+        ("attrs==25.4.0 --hash=md5:00\n", "without a hashed pin"),
+        (f"attrs @ https://example.org/attrs.whl {HASH}\n", "without a hashed pin"),
+        (f"-e . {HASH}\n", "without a hashed pin"),
+        (f"./local {HASH}\n", "without a hashed pin"),
+        (f"--index-url https://example.org\nattrs==25.4.0 {HASH}\n", "without a hashed pin"),
+        ("", "none is pinned"),
     ],
 )
 def test_anything_but_hashed_pins_shuts_the_gate(lock, fault):

@@ -85,7 +85,7 @@ def test_no_suite_and_no_other_workload_is_a_rejection_not_a_failure(plan):
     ("lacking", "why"),
     [
         ({}, "no asv configuration at the base"),
-        ({"asv.conf.json": "{}"}, "holds no benchmark at the base"),
+        ({"asv.conf.json": "{}"}, "contains no benchmark at the base"),
         ({**SUITE, "asv.conf.json": "["}, "asv.conf.json cannot be read"),
     ],
 )
@@ -124,7 +124,7 @@ def test_build_requirements_that_contradict_what_runs_are_locked_apart(plan):
         "wheel": "0.30",
     }
     assert [drop.requirement for drop in environment.dropped] == ["bad ((("]
-    assert any("locked apart" in note for note in environment.notes)
+    assert any("locked separately" in note for note in environment.notes)
 
 
 @pytest.mark.slow

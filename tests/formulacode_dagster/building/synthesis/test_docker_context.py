@@ -84,7 +84,7 @@ def test_no_link_is_followed_and_what_is_no_context_is_refused(tmp_path: Path) -
     folder = write(tmp_path / "links", docker_build_pkg__sh="true\n")
     (folder / "Dockerfile").symlink_to(secret)
     assert set(DockerContext.from_directory(folder).files) == {"docker_build_pkg.sh"}
-    with pytest.raises(ConfigurationError, match="no build context"):
+    with pytest.raises(ConfigurationError, match="not a build context"):
         DockerContext.from_directory(write(tmp_path / "empty", task__txt="Task()"))
     with pytest.raises(ConfigurationError, match="larger than 1 MiB"):
         DockerContext.from_directory(write(tmp_path / "large", Dockerfile="#" * (MOST_BYTES + 1)))

@@ -107,7 +107,7 @@ def test_a_suite_that_needs_the_network_proves_nothing_against_an_image(outcomes
     benchmarks = tuple(surveyed(name, outcome=name, message=message) for name, message in outcomes.items())
     verdict = one_benchmark_runs(Survey(benchmarks=benchmarks, lost={}, extensions=()))
     assert verdict.ok is ok
-    assert ("wants the network" in verdict.detail) is ok
+    assert ("needs the network" in verdict.detail) is ok
 
 
 def test_a_time_that_is_none_is_no_time() -> None:

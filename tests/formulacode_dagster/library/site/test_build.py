@@ -147,7 +147,7 @@ def test_pages_of_withdrawn_tasks_go_and_other_folders_stay(tmp_path: Path) -> N
         write_site(dataset, tmp_path / "site", ["2027-01"])
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(ConfigurationError, match="holds something else than a site"):
+    with pytest.raises(ConfigurationError, match="contains something other than a site"):
         write_site(dataset, tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
 

@@ -46,7 +46,7 @@ def test_the_command_of_the_documentation_benchmarks_commits(tmp_path, call_fc_d
     ran = call_fc_data(*shlex.split(COMMAND), **settings)
     assert "0 of 2 worked on" in ran.stdout
     ran = call_fc_data(*shlex.split(COMMAND), "--bench", "(", **settings)
-    assert (ran.returncode, "no regular expression" in ran.stderr) == (1, True)
+    assert (ran.returncode, "not a regular expression" in ran.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("field", [{"as_of": "yesterday"}, {"steps": 0}, {"plan": {"rounds": 0}}])

@@ -18,5 +18,5 @@ def test_interleaved_rounds_are_turns_of_all_commits():
     assert PlainAsv(["--interleave-rounds", "-a", "rounds=3"], 1, "uv", "run").turns == 3
     assert PlainAsv(["--interleave-rounds"], 1, "uv", "run").turns == 2
     assert PlainAsv(["-a", "rounds=3"], 1, "uv", "run").turns == 1
-    with pytest.raises(ConfigurationError, match="no number"):
+    with pytest.raises(ConfigurationError, match="not a number"):
         PlainAsv(["--interleave-rounds", "-a", "rounds=many"], 1, "uv", "run")

@@ -188,7 +188,7 @@ def test_a_month_in_which_all_passes_as_before_is_right() -> None:
         ([correctness_row(reaching_test("...", "FFF"))], "the author's patch breaks t.py::test"),
         (
             [correctness_row(reaching_test("...", "FFF"), broken=(), pass_to_pass=("t.py::test",))],
-            "that they are pass_to_pass",
+            "other tests are pass_to_pass",
         ),
         ([correctness_row(reaching_test("..", ".."))], "not run 3 times a side"),
         ([GOOD.model_copy(update={"weak_tests": True})], "says weak_tests=True"),

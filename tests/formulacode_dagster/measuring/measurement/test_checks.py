@@ -104,7 +104,7 @@ def test_a_sample_of_which_no_ratio_can_be_told_fails(measurement, faster, value
     row = measurement(faster)
     first, *others = row.results[0].samples
     broken = first.model_copy(update={"value": value})
-    assert "no ratio" in speedup_is_real("2026-02", [altered(row, samples=(broken, *others))]).offenders[0]
+    assert "without a ratio" in speedup_is_real("2026-02", [altered(row, samples=(broken, *others))]).offenders[0]
 
 
 def test_a_figure_that_is_not_finite_fails(measurement, faster):
@@ -159,7 +159,7 @@ def test_one_faster_control_is_chance_and_three_break_the_promise(row_of):
     assert not judged.passed
     assert len(judged.offenders) == 3
     assert "7#90: its control is 1.3" in judged.offenders[0]
-    assert "cannot be told from noise" in judged.summary
+    assert "within the noise" in judged.summary
     assert not isinstance(judged, Doubt)
 
 

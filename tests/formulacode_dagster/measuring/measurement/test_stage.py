@@ -123,7 +123,7 @@ def test_comments_that_show_code_are_inputs_and_other_discussion_is_not(task):
 
 def test_nothing_is_measured_again_by_force_without_a_reason(database):
     stage = StageRun(database, Stage.MEASUREMENTS, "2026-02", "run", RunOptions(force=True, reason=" "))
-    with pytest.raises(ConfigurationError, match="kept with its reason, and none is given"):
+    with pytest.raises(ConfigurationError, match="stored with its reason, and none is given"):
         run_loop(run(stage, TOOLS))
 
 

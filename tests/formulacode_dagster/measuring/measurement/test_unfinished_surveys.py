@@ -70,9 +70,9 @@ def test_where_none_follows_the_next_source_is_tried(chosen, first):
 @pytest.mark.parametrize(
     ("first", "second", "kind", "told"),
     [
-        (UNFINISHED, NOTHING, "survey_unfinished", ["3 of 5 benchmarks; nothing else that was found"]),
-        (TIMEOUT, UNFINISHED, "timeout", ["took too long; nothing else that was found"]),
-        (NOTHING, UNFINISHED, "survey_unfinished", ["3 of 5 benchmarks; nothing else", "none of 5 benchmarks"]),
+        (UNFINISHED, NOTHING, "survey_unfinished", ["3 of 5 benchmarks; no other workload"]),
+        (TIMEOUT, UNFINISHED, "timeout", ["took too long; no other workload"]),
+        (NOTHING, UNFINISHED, "survey_unfinished", ["3 of 5 benchmarks; no other", "none of 5 benchmarks"]),
     ],
 )
 def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, first, second, kind, told):

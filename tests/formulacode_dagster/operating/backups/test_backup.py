@@ -142,7 +142,7 @@ def cut_manifest(folder: Path) -> None:
     [
         (damage_byte, "ledger.copy.zst is another"),
         (lose_table, "ledger.copy.zst is not there"),
-        (lose_manifest, "is no backup"),
+        (lose_manifest, "is not a backup"),
         (cut_manifest, "cannot be read"),
     ],
 )

@@ -89,7 +89,7 @@ def test_an_upload_that_was_cut_is_no_backup_and_goes_after_a_day(
     store = fresh()
     cut_off(store, backup(tmp_path, "2026-03-02T03-30-00Z"), monkeypatch)
     store.upload(backup(tmp_path, "2026-03-01T03-30-00Z"))
-    with pytest.raises(ConfigurationError, match=r"no whole backup '2026-03-02.*Take one of 2026-03-01T03-30-00Z"):
+    with pytest.raises(ConfigurationError, match=r"no complete backup '2026-03-02.*Take one of 2026-03-01T03-30-00Z"):
         store.download("2026-03-02T03-30-00Z", tmp_path / "back")
     s3.create_multipart_upload(Bucket=BUCKET, Key="fc/2026-03-02T03-30-00Z/platform/big.copy.zst")
     assert store.prune(1) == (), "somebody may be uploading it just now"
@@ -126,7 +126,7 @@ def test_a_removal_that_is_cut_leaves_no_backup(s3: Any, tmp_path: Path, monkeyp
     monkeypatch.setattr(ObjectStore, "_delete", once)
     with pytest.raises(KeyboardInterrupt):
         store.prune(1)
-    with pytest.raises(ConfigurationError, match="no whole backup"):
+    with pytest.raises(ConfigurationError, match="no complete backup"):
         store.download("2026-03-01T03-30-00Z", tmp_path / "back")
 
 

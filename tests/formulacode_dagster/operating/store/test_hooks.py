@@ -54,7 +54,9 @@ def test_what_json_would_change_is_refused(database: Database) -> None:
     results: list[Any] = [math.nan, math.inf, (1, 2), {1: "a"}, b"x", {"a": object()}, {"a": {1, 2}}]
     with database.transaction() as connection:
         for result in results:
-            with pytest.raises(FormulaCodeError, match="'summarize' returned for astropy/astropy#16222 cannot be kept"):
+            with pytest.raises(
+                FormulaCodeError, match="'summarize' returned for astropy/astropy#16222 cannot be stored"
+            ):
                 hooks.put(connection, ENTITY, "summarize", "{}", result)
         assert hooks.get(connection, ENTITY, "summarize", "{}") is None
 

@@ -60,5 +60,5 @@ def test_a_token_that_is_refused_is_told_by_its_setting(given, remedy):
 @pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"files": [{"totals": {"lines": 1}}]}'])
 def test_an_answer_that_is_no_report_is_no_coverage(content):
     transport = httpx.MockTransport(lambda _request: httpx.Response(200, content=content))
-    with pytest.raises(OutsideSystemError, match="no report"):
+    with pytest.raises(OutsideSystemError, match="invalid report"):
         files(transport=transport)

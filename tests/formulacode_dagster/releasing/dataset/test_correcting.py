@@ -211,7 +211,7 @@ def test_a_hinted_statement_has_a_base_run_or_a_reason(
 
 def test_what_is_not_there_is_named(month: Database, command: FcData) -> None:
     assert "has no statement" in command("show", "Acme/Fast.py#7", "statement", "--variant", "statement_issue").stderr
-    assert "nothing is stored of Acme/Fast.py#8" in command("show", "Acme/Fast.py#8", "patch").stderr
+    assert "no data on Acme/Fast.py#8" in command("show", "Acme/Fast.py#8", "patch").stderr
     story = command("why", "Acme/Fast.py#7").stdout
     assert "fc-data show Acme/Fast.py#7 classification|statement|patch|lock|spec|samples|workloads|row" in story
 
@@ -266,7 +266,7 @@ def test_a_task_is_withdrawn_by_a_revision_that_lacks_it_and_stays_out(
 
 
 def test_what_is_in_no_release_cannot_be_withdrawn(command: FcData) -> None:
-    for item, said in (("acme/other#1", "no pull request of ours"), ("Acme/Fast.py#7", "is in no newest release")):
+    for item, said in (("acme/other#1", "not a known pull request"), ("Acme/Fast.py#7", "is in no newest release")):
         done = command("release", "withdraw", item, "--by", "Ada", "--reason", "why", "--publish")
         assert done.returncode == 1
         assert said in done.stderr

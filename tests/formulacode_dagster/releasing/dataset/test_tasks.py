@@ -150,7 +150,7 @@ def test_a_part_of_another_pull_request_is_refused(parts: dict[str, Any], part: 
     ("part", "field"), [("published", "image_digest"), ("image", "digest"), ("correctness", "image_digest")]
 )
 def test_an_image_that_was_not_measured_is_refused(parts: dict[str, Any], part: str, field: str) -> None:
-    with pytest.raises(ItemFailure, match="what was measured is not what is released"):
+    with pytest.raises(ItemFailure, match="the measured image is not the released one"):
         build_task_record(**{**parts, part: parts[part].model_copy(update={field: "sha256:" + "9" * 64})})
 
 

@@ -107,7 +107,7 @@ def test_a_task_is_written_over_itself_and_over_nothing_else(row, tmp_path):
     export_task(row, HarnessFormat.HARBOR, tmp_path / "task")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("years of work")
-    with pytest.raises(ConfigurationError, match="holds something else"):
+    with pytest.raises(ConfigurationError, match="contains something other"):
         export_task(row, HarnessFormat.HARBOR, tmp_path / "mine")
     assert (tmp_path / "mine/thesis.tex").exists()
 

@@ -148,7 +148,7 @@ def test_what_comes_from_outside_is_text_and_nothing_else(facts: ReportFacts, no
 
 def test_the_first_month_has_no_month_before(facts: ReportFacts, nothing: ReportFacts) -> None:
     text = rows(Page(render_report(facts, nothing)))
-    assert "Nothing is known of 2026-01" in text
+    assert "No data on 2026-01" in text
     assert " change" not in text
     assert "+10" not in text
 

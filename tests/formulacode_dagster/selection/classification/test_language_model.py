@@ -138,7 +138,7 @@ def test_an_endpoint_that_answers_nobody_stops_the_stage(fault: Fault) -> None:
         outcomes = asyncio.run(many(url))
     assert [type(outcome) for outcome in outcomes].count(SuspectedOutage) == 4
     (dead,) = (outcome for outcome in outcomes if isinstance(outcome, OutsideSystemError))
-    assert "none of the last 5 questions" in str(dead)
+    assert "did not answer the last 5 questions" in str(dead)
     assert dead.system == "llm"
 
 
@@ -167,7 +167,7 @@ def test_a_dead_endpoint_stops_the_stage() -> None:
         (None, {"api_key": "another-secret"}, r"refuses the API key \(HTTP 401\).*LLM_API_KEY"),
         (None, {"model": "gpt-0"}, "has no model 'gpt-0'.*LLM_MODEL"),
         (ModelFaults(every=Fault.OUT_OF_QUOTA), {}, "credit of this key is used up"),
-        (ModelFaults(every=Fault.RATE_LIMITED, retry_after_seconds=86_400), {}, "stay away for 86,400 s"),
+        (ModelFaults(every=Fault.RATE_LIMITED, retry_after_seconds=86_400), {}, "a pause of 86,400 s"),
     ],
 )
 def test_what_no_retry_cures_stops_the_stage_at_once(

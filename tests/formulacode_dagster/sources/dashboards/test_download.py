@@ -227,6 +227,6 @@ def test_an_address_without_a_site_says_so(content: bytes | None, kind: FaultKin
         del site.files["index.json"]
     else:
         site.files["index.json"] = content
-    with pytest.raises(DashboardError, match="address of an asv site") as raised:
+    with pytest.raises(DashboardError, match="URL of an asv site") as raised:
         fetch(site, tmp_path)
     assert raised.value.fault.kind is kind

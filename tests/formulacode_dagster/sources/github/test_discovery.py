@@ -286,7 +286,7 @@ def test_metadata_that_github_fails_to_load_is_not_a_vanished_repository(shelve,
     many(shelve, [100, 200])
     assert len(discover(faults=Faults.at("graphql RepositoriesById", 1, Fault.NULL_NODE))) == 2
     never = Faults(scripted=(ScriptedFault(endpoint="graphql RepositoriesById", times=100, fault=Fault.NULL_NODE),))
-    with pytest.raises(ItemFailure, match=r"does not tell about 1 repositories, .*Something went wrong") as caught:
+    with pytest.raises(ItemFailure, match=r"has no data on 1 repositories, .*Something went wrong") as caught:
         discover(faults=never)
     assert caught.value.kind == "incomplete"
 

@@ -121,7 +121,7 @@ def test_any_text_survives_the_way_out_and_back(database: Database, tmp_path_fac
 
 
 def test_a_month_of_which_nothing_is_known_is_not_exported(database: Database, tmp_path: Path):
-    with database.transaction() as connection, pytest.raises(ConfigurationError, match="nothing is known of 2020-01"):
+    with database.transaction() as connection, pytest.raises(ConfigurationError, match="no data on 2020-01"):
         export_month(connection, Month.parse("2020-01"), tmp_path)
     assert list(tmp_path.iterdir()) == []
 

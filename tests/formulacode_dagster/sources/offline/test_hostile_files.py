@@ -30,7 +30,7 @@ def complaint(folder: Path | str) -> str:
         ({"merged_at": "yesterday"}, "merged_at: is 'yesterday': not a time such as"),
         ({"merged_at": 1770091506}, "merged_at: is 1770091506: not a time"),
         ({"merged_at": ""}, "merged_at: is empty"),
-        ({"merged_at": "0001-01-01T00:00:00+14:00"}, "merged_at: is '0001-01-01T00:00:00+14:00': no calendar"),
+        ({"merged_at": "0001-01-01T00:00:00+14:00"}, "merged_at: is '0001-01-01T00:00:00+14:00': it is out of range"),
         ({"number": 0}, "number: is 0: Input should be greater than or equal to 1"),
         ({"number": "12x"}, "number: is '12x': not a whole number"),
         ({"number": 1.5}, "number: is 1.5: Input should be a valid integer"),
@@ -224,7 +224,7 @@ def test_a_file_that_is_not_known_by_its_name_is_refused(tmp_path, name):
 def test_what_is_not_there_is_named(tmp_path):
     with pytest.raises(ConfigurationError, match=r"the offline source .*nothing is not there"):
         found(tmp_path / "nothing")
-    with pytest.raises(ConfigurationError, match="holds neither mirrors nor files"):
+    with pytest.raises(ConfigurationError, match="contains neither mirrors nor files"):
         found(tmp_path)
 
 

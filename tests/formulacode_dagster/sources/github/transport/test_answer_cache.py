@@ -166,7 +166,7 @@ def test_a_damaged_cache_is_begun_anew_and_said_once(served, tmp_path, damage):
         answers, _, troubles = visit(url, tmp_path, ENGINE, ENGINE)
         assert answers == first * 2
         assert len(troubles) == 1
-        assert "begun anew" in troubles[0]
+        assert "started from scratch" in troubles[0]
         assert visit(url, tmp_path, ENGINE)[2] == []
     assert served.books["not_modified"] == 2
 
@@ -177,7 +177,7 @@ def test_a_cache_that_cannot_be_written_is_done_without_and_said_once(served, tm
         answers, _, troubles = visit(url, tmp_path, ENGINE, ENGINE)
     assert answers[0] == answers[1]
     assert len(troubles) == 1
-    assert "asked for everything anew" in troubles[0]
+    assert "all GitHub requests are repeated" in troubles[0]
 
 
 def test_the_least_recently_used_go_when_it_grows_too_large(tmp_path):

@@ -139,7 +139,7 @@ def test_a_damaged_file_is_begun_anew_without_a_burst(served, tmp_path, text):
         assert sum(clock.slept) >= 11
         assert asked(tmp_path, url, 1, clock=clock)[1] == []
     assert len(troubles) == 1
-    assert "begun anew" in troubles[0]
+    assert "started from scratch" in troubles[0]
 
 
 def test_without_a_file_each_process_paces_itself_and_says_so_once(served, tmp_path):
@@ -167,7 +167,7 @@ def test_a_disk_that_fills_up_on_the_way_leaves_the_pace_as_it_was(served, tmp_p
         client, troubles = asked(tmp_path, url, 30, clock=clock, pacing=Pacing(rest_points=60, burst_seconds=2))
     assert client.totals.cost.api_requests == 30
     assert sum(clock.slept) >= 27
-    assert sum("No space left" in text and "alone" in text for text in troubles) == 1
+    assert sum("No space left" in text and "only by this process" in text for text in troubles) == 1
 
 
 def test_an_api_that_nobody_asks_any_more_is_forgotten(tmp_path):
