@@ -143,7 +143,7 @@ def test_a_second_demo_has_nothing_to_do_and_says_so(demo) -> None:
     started = time.monotonic()
     second = demo.fc_data("demo")
     assert second.returncode == 0, second.stdout + second.stderr
-    assert "no GitHub call, no model call, nothing built" in second.stdout
+    assert "no GitHub call, no model call, no build" in second.stdout
     assert "images: " in second.stdout
     assert "1 done" not in second.stdout
     assert time.monotonic() - started < 60
