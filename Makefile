@@ -61,7 +61,8 @@ check: setup house ## lint, types, import contracts, the code location
 	@$(BIN)/mypy
 	@$(BIN)/hadolint dockerfiles/*.Dockerfile
 	@$(BIN)/shellcheck $$(git ls-files ':(glob).ci/*' ':!.ci/*.*') $$(git ls-files '*.sh')
-	@$(BIN)/dagster definitions validate -w workspace.yaml
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/dg check defs
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/dg list defs --json > /dev/null
 
 house: setup ## check that the packages keep the import contracts, and that docs/architecture.md shows them
 	@$(BIN)/lint-imports

@@ -6,6 +6,7 @@ database: Dagster's blocking check stops only its own run, while a consumer in a
 """
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,7 @@ class MonthCheck:
         # besides the month, the judge names the resources it needs
         resources = list(inspect.signature(self.judge).parameters)[1:]
 
-        @dg.asset_check(
+        @partitioned_check(
             asset=stage.value,
             name=self.name,
             blocking=self.blocking,
@@ -101,6 +102,17 @@ class MonthCheck:
             return result_of(verdict, blocking=verdict.blocking)
 
         return evaluate
+
+
+def partitioned_check(**options: Any) -> Callable[[Callable[..., dg.AssetCheckResult]], dg.AssetChecksDefinition]:
+    """`@dg.asset_check` for a partitioned asset, without the warning that this is a preview (Dagster 1.13)."""
+
+    def declare(evaluate: Callable[..., dg.AssetCheckResult]) -> dg.AssetChecksDefinition:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dg.PreviewWarning)
+            return dg.asset_check(**options)(evaluate)
+
+    return declare
 
 
 def month_check(*, blocking: bool, pool: str | None = None) -> Callable[[Callable[..., CheckFinding]], MonthCheck]:

@@ -20,7 +20,7 @@ from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
-from .checks import result_of
+from .checks import partitioned_check, result_of
 from .stage_asset import OWNER
 from .stopping import stoppable
 
@@ -61,7 +61,7 @@ class DashboardCheck:
     def definition(self, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
         """The check as Dagster runs it, dashboard by dashboard."""
 
-        @dg.asset_check(
+        @partitioned_check(
             asset=asset,
             name=self.name,
             description=inspect.getdoc(self.judge),

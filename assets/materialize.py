@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.tags import RETRY_NUMBER_TAG
 from pydantic import Field
 
 from formulacode_dagster.models.errors import BusyError, FormulaCodeError, OutsideSystemError
@@ -33,6 +32,8 @@ from .stopping import stoppable
 SHOWN_ITEMS = 50
 BUSY_TRIES = 6
 """Multiple of FC_RETRY_SECONDS that a relaunched run waits for the month that its predecessor held."""
+RETRY_NUMBER_TAG = "dagster/retry_number"
+"""Tag that Dagster sets on a relaunched run."""
 
 
 HELPS = "formulacode/helps"

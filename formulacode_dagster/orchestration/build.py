@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-
-warnings.filterwarnings("ignore", category=dg.PreviewWarning)
-warnings.filterwarnings("ignore", category=dg.BetaWarning)
-warnings.filterwarnings("ignore", category=dg.SupersessionWarning)
 
 
 def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) -> dg.Definitions:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 
 from .command_line_runs import LeavesCommandLineRuns
+from .dagster_internals import CheckRunHealthResult, WorkerStatus
 
 ANSWER_SECONDS = 3.0
 """Seconds for workers to answer."""
@@ -27,7 +27,7 @@ _AT_WORK = "active"
 
 
 class _AskingCeleryRunLauncher(CeleryRunLauncher):
-    """Tag of runs that were handed to Celery."""
+    """Reports the health of a run by asking the workers."""
 
     def __init__(self, unheard_seconds: int = UNHEARD_SECONDS, **given: Any) -> None:
         super().__init__(**given)

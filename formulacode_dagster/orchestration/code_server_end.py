@@ -9,10 +9,8 @@ import argparse
 import time
 from collections.abc import Callable
 
-from dagster._core.errors import DagsterUserCodeUnreachableError
-from dagster._grpc.client import DagsterGrpcClient
-
 from .code_server_launcher import runs_below
+from .dagster_internals import DagsterGrpcClient, DagsterUserCodeUnreachableError
 
 PATIENCE_SECONDS = 120.0
 """Any stage ends within ten seconds; a machine may be under load."""

@@ -10,15 +10,19 @@ import time
 from typing import Any
 
 import dagster as dg
-from dagster._core.errors import DagsterUserCodeUnreachableError
-from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
-from dagster._grpc.client import DagsterGrpcClient
-from dagster._grpc.types import GetCurrentRunsResult
-from dagster._serdes import deserialize_value
 
 from formulacode_dagster.building.engines.owner import Owner
 
 from .command_line_runs import LeavesCommandLineRuns
+from .dagster_internals import (
+    CheckRunHealthResult,
+    DagsterGrpcClient,
+    DagsterUserCodeUnreachableError,
+    GetCurrentRunsResult,
+    LaunchRunContext,
+    WorkerStatus,
+    deserialize_value,
+)
 from .orphans import CODE_SERVER, code_server
 
 UNKNOWN_SECONDS = 60
@@ -26,7 +30,7 @@ UNKNOWN_SECONDS = 60
 
 
 class _AskingCodeServerRunLauncher(dg.DefaultRunLauncher):
-    """Tag of runs below a code server."""
+    """Reports the health of a run by asking its code server."""
 
     @property
     def supports_check_run_worker_health(self) -> bool:

@@ -6,10 +6,10 @@ Dagster's launchers take such a run for one whose worker is gone, and its monito
 from __future__ import annotations
 
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, RunLauncher, WorkerStatus
 
 from formulacode_dagster.building.engines.owner import Owner
 
+from .dagster_internals import CheckRunHealthResult, RunLauncher, WorkerStatus
 from .orphans import PROCESS, is_of_command_line
 
 

@@ -15,15 +15,13 @@ from typing import Any
 
 import dagster as dg
 
-# an executor's wait has no public interface
-from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
-from dagster._core.storage.tags import PARTITION_NAME_TAG
-
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.runner.claims import shared_stage
 from resources.database import open_database
 from resources.settings import read_settings
+
+from .dagster_internals import PARTITION_NAME_TAG, InstanceConcurrencyContext
 
 MOST_SECONDS = 1.0
 """Seconds between two polls for other work."""
