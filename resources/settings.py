@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import FIRST_MONTH
 
 from .environment import prepare_environment
 from .setting_types import (
@@ -48,6 +49,8 @@ class Settings(BaseSettings):
 
     home: AbsolutePath = Field(Path(".formulacode"), alias="FC_HOME")
     """folder of all local state: embedded database, mirrors, builds, reports"""
+    first_month: str = Field(FIRST_MONTH, alias="FC_FIRST_MONTH", pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
+    """month with which the list of partitions begins, as YYYY-MM; earlier ones are not shown"""
     database_url: SecretStr = Field(SecretStr(""), alias="FC_DATABASE_URL")
     """Postgres of the platform; empty: the embedded one under FC_HOME"""
     database_connections: int = Field(18, alias="FC_DATABASE_CONNECTIONS", ge=4)

@@ -210,10 +210,10 @@ READING = "import os; os.environ.get('FC_CPUS'); open('.env')"
 
 
 @pytest.mark.slow
-def test_loading_imports_no_heavy_library_and_reads_no_setting_or_file(tmp_path: Path) -> None:
+def test_loading_imports_no_heavy_library_and_reads_one_setting_and_no_file(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("BAD='unclosed\n")
     # whoever reads any of these, one by one or all of them, is seen
-    settings = {setting.name: str(tmp_path) for setting in SETTINGS}
+    settings = {setting.name: str(tmp_path) for setting in SETTINGS} | {"FC_FIRST_MONTH": "2020-01"}
     loaded = subprocess.run(
         [sys.executable, "-c", "\n".join((LOADING, WHAT_IS_HEAVY, WHAT_WAS_READ, READING, WHAT_WAS_READ))],
         env={**BARE, **settings},
@@ -223,7 +223,7 @@ def test_loading_imports_no_heavy_library_and_reads_no_setting_or_file(tmp_path:
         timeout=120,
         check=True,
     )
-    assert loaded.stdout.splitlines() == ["[]", "[] []", "['FC_CPUS'] ['.env']"]
+    assert loaded.stdout.splitlines() == ["[]", "['FC_FIRST_MONTH'] []", "['FC_CPUS'] ['.env']"]
 
 
 @pytest.mark.slow
