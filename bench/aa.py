@@ -46,7 +46,7 @@ from formulacode_dagster.building.suites.questions import (
     SurveyedBenchmark,
     TimedBenchmark,
 )
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
 from formulacode_dagster.measuring.measurement.arms import Arms as ArmSessions
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.log import Log
@@ -202,9 +202,7 @@ class Bench:
                 return None
             with Cores().reserved(sessions.remotes[Arm.BASE].idlest_core) as core:
                 begun = cpu_seconds()
-                taken = sample(
-                    sessions, candidates, is_compiled=task.is_compiled, plan=plan, budget=budget, core=core, log=log
-                )
+                taken = sample(sessions, candidates, is_compiled=task.is_compiled, plan=plan, budget=budget, core=core)
             sampled = cpu_seconds() - begun
         judged = taken.judged
         samples = {result.benchmark: result.samples for result in judged.results}
@@ -266,7 +264,10 @@ def chosen(sessions: ArmSessions, wanted: Sequence[str] = ()) -> list[BenchmarkC
     surveys: dict[Arm, dict[str, SurveyedBenchmark]] = {}
     for arm in Arm:
         survey = sessions.remotes[arm].survey(
-            lines={}, limit=20, budget=SURVEY_SECONDS, only=names, enough=MOST_BENCHMARKS if names is None else None
+            lines={},
+            limit=20,
+            budget=SURVEY_SECONDS,
+            selection=BenchmarkSelection(names, enough=MOST_BENCHMARKS if names is None else None),
         )
         surveys[arm] = {benchmark.name: benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"}
         names = list(surveys[arm])

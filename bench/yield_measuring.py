@@ -20,7 +20,13 @@ from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.measuring.correctness.compare import compare_tests
 from formulacode_dagster.measuring.correctness.summary import summary_of_tests
 from formulacode_dagster.measuring.measurement.cores import Cores
-from formulacode_dagster.measuring.measurement.measure import TimedTask, measure_task
+from formulacode_dagster.measuring.measurement.measure import (
+    MeasurementSettings,
+    TaskToMeasure,
+    TimedTask,
+    WorkloadSources,
+    measure_task,
+)
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.remeasure import measure_again
@@ -114,19 +120,17 @@ class Measuring:
         return self._attempt(item, first, left, Surveyed(found))
 
     def _attempt(self, item: str, first: SuiteFiles, elsewhere: Iterable[SuiteFiles], surveyed: Surveyed) -> TimedTask:
-        return measure_task(
-            self.engine,
-            self.image,
-            pr=self.pr,
-            patch=self.patch,
+        workloads = WorkloadSources(
             suite=first,
             later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=elsewhere),
             shown=self._shown,
-            plan=self.plan,
-            limits=self.limits,
-            run_id=RUN,
+        )
+        return measure_task(
+            self.engine,
+            TaskToMeasure(self.pr, self.patch, self.image, RUN),
+            workloads,
+            MeasurementSettings(self.plan, self.limits, self.cores),
             surveyed=surveyed,
-            cores=self.cores,
             progress=lambda line: say(f"{item}: {line}"),
         )
 

@@ -16,7 +16,7 @@ from formulacode_dagster.building.engines.protocol import Engine, Session
 from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch, require_built
 from formulacode_dagster.building.suites.questions import Survey
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
 from formulacode_dagster.measuring.measurement.changed_code import ChangedCode, changed_code
 from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
 from formulacode_dagster.measuring.measurement.patch import FileChange, changed_files
@@ -118,7 +118,10 @@ class Aiming:
         around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in self._files]
         reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=self.image.spec.benchmark_dir).base
         survey = remote.survey(
-            lines=reached, limit=BENCHMARK_SECONDS, budget=SURVEY_SECONDS, names=read.names, enough=ENOUGH
+            lines=reached,
+            limit=BENCHMARK_SECONDS,
+            budget=SURVEY_SECONDS,
+            selection=BenchmarkSelection(names=read.names, enough=ENOUGH),
         )
         ran = [benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"]
         others = [benchmark for benchmark in survey.benchmarks if benchmark not in ran]

@@ -17,8 +17,6 @@ from formulacode_dagster.operating.store.tables import RELEASES
 from resources.alerts import AlertsResource
 from resources.postgres import PostgresResource
 
-from .step_failures import failure_text
-
 LOOK_SECONDS = 60
 LATE_SECONDS = 3600
 _NOBODY = "no recipients: FC_ALERT_WEBHOOK, FC_ALERT_SLACK and FC_ALERT_MAIL_TO are empty"
@@ -127,3 +125,13 @@ def _tell(alerts: AlertsResource, alert: Alert) -> dg.SkipReason | None:
 
 def _undelivered(alerts: AlertsResource, alert: Alert) -> list[str]:
     return [str(failure) for failure in deliver(alert.without(alerts.secrets()), alerts.channels())]
+
+
+def failure_text(event: dg.DagsterEvent) -> str | None:
+    """Return the step of *event* and its error; None if a check closed a gate: the check's report covers that."""
+    data = event.step_failure_data
+    if data.error is not None and data.error.cls_name == "DagsterAssetCheckFailedError":
+        return None
+    description = data.user_failure_data.description if data.user_failure_data else None
+    error = data.error.cause if data.error and data.error.cause else data.error
+    return f"{event.step_key}: {description or (error.message.strip() if error else 'failed')}"

@@ -19,12 +19,12 @@ from formulacode_dagster.operating.cancellation.stopping import stop_request
 from formulacode_dagster.operating.runner.claims import SharedStage
 from resources.settings import default_pool_limits, read_settings
 
+from .alerts import failure_text
 from .build import build_definitions
 from .helpers import HELP_OP
 from .home import IN_PROCESS, prepare_dagster_home, storage_errors
 from .jobs import HELPER_JOB, MONTH_JOB
 from .orphans import end_orphans, process_tag
-from .step_failures import failure_text
 
 OFFENDING = "offending"
 """Under which a check's metadata names its offenders."""

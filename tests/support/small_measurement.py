@@ -13,7 +13,12 @@ import pytest
 from formulacode_dagster.building.engines.protocol import Completed, Engine
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
 from formulacode_dagster.measuring.measurement.choosing import LaterSuites, no_later_suites
-from formulacode_dagster.measuring.measurement.measure import measure_task
+from formulacode_dagster.measuring.measurement.measure import (
+    MeasurementSettings,
+    TaskToMeasure,
+    WorkloadSources,
+    measure_task,
+)
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.image import WORKLOADS_FOLDER, BuiltImage, EngineName, ResourceLimits
@@ -94,16 +99,15 @@ class MeasureChange:
         if suite is NO_SUITE:
             spec = spec.model_copy(update={"benchmark_dir": WORKLOADS_FOLDER})
         pr = self.pull_request(*after)
+        pr = pr.model_copy(update={"facts": pr.facts.model_copy(update={"body": body})})
+        image = self.image.model_copy(update={"engine": engine, "spec": spec})
+        sources = {name: options.pop(name) for name in ("shown", "writer") if name in options}
+        cores = {name: options.pop(name) for name in ("cores",) if name in options}
         timed = measure_task(
             cast(Engine, self.engine),
-            self.image.model_copy(update={"engine": engine, "spec": spec}),
-            pr=pr.model_copy(update={"facts": pr.facts.model_copy(update={"body": body})}),
-            patch=written if patch is None else patch,
-            suite=suite,
-            later=later,
-            plan=plan,
-            limits=ResourceLimits(benchmark_seconds=10),
-            run_id="run",
+            TaskToMeasure(pr, written if patch is None else patch, image, "run"),
+            WorkloadSources(suite, later, **sources),
+            MeasurementSettings(plan, ResourceLimits(benchmark_seconds=10), **cores),
             progress=self.progress.append,
             **options,
         )

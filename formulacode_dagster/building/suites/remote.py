@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 
 from formulacode_dagster.building.engines.protocol import Completed, Session
@@ -51,6 +52,27 @@ Request = Mapping[str, object]
 def environment_of_runs(configured: Mapping[str, str]) -> dict[str, str]:
     """Return variables for every process of a repository's code, with those that its suite has *configured*."""
     return {**NO_DISPLAY, **configured, **ONE_THREAD}
+
+
+@dataclass(frozen=True)
+class BenchmarkSelection:
+    """Benchmarks to survey: all or those named in *only*, first those that mention *names*, none *ruled_out*.
+
+    After *enough* ran, if that is given, one of which ran a traced line, if there are any, the rest is `untraced`.
+    """
+
+    only: Iterable[str] | None = None
+    names: Iterable[str] = ()
+    enough: int | None = None
+    ruled_out: Iterable[str] = ()
+
+
+@dataclass(frozen=True)
+class CompiledTrace:
+    """Lines of compiled code to report, by path below the repository, in a build by the compilers of *coverage*."""
+
+    coverage: Coverage
+    lines: Mapping[str, Iterable[int]]
 
 
 class HarnessClient:
@@ -125,25 +147,20 @@ class HarnessClient:
         limit: float,
         budget: float,
         import_limit: float | None = None,
-        only: Iterable[str] | None = None,
-        names: Iterable[str] = (),
-        enough: int | None = None,
-        ruled_out: Iterable[str] = (),
-        coverage: Coverage | None = None,
-        compiled: Mapping[str, Iterable[int]] | None = None,
+        selection: BenchmarkSelection | None = None,
+        compiled: CompiledTrace | None = None,
         results: bool = False,
     ) -> Survey:
-        """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
+        """List the benchmarks, all or those of the *selection*, and run each once.
 
-        Reported for each: the *lines*, by path below the repository, that its timed call runs; also the lines
-        *compiled*, if the compilers of *coverage* built the package. *limit* is the longest one may take, and so is the
-        import of a module without an *import_limit*, *budget* all runs together, in seconds; those that do not fit come
-        back `untraced`, as do all after the first *enough* that ran, if that is given, one of which ran one of *lines*,
-        if there are any. Those *ruled_out* are not run. With *results*, return values are reported. A module whose
-        import kills the interpreter or never ends is lost, the others are not.
+        Reported for each: the *lines*, by path below the repository, that its timed call runs; also those of
+        *compiled*. *limit* is the longest one may take, and so is the import of a module without an *import_limit*,
+        *budget* all runs together, in seconds; those that do not fit come back `untraced`. With *results*, return
+        values are reported. A module whose import kills the interpreter or never ends is lost, the others are not.
         """
+        selection = selection or BenchmarkSelection()
         lost: dict[str, str] = {}
-        wanted = None if only is None else sorted(only)
+        wanted = None if selection.only is None else sorted(selection.only)
         while True:
             request = {
                 "command": "survey",
@@ -155,13 +172,13 @@ class HarnessClient:
                 "limit": limit,
                 "import_limit": limit if import_limit is None else import_limit,
                 "budget": budget,
-                "names": sorted(names),
-                "enough": enough,
-                "ruled_out": sorted(ruled_out),
+                "names": sorted(selection.names),
+                "enough": selection.enough,
+                "ruled_out": sorted(selection.ruled_out),
                 "skip": sorted(lost),
-                "coverage": coverage.data if coverage else "",
+                "coverage": compiled.coverage.data if compiled else "",
                 "results": results,
-                "compiled": {path: sorted(numbers) for path, numbers in (compiled or {}).items()},
+                "compiled": {path: sorted(numbers) for path, numbers in compiled.lines.items()} if compiled else {},
             }
             longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds
             completed, answers = self.ask(request, timeout=longest)

@@ -17,7 +17,7 @@ from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import Survey
 from formulacode_dagster.building.suites.reading import SuiteReading, read_suite
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
@@ -148,7 +148,8 @@ class Evidence:
         """The suite with a benchmark run, within the limits of `HarnessClient.survey`. Raises ItemFailure."""
         if self.subject.suite.files is not None:
             self.remote.write(self.subject.suite.files)
-        return self.remote.survey(lines={}, limit=limit, budget=budget, import_limit=import_limit, enough=ENOUGH)
+        selection = BenchmarkSelection(enough=ENOUGH)
+        return self.remote.survey(lines={}, limit=limit, budget=budget, import_limit=import_limit, selection=selection)
 
     @cached_property
     def reading(self) -> SuiteReading:

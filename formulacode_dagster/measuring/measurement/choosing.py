@@ -11,7 +11,7 @@ from functools import partial
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import Survey
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
 from formulacode_dagster.measuring.workloads.documents import Shown
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
@@ -189,9 +189,7 @@ class Chooser:
             lines=lines if is_traced else {},
             limit=float(self.limits.benchmark_seconds),
             budget=seconds,
-            only=only,
-            names=changed.names,
-            ruled_out=ruled_out,
+            selection=BenchmarkSelection(only, changed.names, ruled_out=ruled_out),
         )
 
     def _changed(self, extensions: Sequence[str]) -> ChangedCode:

@@ -15,7 +15,7 @@ from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch
 from formulacode_dagster.building.suites.questions import Coverage, Survey
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, CompiledTrace, HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
@@ -113,10 +113,8 @@ class CompiledLines:
                     lines={},
                     limit=float(self.limits.benchmark_seconds),
                     budget=self.budget.for_survey(self.plan.max_survey_seconds),
-                    only=only,
-                    names=names,
-                    coverage=coverage,
-                    compiled=lines,
+                    selection=BenchmarkSelection(only, names),
+                    compiled=CompiledTrace(coverage, lines),
                 )
         except ItemFailure as failure:
             self.log(f"coverage of the {arm} cannot be told: {failure}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.overlays import SuiteFiles
@@ -22,7 +22,6 @@ from formulacode_dagster.models.measurement import (
     DecisionRule,
     Measurement,
     RandomizationUnit,
-    Returned,
 )
 from formulacode_dagster.models.pull_request import PullRequest
 
@@ -54,6 +53,35 @@ class TimedTask:
     """Parts of the change that run compiled."""
 
 
+@dataclass(frozen=True)
+class TaskToMeasure:
+    """A pull request with its patch and built image, for the run of that id."""
+
+    pr: PullRequest
+    patch: bytes
+    image: BuiltImage
+    run_id: str
+
+
+@dataclass(frozen=True)
+class WorkloadSources:
+    """Sources of workloads in their order: the suite, suites for the names of the changed code, scripts, a model."""
+
+    suite: SuiteFiles
+    later: LaterSuites = no_later_suites
+    shown: ShownAtBase = nothing_shown
+    writer: Writer | None = None
+
+
+@dataclass(frozen=True)
+class MeasurementSettings:
+    """How tasks are sampled, within which limits, and on which cores."""
+
+    plan: SamplingPlan
+    limits: ResourceLimits
+    cores: Cores = field(default_factory=Cores)
+
+
 Keep = Callable[[TimedTask], object]
 """Receives the timed task if something after the samples fails."""
 
@@ -64,36 +92,30 @@ def keep_nothing(_timed: TimedTask) -> None:
 
 def measure_task(
     engine: Engine,
-    image: BuiltImage,
+    task: TaskToMeasure,
+    workloads: WorkloadSources,
+    settings: MeasurementSettings,
     *,
-    pr: PullRequest,
-    patch: bytes,
-    suite: SuiteFiles,
-    later: LaterSuites = no_later_suites,
-    shown: ShownAtBase = nothing_shown,
-    plan: SamplingPlan,
-    limits: ResourceLimits,
-    run_id: str,
-    writer: Writer | None = None,
     surveyed: Surveyed | None = None,
-    cores: Cores | None = None,
     keep: Keep = keep_nothing,
     progress: Progress | None = None,
 ) -> TimedTask:
-    """Measure *patch* against the base of *image*.
+    """Measure the patch of *task* against its base.
 
-    *suite* is copied over base, oracle and control alike; if none of its benchmarks is relevant to the change,
-    fallbacks are tried in order: suites from *later* for the names of the changed code, scripts *shown* for them, the
-    repository's tests, snippets from docs and issues, benchmarks by *writer*. Benchmarks ruled out in *surveyed* do not
-    run again, and new results are added to it. Benchmarks stay on one core, which other users of *cores* leave free. A
-    measurement that is not faster is returned too. *keep* gets a measurement if a later step fails, without the missing
-    parts.
+    The suite of *workloads* is copied over base, oracle and control alike; if none of its benchmarks is relevant to the
+    change, fallbacks are tried in order: later suites for the names of the changed code, scripts shown for them, the
+    repository's tests, snippets from docs and issues, benchmarks by the writer. Benchmarks ruled out in *surveyed* do
+    not run again, and new results are added to it. Benchmarks stay on one core, which other users of the cores leave
+    free. A measurement that is not faster is returned too. *keep* gets a measurement if a later step fails, without the
+    missing parts.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
     `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`,
     `survey_unfinished`, `timeout`. Raises Rejection (`no_relevant_workload`) when no benchmark executes the change.
     """
-    log, cores = Log(progress), cores or Cores()
+    pr, patch, image, run_id = task.pr, task.patch, task.image, task.run_id
+    suite, writer = workloads.suite, workloads.writer
+    plan, limits, cores, log = settings.plan, settings.limits, settings.cores, Log(progress)
     sampled: list[TimedTask] = []
     with log.told_by_failures(), _kept(sampled, keep):
         files = changed_files(patch)
@@ -120,11 +142,11 @@ def measure_task(
                 )
 
                 def others(changed: ChangedCode) -> Iterator[SuiteFiles]:
-                    yield from later(changed.names)
+                    yield from workloads.later(changed.names)
                     both = arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]
                     sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id, bool(changed.compiled))
                     at_base, commit, merged = sources[Arm.BASE], pr.change.base_sha, pr.facts.merge_commit_sha
-                    texts = shown(changed.names)
+                    texts = workloads.shown(changed.names)
                     yield from suites_of_scripts(sides, texts, commit=commit, note=log)
                     yield from suites_of_tests(sides, patch=patch, commit=commit, merged=merged, note=log)
                     yield from suites_of_snippets(sides, pr, patch, at_base, texts, note=log)
@@ -135,9 +157,7 @@ def measure_task(
                 choice = chooser.choose(suite, others)
             is_compiled = bool(choice.changed.untraceable) or changes_build(files)
             with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
-                taken = sample(
-                    arms, choice.candidates, is_compiled=is_compiled, plan=plan, budget=budget, core=core, log=log
-                )
+                taken = sample(arms, choice.candidates, plan=plan, budget=budget, core=core, is_compiled=is_compiled)
             for failure in [*choice.failures, *taken.failures]:
                 log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
             names = [result.benchmark for result in taken.judged.results]
@@ -186,16 +206,15 @@ def sample(
     arms: Arms,
     candidates: Sequence[BenchmarkCandidate],
     *,
-    is_compiled: bool = False,
     rule: DecisionRule | None = None,
     plan: SamplingPlan,
     budget: TimeBudget,
     core: int,
-    log: Log,
+    is_compiled: bool = False,
 ) -> Taken:
-    """Sample by *rule*, or else by the plan's for the unit of chance.
+    """Sample by *rule*, or else by the plan's for the randomization unit.
 
-    It is the build if a patch of compiled code changes the objects, else the process. Raises ItemFailure as
+    The unit is the build if a patch of compiled code changes the objects, else the process. Raises ItemFailure as
     `Sampler.take`.
     """
     # compiled code is the same on every arm if the patch changes neither its sources nor its build
@@ -222,7 +241,7 @@ def sample(
         budget=budget,
         make_build=make_build,
         core=core,
-        note=log,
+        note=arms.log,
     )
     return sampler.take()
 
@@ -242,7 +261,6 @@ def measurement_row(
     candidates: Sequence[BenchmarkCandidate],
     taken: Taken,
     *,
-    returned: dict[str, Returned] | None = None,
     seconds: float,
     failures: Sequence[BenchmarkFailure] = (),
     left_out: UntimedCounts = NOTHING_LEFT_OUT,
@@ -262,7 +280,6 @@ def measurement_row(
         rule=taken.rule,
         look=taken.look,
         rounds=taken.rounds,
-        returned=returned or {},
         failures=(*failures, *taken.failures),
         untimed=taken.untimed,
         unsurveyed=left_out.unsurveyed,

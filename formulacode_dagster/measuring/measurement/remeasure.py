@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
+from formulacode_dagster.building.suites.remote import BenchmarkSelection
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, Measurement, Verdict
@@ -63,7 +64,7 @@ def measure_again(
             with budget.paused_at_first(cores.choosing()):
                 candidates = _candidates(arms, procedure, budget)
             with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
-                taken = sample(arms, candidates, rule=procedure.rule, plan=plan, budget=budget, core=core, log=log)
+                taken = sample(arms, candidates, rule=procedure.rule, plan=plan, budget=budget, core=core)
             seconds, is_faster = budget.spent, taken.judged.verdict is Verdict.FASTER
             names = procedure.benchmarks
             with cores.choosing():
@@ -75,8 +76,8 @@ def measure_again(
         ]
         if failures:
             raise _differs(failures, len(procedure.benchmarks))
-        row = measurement_row(image, suite, candidates, taken, returned=returned, seconds=seconds)
-        return row, "\n".join(log.lines)
+        row = measurement_row(image, suite, candidates, taken, seconds=seconds)
+        return row.model_copy(update={"returned": returned}), "\n".join(log.lines)
 
 
 def _candidates(arms: Arms, procedure: Procedure, budget: TimeBudget) -> list[BenchmarkCandidate]:
@@ -114,7 +115,7 @@ def _surveyed(arms: Arms, arm: Arm, procedure: Procedure, budget: TimeBudget) ->
                 lines={},
                 limit=float(procedure.limits.benchmark_seconds),
                 budget=budget.for_survey(procedure.plan.max_survey_seconds),
-                only=missing,
+                selection=BenchmarkSelection(missing),
             )
             surveyed |= {each.name: each for each in survey.benchmarks}
     return surveyed

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from formulacode_dagster.building.suites.questions import ReturnValue
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Returned
@@ -33,7 +33,7 @@ def compare_returned(
                     lines={},
                     limit=float(limits.benchmark_seconds),
                     budget=plan.max_survey_seconds,
-                    only=only,
+                    selection=BenchmarkSelection(only),
                     results=True,
                 )
             except ItemFailure as failure:

@@ -43,7 +43,7 @@ from formulacode_dagster.selection.classification.model_access import ModelAcces
 from formulacode_dagster.sources.git.mirror import MirrorCache
 
 from .cores import Cores
-from .measure import TimedTask, measure_task
+from .measure import MeasurementSettings, TaskToMeasure, TimedTask, WorkloadSources, measure_task
 from .model_adapter import SyncModelAdapter, with_cost
 from .persistence import MeasuredPullRequest, keep, save, untested
 from .plan import SamplingPlan
@@ -184,20 +184,18 @@ class TaskMeasurement:
 
         # read on demand: a task with a suite of its own needs no other
         external = suites_elsewhere(tools.mirrors, tools.suite_repositories, pr, folder, self._note)
-        return measure_task(
-            tools.engine,
-            task.image,
-            pr=pr,
-            patch=patch,
+        workloads = WorkloadSources(
             suite=first_suite(mirror, pr, folder, suite_sha=task.environment.suite_sha),
             later=lambda names: other_suites(mirror, pr, task.image.spec, names, elsewhere=external),
             shown=shown,
-            plan=tools.plan,
-            limits=tools.limits,
-            run_id=self.stage.run_id,
             writer=self.writer,
+        )
+        return measure_task(
+            tools.engine,
+            TaskToMeasure(pr, patch, task.image, self.stage.run_id),
+            workloads,
+            MeasurementSettings(tools.plan, tools.limits, tools.cores),
             surveyed=self._surveyed(),
-            cores=tools.cores,
             keep=partial(self._stored, is_first=is_first),
             progress=self._note,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from formulacode_dagster.building.engines.protocol import Engine, Session
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
 from formulacode_dagster.models.image import BuiltImage, EngineName
 
 Lines = Mapping[str, Collection[int]]
@@ -60,7 +60,10 @@ class Sides:
                 remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
                 remote.write(files)
                 only = list(_ran(surveys[-1])) if surveys else None
-                surveys.append(remote.survey(lines=lines, limit=limit, budget=budget, only=only, results=True))
+                selection = BenchmarkSelection(only)
+                surveys.append(
+                    remote.survey(lines=lines, limit=limit, budget=budget, selection=selection, results=True)
+                )
         ran = [_ran(survey) for survey in surveys]
         messages = [each.message for each in surveys[0].benchmarks if each.outcome in ("error", "timeout", "crash")]
         tried = [Tried(*(benchmarks[name] for benchmarks in ran)) for name in ran[-1]]

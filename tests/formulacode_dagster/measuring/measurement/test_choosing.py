@@ -65,7 +65,8 @@ class Suite(Listening):
         super().write(files)
         self.files = dict(files)
 
-    def survey(self, ruled_out=(), **_):
+    def survey(self, selection, **_):
+        ruled_out = selection.ruled_out
         names = sorted(path.removeprefix("benchmarks/").removesuffix(".py") for path in self.files)
         self.asked.append(("survey", *sorted(ruled_out)))
         return Survey(
@@ -201,10 +202,10 @@ class Meeting(Hurried):
         super().__init__()
         self.barrier = threading.Barrier(2, timeout=20)
 
-    def survey(self, *, only, **asked):
-        if only is None:
+    def survey(self, *, selection, **asked):
+        if selection.only is None:
             self.barrier.wait()
-        return super().survey(**asked)
+        return super().survey(selection=selection, **asked)
 
 
 def test_base_and_oracle_are_surveyed_in_parallel_on_separate_cores():

@@ -106,7 +106,8 @@ class Uninstrumented:
     def __init__(self, fits=5):
         self.fits, self.asked = fits, []
 
-    def survey(self, *, ruled_out, only, lines, **_):
+    def survey(self, *, selection, lines, **_):
+        ruled_out, only = selection.ruled_out, selection.only
         self.asked.append((only, dict(lines)))
         wanted = [name for name in NAMES if only is None or name in only]
         left = [name for name in wanted if name not in ruled_out]
@@ -129,7 +130,7 @@ class Counting:
         self.asked.append(asked)
         told = [
             ran(name, "ran" if place < 2 else "untraced", HIT if name in self.hits and place < 2 else {})
-            for place, name in enumerate(asked["only"])
+            for place, name in enumerate(asked["selection"].only)
         ]
         return Survey(benchmarks=told, lost={}, extensions=(), seen=("pkg/fast.c",))
 
@@ -183,7 +184,7 @@ def test_a_coverage_survey_without_time_says_so_and_continues(select):
         assert f"no time to run {5 - len(ruled_out)} of 5 benchmarks" in str(failure.value)
         assert surveyed.resumable
         assert kept == {"base": set(ruled_out)}
-        assert [asked["only"] for asked in counting.asked] == [asked_for, asked_for]
+        assert [asked["selection"].only for asked in counting.asked] == [asked_for, asked_for]
     choice = select(Surveyed(kept), Counting(NAMES[4]))
     assert [candidate.name for candidate in choice.candidates] == [NAMES[4]]
 
@@ -191,7 +192,7 @@ def test_a_coverage_survey_without_time_says_so_and_continues(select):
 def test_code_executed_on_the_base_is_not_surveyed_on_the_oracle(select):
     counting = Counting(NAMES[0])
     choice = select(Surveyed(), counting)
-    assert [asked["only"] for asked in counting.asked] == [NAMES, NAMES[1:]]
+    assert [asked["selection"].only for asked in counting.asked] == [NAMES, NAMES[1:]]
     assert [candidate.name for candidate in choice.candidates] == [NAMES[0]]
 
 
@@ -208,7 +209,7 @@ def test_a_coverage_survey_takes_a_share_of_time_relevant_ones_first(select):
     counting = Counting(NAMES[0])
     select(Surveyed(), counting, seconds=40.0, patch=C + PYTHON)
     assert {asked["budget"] for asked in counting.asked} == {SURVEY_SHARE * 40}
-    assert {asked["names"] for asked in counting.asked} == {frozenset({"subtotal"})}
+    assert {asked["selection"].names for asked in counting.asked} == {frozenset({"subtotal"})}
 
 
 def test_untraced_code_is_not_ruled_out_if_python_changed_too(select):

@@ -12,7 +12,12 @@ from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.building.specs.spec import INSTRUMENT
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.measuring.measurement.measure import measure_task
+from formulacode_dagster.measuring.measurement.measure import (
+    MeasurementSettings,
+    TaskToMeasure,
+    WorkloadSources,
+    measure_task,
+)
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.remeasure import measure_again
 from formulacode_dagster.models.errors import Rejection
@@ -124,16 +129,8 @@ def measure(tmp_path, git_patch, pull_request) -> Measure:
             # of folders, only the repository's own code is run
             image = image.model_copy(update={"engine": EngineName.DOCKER})
             pr = pr.model_copy(update={"facts": pr.facts.model_copy(update={"body": body})})
-        measured = measure_task(
-            engine,
-            image,
-            pr=pr,
-            patch=patch,
-            suite=SuiteFiles("base"),
-            plan=plan,
-            limits=LIMITS,
-            run_id="run",
-        )
+        task, workloads = TaskToMeasure(pr, patch, image, "run"), WorkloadSources(SuiteFiles("base"))
+        measured = measure_task(engine, task, workloads, MeasurementSettings(plan, LIMITS))
         run.log, run.procedure, run.patch = measured.log, measured.procedure, patch
         return measured.measurement
 

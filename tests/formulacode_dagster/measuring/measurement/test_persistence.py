@@ -69,11 +69,11 @@ class Attempts:
         yield
         self.building = False
 
-    def _measure(self, _engine, image, *, keep, **_):
+    def _measure(self, _engine, task, *_, keep, **__):
         row, stopped = self.samples if isinstance(self.samples, tuple) else (self.samples, None)
         self.timed.append(row)
         procedure = Procedure.of(
-            image, patch=b"", suite=BASE_SUITE, benchmarks=["bench.a"], plan=PLAN, rule=row.rule, limits=LIMITS
+            task.image, patch=b"", suite=BASE_SUITE, benchmarks=["bench.a"], plan=PLAN, rule=row.rule, limits=LIMITS
         )
         timed = TimedTask(row, procedure, "round 1", ("pkg/fast.pyx",))
         if stopped:

@@ -48,8 +48,9 @@ class Returning:
         self.scripts = {name: list(values) for name, values in scripts.items()}
         self.asked = []
 
-    def survey(self, *, only, results, **_limits):
+    def survey(self, *, selection, results, **_limits):
         assert results
+        only = selection.only
         self.asked.append(sorted(only))
         ran = [self.surveyed(name, self.scripts[name].pop(0)) for name in only if self.scripts.get(name)]
         return Survey(benchmarks=tuple(ran), lost={}, extensions=())

@@ -253,6 +253,8 @@ def test_who_waited_long_for_a_core_takes_all_the_rounds_that_decide(take, unit)
 class UnbuiltArms:
     """Arms whose shared objects nobody may ask for."""
 
+    log = Log(None)
+
     def __init__(self, world):
         self.remotes = {arm: ScriptedRemote(arm, world) for arm in Arm}
 
@@ -265,7 +267,7 @@ def test_no_shared_object_is_hashed_for_a_patch_of_pure_python():
     plan = SamplingPlan()
     taken = sample(
         UnbuiltArms(world), [candidate("a")], is_compiled=False, plan=plan,
-        budget=TimeBudget(plan.max_seconds, clock=lambda: world.now), core=0, log=Log(None),
+        budget=TimeBudget(plan.max_seconds, clock=lambda: world.now), core=0,
     )  # fmt: skip
     assert (taken.rule.unit, taken.judged.verdict) == (RandomizationUnit.PROCESS, Verdict.FASTER)
     assert {s.objects for s in samples_of(taken)} == {""}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.suites.questions import NotTimed, Timed
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
 from tests.support.measurement import take
 
 SUITE = {
@@ -153,9 +153,9 @@ def test_a_benchmark_with_other_parameters_than_surveyed_is_missing(remote, foun
 
 @pytest.mark.slow
 def test_only_named_benchmarks_are_run_again_and_without_time_none_is(remote):
-    only = remote.survey(lines={}, limit=10, budget=60, only=["bench.time_slow"])
+    only = remote.survey(lines={}, limit=10, budget=60, selection=BenchmarkSelection(["bench.time_slow"]))
     assert [benchmark.name for benchmark in only.benchmarks] == ["bench.time_slow"]
-    two = remote.survey(lines={}, limit=10, budget=60, enough=2)
+    two = remote.survey(lines={}, limit=10, budget=60, selection=BenchmarkSelection(enough=2))
     assert sum(found.outcome == "ran" for found in two.benchmarks) == 2
     assert {found.outcome for found in two.benchmarks} <= {"ran", "untraced", "error", "timeout", "crash", "skipped"}
     none = remote.survey(lines={}, limit=10, budget=0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
 
 
@@ -89,7 +89,7 @@ class TimeChanged:
 def test_relevant_benchmarks_come_first_one_of_each_before_combinations(session, lay):
     lay(Path(session.repository), SPEAKING)
     remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
-    found = remote.survey(lines={}, limit=5, budget=0, names={"changed", "common"})
+    found = remote.survey(lines={}, limit=5, budget=0, selection=BenchmarkSelection(names={"changed", "common"}))
     assert [benchmark.name for benchmark in found.benchmarks] == [
         "bench_b.TimeChanged.time_changed(1)",
         "bench_b.time_beside",
@@ -107,7 +107,9 @@ def test_a_survey_continues_until_a_changed_line_is_executed(session, lay):
     remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
 
     def ran(line):
-        survey = remote.survey(lines={"pkg/core.py": [line]}, limit=5, budget=60, enough=1)
+        survey = remote.survey(
+            lines={"pkg/core.py": [line]}, limit=5, budget=60, selection=BenchmarkSelection(enough=1)
+        )
         return sum(benchmark.outcome == "ran" for benchmark in survey.benchmarks)
 
     assert ran(6) == 1
