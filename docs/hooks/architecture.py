@@ -119,8 +119,9 @@ def _rooms(bands: list[list[str]], rooms: dict[str, list[str]]) -> Iterator[str]
 
 
 def _asset_chart() -> Iterator[str]:
-    from formulacode_dagster.orchestration.build import build_definitions
+    from formulacode_dagster.orchestration.build import build_definitions, ignore_beta_warnings
 
+    ignore_beta_warnings()
     graph = build_definitions().resolve_asset_graph()
     for key in graph.toposorted_asset_keys:
         yield f"    {key.to_python_identifier()}"

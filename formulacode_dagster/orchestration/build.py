@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
+
+
+def ignore_beta_warnings() -> None:
+    """Ignore what Dagster says of its own use of its beta features: for processes of ours, not for importers."""
+    warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 
 def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) -> dg.Definitions:

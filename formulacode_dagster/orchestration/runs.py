@@ -20,7 +20,7 @@ from formulacode_dagster.operating.runner.claims import SharedStage
 from resources.settings import default_pool_limits, read_settings
 
 from .alerts import failure_text
-from .build import build_definitions
+from .build import build_definitions, ignore_beta_warnings
 from .helpers import HELP_OP
 from .home import IN_PROCESS, prepare_dagster_home, storage_errors
 from .jobs import HELPER_JOB, MONTH_JOB
@@ -53,6 +53,7 @@ def dagster_instance() -> Iterator[dg.DagsterInstance]:
 
     Raises OutsideSystemError when Dagster's storage cannot be read or written, inside the block too.
     """
+    ignore_beta_warnings()
     folder = prepare_dagster_home()
     with (
         storage_errors(),

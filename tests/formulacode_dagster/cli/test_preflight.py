@@ -35,7 +35,7 @@ def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path
         ("agents", "ok", "FC_AGENT=none: disabled"),
         ("registry", "ok", "FC_REGISTRY_URL is empty: images are built and measured, not published"),
         ("hub", "ok", f"{tmp_path}/home/dataset answers, 0 releases"),
-        ("alerts", "ok", "nobody is told of failures"),
+        ("alerts", "ok", "alerts are disabled"),
     ):
         assert found[system][0] == health, system
         assert said in found[system][1]

@@ -59,4 +59,4 @@ def test_the_documented_command_samples_both_sides_and_stores_them(
         (profile,) = PROFILES.read(connection, MONTH)
     assert set(profile.stacks[BENCHMARK]) == {Arm.BASE, Arm.ORACLE}
     ran = call_fc_data("profile", "a/b#1", **settings)
-    assert (ran.returncode, "no task that could be profiled" in ran.stderr) == (1, True)
+    assert (ran.returncode, "is not a task that can be profiled" in ran.stderr) == (1, True)

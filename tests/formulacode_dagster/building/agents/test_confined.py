@@ -171,7 +171,7 @@ def test_a_daemon_of_another_machine_is_told_before_anything_runs(
     agent = make_agent("true")
     monkeypatch.setenv("DOCKER_HOST", host)
     away = replace(agent, daemon=DockerDaemon())
-    with pytest.raises(ConfigurationError, match=rf"DOCKER_HOST is {host}. Run what asks agents .* FC_AGENT=none"):
+    with pytest.raises(ConfigurationError, match=rf"DOCKER_HOST is {host}. Run stages with agents .* FC_AGENT=none"):
         away.require_place()
 
 

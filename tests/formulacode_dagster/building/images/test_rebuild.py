@@ -124,7 +124,7 @@ def test_where_the_image_is_gone_what_was_kept_of_it_is_compared(bench: Bench) -
     )
     other = bench.again(gone.model_copy(update={"installed": forged}))
     assert told(other) == [("files", "tinyc", "which files differ is not known any more")]
-    with pytest.raises(ItemFailure, match="nothing was kept of what was installed"):
+    with pytest.raises(ItemFailure, match="its distributions were not recorded"):
         bench.again(gone.model_copy(update={"installed": ()}))
 
 

@@ -105,7 +105,7 @@ def test_an_image_that_is_nowhere_or_of_somebody_else_is_refused() -> None:
     from formulacode_dagster.building.engines.docker.reference import find_image
 
     reference = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}").replace("{python}", "3.11")
-    with pytest.raises(ItemFailure, match="no image of a task") as caught:
+    with pytest.raises(ItemFailure, match="not an image of a task") as caught:
         find_image(DockerDaemon(), reference)
     assert caught.value.kind == "not_ours"
 

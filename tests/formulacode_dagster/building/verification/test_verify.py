@@ -83,7 +83,7 @@ class TestAnImage:
     @pytest.mark.parametrize(
         ("tamper", "finding"),
         [
-            (lambda f: (f / "repository/tinyc/answer.h").write_text("#define ANSWER 42\n"), "answer.h is not what"),
+            (lambda f: (f / "repository/tinyc/answer.h").write_text("#define ANSWER 42\n"), "answer.h differs from"),
             (lambda f: (f / "repository/tinyc/answer.h").unlink(), "answer.h is missing"),
             (lambda f: (f / "repository/conftest.py").write_text("x = 1"), "conftest.py is not in the commit"),
             (lambda f: (f / "repository/.git/HEAD").write_text("0" * 40), "HEAD is 000"),
@@ -126,8 +126,8 @@ class TestAnImage:
         [
             ("lib/python3.11/site-packages/sitecustomize.py", "", "runs at every start"),
             ("lib/python3.11/site-packages/usercustomize/__init__.py", "", "runs at every start"),
-            ("lib/python3.11/site-packages/a.pth", "import os; os.getpid()\n", "holds code that runs"),
-            ("lib/python3.11/site-packages/distutils-precedence.pth", "import os\n", "holds code that runs"),
+            ("lib/python3.11/site-packages/a.pth", "import os; os.getpid()\n", "contains code that runs"),
+            ("lib/python3.11/site-packages/distutils-precedence.pth", "import os\n", "contains code that runs"),
             ("lib/python3.11/site-packages/numpy.py", "", "belongs to no installed package"),
             ("lib/python3.11/site-packages/setuptools/dist.py", "x = 1\n", "is not the file that was installed"),
             ("bin/grep", "#!/bin/sh\n", "belongs to no installed package"),

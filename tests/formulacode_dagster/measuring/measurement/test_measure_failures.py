@@ -91,7 +91,7 @@ def test_a_survey_that_ran_out_of_time_goes_on_where_it_stopped(measure, tmp_pat
     with pytest.raises(ItemFailure) as failure:
         attempt()
     assert failure.value.kind == "survey_unfinished"
-    assert "goes on where this one stopped" in failure.value.remedy
+    assert "Another attempt continues" in failure.value.remedy
     assert list(kept.values()) == [{"bench.time_a"}]
     assert [result.benchmark for result in attempt().results] == ["bench.time_b"]
     # one process a side

@@ -221,7 +221,7 @@ def test_an_encrypted_backup_opens_with_its_own_key_alone(
         with pytest.raises(ConfigurationError, match=named):
             restore(folder, empty, tmp_path / "again", identity=identity)
         assert not sum(rows for table, rows in rows_of(empty).items() if table != "schema_migrations")
-    with pytest.raises(ConfigurationError, match="no public key of age"):
+    with pytest.raises(ConfigurationError, match="not a public key of age"):
         back_up(filled, dagster_home, tmp_path / "backups", recipient="age1nonsense")
 
 

@@ -76,7 +76,7 @@ def test_a_script_releases_a_month_under_the_rules_of_releases(
     whole = records(**dates, database=month)
     with pytest.raises(ConfigurationError, match=r"1 no longer there: Acme__Fast\.py-7"):
         publisher.publish([], version=FIRST)
-    for wrong, why in (("v1", "no tag of a release"), (SECOND, "is a revision"), (f"{FIRST}.3", "not the next")):
+    for wrong, why in (("v1", "not a tag of a release"), (SECOND, "is a revision"), (f"{FIRST}.3", "not the next")):
         if wrong == SECOND:
             first = publisher.publish(whole, version=FIRST)
         with pytest.raises(ConfigurationError, match=why):

@@ -31,14 +31,14 @@ CEILING = Limits(concurrent=4, rest_points=75, secondary_seconds=2, retry_after_
 ASKS = """
 import asyncio, sys
 from pathlib import Path
-from formulacode_dagster.sources.github.transport.client import GitHubClient
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.pacing import Pacing
 
 url, home, calls, concurrent, burst = sys.argv[1:]
 
 async def main():
     pacing = Pacing(concurrent=int(concurrent), rest_points=1_800, burst_seconds=float(burst))
-    async with GitHubClient(url, ["the-same-token"], home=Path(home), pacing=pacing) as client:
+    async with GitHubTransport(url, ["the-same-token"], home=Path(home), pacing=pacing) as client:
         print("begun", flush=True)
         await asyncio.gather(*(client.rest("/repos/ada/engine", {"n": n}) for n in range(int(calls))))
         print(client.totals.limit_hits, flush=True)
