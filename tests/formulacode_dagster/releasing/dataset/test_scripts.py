@@ -92,7 +92,7 @@ def test_a_script_releases_a_month_under_the_rules_of_releases(
         publisher.publish(other, version=FIRST, correction="it was told wrongly")
     second = publisher.publish(other, version=SECOND, correction="it was told wrongly")
     assert (second.tag, second.difference) == (SECOND, "1 changed: Acme__Fast.py-7 (final_md)")
-    with pytest.raises(ConfigurationError, match="it would hold the rows of"):
+    with pytest.raises(ConfigurationError, match="it would contain the rows of"):
         publisher.publish(other, version=f"{FIRST}.2", correction="once more")
 
 
