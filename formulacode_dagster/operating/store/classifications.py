@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, Text, any_, cast, func, select
+from sqlalchemy import Boolean, ColumnElement, Connection, Text, any_, cast, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from .tables import CLASSIFICATIONS
@@ -14,7 +14,7 @@ def positives_by_month(connection: Connection, months: Collection[str]) -> dict[
     """(performance pull requests, all that were judged) of each of *months* that has any."""
     columns = CLASSIFICATIONS.c
     statement = (
-        select(columns.month, func.count().filter(columns.is_performance), func.count())
+        select(columns.month, func.count().filter(cast(_field("is_performance"), Boolean)), func.count())
         .where(columns.month == any_(cast(list(months), ARRAY(Text))))
         .group_by(columns.month)
         .order_by(columns.month)
@@ -24,11 +24,10 @@ def positives_by_month(connection: Connection, months: Collection[str]) -> dict[
 
 def judges_of(connection: Connection, month: str) -> list[tuple[str, str]]:
     """Return the (model, prompt version) pairs of the verdicts of *month*."""
-    columns = CLASSIFICATIONS.c
-    statement = (
-        select(columns.model, columns.prompt_version)
-        .where(columns.month == month)
-        .distinct()
-        .order_by(columns.model, columns.prompt_version)
-    )
+    model, version = _field("model"), _field("prompt_version")
+    statement = select(model, version).where(CLASSIFICATIONS.c.month == month).distinct().order_by(model, version)
     return [(model, version) for model, version in connection.execute(statement)]
+
+
+def _field(name: str) -> ColumnElement[str]:
+    return func.jsonb_extract_path_text(CLASSIFICATIONS.c.document, name)

@@ -223,37 +223,10 @@ CHANGES = Table(
     *_json("files"),
 )
 
-CLASSIFICATIONS = Table(
-    "classifications",
-    METADATA,
-    *_pull_request_key(),
-    *_bool("is_performance"),
-    *_text("category", "difficulty"),
-    *_real("confidence"),
-    *_text("reason"),
-    *_json("evidence"),
-    *_text("model", "output_mode"),
-    Column("temperature", Double),
-    *_text("prompt_version"),
-    *_json("opinions", "disagreements"),
-    *_bool("patch_truncated"),
-)
-
+CLASSIFICATIONS = Table("classification_documents", METADATA, *_pull_request_key(), *_json("document"))
 DISCUSSIONS = Table("discussion_documents", METADATA, *_pull_request_key(), *_json("document"))
 
-PROBLEM_STATEMENTS = Table(
-    "problem_statements",
-    METADATA,
-    *_pull_request_key(),
-    *_text("statement_minimal"),
-    Column("statement_issue", StorableText),
-    *_text("final_md"),
-    *_json("issues", "left_out", "names_at_base", "commits", "judges"),
-    *_text("writer"),
-    *_text("template_version"),
-    Column("walk", StorableJson),
-)
-
+PROBLEM_STATEMENTS = Table("problem_statement_documents", METADATA, *_pull_request_key(), *_json("document"))
 ENVIRONMENTS = Table("environment_documents", METADATA, *_pull_request_key(), *_json("document"))
 IMAGES = Table("image_documents", METADATA, *_pull_request_key(), *_json("document"))
 

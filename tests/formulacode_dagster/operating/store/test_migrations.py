@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import MetaData, text
 from sqlalchemy.exc import ProgrammingError
 
+from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
 from formulacode_dagster.operating.store import migrations
-from formulacode_dagster.operating.store.artifacts import IMAGES, MEASUREMENTS
+from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS, IMAGES, MEASUREMENTS
 from formulacode_dagster.operating.store.checks import verdicts
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.measurements import measurements_of
@@ -234,4 +235,23 @@ def test_old_measurements_with_several_processes_per_build_are_readable(empty_da
     with database.transaction() as connection:
         assert measurements_of(connection, row.month, (row.repository_id, row.number)) == [row]
         assert MEASUREMENTS.read_all(connection) == []
+    database.close()
+
+
+def test_verdicts_stored_in_columns_are_kept_as_documents(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
+    migrate(database.engine, tuple(migration for migration in read_migrations() if migration.name < "0036"))
+    verdict = {"is_performance": True, "category": Category.CACHE_AND_REUSE, "difficulty": Difficulty.EASY}
+    asked = {"confidence": 0.5, "reason": "it caches", "model": "m", "prompt_version": "1", "patch_truncated": False}
+    row = Classification(**KEY, **verdict, **asked)
+    plain = row.model_dump(mode="json")
+    columns = {name: json.dumps(value) if isinstance(value, list) else value for name, value in plain.items()}
+    with database.transaction() as connection:
+        names = ", ".join(columns)
+        statement = f"INSERT INTO classifications ({names}) VALUES ({', '.join(f':{name}' for name in columns)})"  # noqa: S608 - names of our own model
+        connection.execute(text(statement), columns)
+    database.migrate()
+    with database.transaction() as connection:
+        assert CLASSIFICATIONS.read(connection, row.month) == [row]
+        assert connection.execute(text("SELECT model FROM classifications")).scalar_one() == row.model
     database.close()
