@@ -13,7 +13,7 @@ from sqlalchemy import select
 from formulacode_dagster.operating.monitoring.alert import Alert, AlertKind, FailedCheck
 from formulacode_dagster.operating.monitoring.delivery import deliver
 from formulacode_dagster.operating.monitoring.late import late_month
-from formulacode_dagster.operating.store.tables import RELEASES
+from formulacode_dagster.operating.store.artifacts import RELEASES
 from resources.alerts import AlertsResource
 from resources.postgres import PostgresResource
 
@@ -67,7 +67,7 @@ def late_months(
     if not alerts.channels():
         return dg.SkipReason(_NOBODY)
     with postgres.database().transaction() as connection:
-        released = set(connection.execute(select(RELEASES.c.month)).scalars())
+        released = set(connection.execute(select(RELEASES.table.c.month)).scalars())
     late = late_month(released, datetime.now(tz=UTC))
     if late is None or late.key == context.cursor:
         return dg.SkipReason("no month is late" if late is None else f"{late.key} is late, as reported before")

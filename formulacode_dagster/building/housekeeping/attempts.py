@@ -35,6 +35,7 @@ from sqlalchemy import (
 from formulacode_dagster.building.synthesis.month import MOST_EARLIER
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.items import ItemState
+from formulacode_dagster.operating.store.artifacts import RELEASES
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.tables import (
     BLOBS,
@@ -43,7 +44,6 @@ from formulacode_dagster.operating.store.tables import (
     LEDGER,
     LOGS,
     MERGED_PULL_REQUESTS,
-    RELEASES,
 )
 
 _T = TypeVar("_T")
@@ -154,7 +154,7 @@ def _is_settled(told: Subquery, stage: ColumnElement[str], item: ColumnElement[s
 
 
 def _is_released(told: Subquery) -> ColumnElement[bool]:
-    return select(RELEASES.c.month).where(RELEASES.c.month == told.c.month).exists()
+    return select(RELEASES.table.c.month).where(RELEASES.table.c.month == told.c.month).exists()
 
 
 def _remove(database: Database, log: Column[Any], rows: Sequence[Row[Any]]) -> tuple[int, int]:

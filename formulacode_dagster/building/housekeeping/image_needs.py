@@ -9,11 +9,14 @@ from sqlalchemy.sql.selectable import FromClause
 
 from formulacode_dagster.models.image import ImageNeed
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.operating.store.tables import IMAGES, LEDGER, MERGED_PULL_REQUESTS, RELEASES
+from formulacode_dagster.operating.store import artifacts
+from formulacode_dagster.operating.store.tables import LEDGER, MERGED_PULL_REQUESTS
 
 _NOWHERE = ("no_registry", "process_engine")
 """Why an image that was measured is not published, and will not be with these settings."""
 _NEVER = datetime.fromtimestamp(0, tz=UTC)
+
+IMAGES, RELEASES = artifacts.IMAGES.table, artifacts.RELEASES.table
 
 
 def image_needs(connection: Connection) -> dict[str, ImageNeed]:

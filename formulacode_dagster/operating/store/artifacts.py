@@ -27,6 +27,7 @@ from formulacode_dagster.models.reproduction import Reproduction
 from . import tables
 from .bulk import insert_new, upsert
 from .checksums import digest_of
+from .tables import document_table
 
 M = TypeVar("M", bound=Frozen)
 PullRequestKey = tuple[int, int]
@@ -41,11 +42,13 @@ def _nothing(_: Frozen) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Artifact(Generic[M]):
-    """One artifact: its table, the model of its rows, and derived columns."""
+    """One artifact: its table, the model of its rows, derived columns, and the relation that people query."""
 
     table: Table
     model: type[M]
     derived: Callable[[M], dict[str, Any]] = _nothing
+    relation: str = ""
+    """Name of the table or of a view over it; empty: not for queries."""
 
     def save(
         self, connection: Connection, rows: Sequence[M], derived: Callable[[M], dict[str, Any]] | None = None
@@ -103,7 +106,7 @@ class Artifact(Generic[M]):
     @property
     def columns(self) -> list[Column[Any]]:
         """The columns that the model is made of."""
-        return [column for column in self.table.columns if self._is_document or column.name in self.model.model_fields]
+        return [column for column in self.table.columns if self.is_document or column.name in self.model.model_fields]
 
     def select(self) -> Select[Any]:
         """A query of the columns that the model is made of."""
@@ -111,10 +114,11 @@ class Artifact(Generic[M]):
 
     def from_row(self, row: dict[str, Any]) -> M:
         """The model behind one row of `select`."""
-        return self.model.model_validate(row["document"] if self._is_document else row)
+        return self.model.model_validate(row["document"] if self.is_document else row)
 
     @property
-    def _is_document(self) -> bool:
+    def is_document(self) -> bool:
+        """True if a row is stored as one document."""
         return "document" in self.table.columns
 
     def _to_rows(self, rows: Sequence[M], derived: Callable[[M], dict[str, Any]] | None) -> list[dict[str, Any]]:
@@ -123,30 +127,43 @@ class Artifact(Generic[M]):
 
     def _to_row(self, model: M) -> dict[str, Any]:
         plain = model.model_dump(mode="json")
-        if self._is_document:
+        if self.is_document:
             keys = {column.name: plain[column.name] for column in self.table.primary_key}
             return {**keys, "document": plain}
         typed = {name: getattr(model, name) for name in plain}
         return {name: value if isinstance(value, datetime) else plain[name] for name, value in typed.items()}
 
 
-REPOSITORIES = Artifact(tables.REPOSITORIES, Repository)
+def documents(relation: str, model: type[M], *keys: str) -> Artifact[M]:
+    """Declare an artifact whose rows are documents: the *model* is their only declaration.
+
+    `migrate` makes the table and a view called *relation*, with a documented column for each field.
+    """
+    return Artifact(document_table(relation, keys or ("month", "repository_id", "number")), model, relation=relation)
+
+
+REPOSITORIES = Artifact(tables.REPOSITORIES, Repository, relation="repositories")
 SEARCH_GAPS = Artifact(tables.SEARCH_GAPS, SearchGap)
-INTAKE_COUNTS = Artifact(tables.INTAKE_COUNTS, IntakeCount)
+INTAKE_COUNTS = Artifact(tables.INTAKE_COUNTS, IntakeCount, relation="intake_counts")
 MERGED_PULL_REQUESTS = Artifact(
-    tables.MERGED_PULL_REQUESTS, MergedPullRequest, derived=lambda row: {"digest": digest_of(row)}
+    tables.MERGED_PULL_REQUESTS,
+    MergedPullRequest,
+    derived=lambda row: {"digest": digest_of(row)},
+    relation="merged_pull_requests",
 )
-DASHBOARD_CANDIDATES = Artifact(tables.DASHBOARD_CANDIDATES, DashboardCandidate)
-CHANGES = Artifact(tables.CHANGES, Change)
-CLASSIFICATIONS = Artifact(tables.CLASSIFICATIONS, Classification)
-DISCUSSIONS = Artifact(tables.DISCUSSIONS, Discussion)
-PROBLEM_STATEMENTS = Artifact(tables.PROBLEM_STATEMENTS, ProblemStatement)
-ENVIRONMENTS = Artifact(tables.ENVIRONMENTS, Environment)
-IMAGES = Artifact(tables.IMAGES, BuiltImage)
-REPRODUCTIONS = Artifact(tables.REPRODUCTIONS, Reproduction)
-PROFILES = Artifact(tables.PROFILES, TaskProfile)
-CORRECTNESS = Artifact(tables.CORRECTNESS, Correctness)
-MEASUREMENTS = Artifact(tables.MEASUREMENTS, Measurement)
-PUBLISHED_IMAGES = Artifact(tables.PUBLISHED_IMAGES, PublishedImage)
-REPLAYS = Artifact(tables.REPLAYS, Replay)
-RELEASES = Artifact(tables.RELEASES, Release)
+DASHBOARD_CANDIDATES = documents("dashboard_candidates", DashboardCandidate)
+CHANGES = Artifact(tables.CHANGES, Change, relation="changes")
+CLASSIFICATIONS = documents("classifications", Classification)
+DISCUSSIONS = documents("discussions", Discussion)
+PROBLEM_STATEMENTS = documents("problem_statements", ProblemStatement)
+ENVIRONMENTS = documents("environments", Environment)
+IMAGES = documents("images", BuiltImage)
+REPRODUCTIONS = documents("reproductions", Reproduction)
+MEASUREMENTS = documents("measurements", Measurement)
+CORRECTNESS = documents("correctness", Correctness)
+PROFILES = documents("profiles", TaskProfile)
+PUBLISHED_IMAGES = documents("published_images", PublishedImage)
+RELEASES = documents("releases", Release, "month", "tag")
+REPLAYS = documents("replays", Replay, "month", "task_id", "attempt")
+QUERIED = tuple(each for each in list(globals().values()) if isinstance(each, Artifact) and each.relation)
+"""The artifacts that people query."""

@@ -15,15 +15,17 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix, StoredContext
 
+from . import artifacts
 from .blobs import get_blob, put_blob
 from .bulk import insert_new, upsert
 from .spending import Spent, add_spending
-from .tables import BUILD_ATTEMPTS, CONTEXTS, IMAGES
+from .tables import BUILD_ATTEMPTS, CONTEXTS
 
 _COLUMNS = BUILD_ATTEMPTS.c
 _CONTEXTS = CONTEXTS.c
 _CONTEXT_KEYS = ("context_id", "repository_id", "repository", "base_sha")
 _STORED_APART = frozenset({"log"})
+IMAGES = artifacts.IMAGES.table
 _AT_IMAGES = _COLUMNS.made_in == Stage.IMAGES
 _NOT_ASKED = (FailureKind.AGENT_LIMITED, FailureKind.AGENT_OVERLOADED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,14 @@ _bool = partial(_columns, Boolean)
 
 def _pull_request_key() -> list[Column[Any]]:
     return [*_text("month", key=True), *_big("repository_id", key=True), *_int("number", key=True)]
+
+
+def document_table(relation: str, keys: Sequence[str]) -> Table:
+    """Return the table of rows stored as documents, by *keys*, that people query as *relation*, a view."""
+    kinds = {"repository_id": BigInteger, "number": Integer, "attempt": Integer}
+    columns = [Column(key, kinds.get(key, StorableText), primary_key=True, autoincrement=False) for key in keys]
+    name = relation if relation == "correctness" else relation.removesuffix("s")
+    return Table(f"{name}_documents", METADATA, *columns, *_json("document"))
 
 
 LEDGER = Table(
@@ -212,7 +221,6 @@ MERGED_PULL_REQUESTS = Table(
     *_text("source", "digest"),
 )
 
-DASHBOARD_CANDIDATES = Table("dashboard_candidate_documents", METADATA, *_pull_request_key(), *_json("document"))
 
 CHANGES = Table(
     "changes",
@@ -223,12 +231,6 @@ CHANGES = Table(
     *_json("files"),
 )
 
-CLASSIFICATIONS = Table("classification_documents", METADATA, *_pull_request_key(), *_json("document"))
-DISCUSSIONS = Table("discussion_documents", METADATA, *_pull_request_key(), *_json("document"))
-
-PROBLEM_STATEMENTS = Table("problem_statement_documents", METADATA, *_pull_request_key(), *_json("document"))
-ENVIRONMENTS = Table("environment_documents", METADATA, *_pull_request_key(), *_json("document"))
-IMAGES = Table("image_documents", METADATA, *_pull_request_key(), *_json("document"))
 
 BUILD_ATTEMPTS = Table(
     "build_attempts",
@@ -262,9 +264,6 @@ SURVEYS = Table(
     "surveys", METADATA, *_pull_request_key(), *_text("suite", key=True), *_text("inputs"), *_json("ruled_out")
 )
 
-REPRODUCTIONS = Table("reproduction_documents", METADATA, *_pull_request_key(), *_json("document"))
-PROFILES = Table("profile_documents", METADATA, *_pull_request_key(), *_json("document"))
-CORRECTNESS = Table("correctness_documents", METADATA, *_pull_request_key(), *_json("document"))
 CORRECTNESS_HISTORY = Table(
     "correctness_ever",
     METADATA,
@@ -273,7 +272,6 @@ CORRECTNESS_HISTORY = Table(
     *_int("measurement"),
     *_json("document"),
 )
-MEASUREMENTS = Table("measurement_documents", METADATA, *_pull_request_key(), *_json("document"))
 MEASUREMENTS_HISTORY = Table(
     "measurements_ever",
     METADATA,
@@ -281,12 +279,3 @@ MEASUREMENTS_HISTORY = Table(
     Column("attempt", Integer, primary_key=True, autoincrement=False),
     *_json("document"),
 )
-PUBLISHED_IMAGES = Table("published_image_documents", METADATA, *_pull_request_key(), *_json("document"))
-REPLAYS = Table(
-    "replay_documents",
-    METADATA,
-    *_text("month", "task_id", key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    *_json("document"),
-)
-RELEASES = Table("release_documents", METADATA, *_text("month", "tag", key=True), *_json("document"))

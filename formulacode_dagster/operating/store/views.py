@@ -9,36 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import Dialect, Table
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.columns import TableColumn, columns_of, postgres_type
 from formulacode_dagster.models.pull_request import PullRequest
 
-from .artifacts import (
-    CHANGES,
-    CLASSIFICATIONS,
-    CORRECTNESS,
-    DASHBOARD_CANDIDATES,
-    DISCUSSIONS,
-    ENVIRONMENTS,
-    IMAGES,
-    INTAKE_COUNTS,
-    MEASUREMENTS,
-    MERGED_PULL_REQUESTS,
-    PROBLEM_STATEMENTS,
-    PROFILES,
-    PUBLISHED_IMAGES,
-    RELEASES,
-    REPLAYS,
-    REPOSITORIES,
-    REPRODUCTIONS,
-    Artifact,
-)
+from .artifacts import CHANGES, MERGED_PULL_REQUESTS, QUERIED, Artifact
 from .column_types import type_name
 from .migrations import Views
 from .series.comments import comments
 from .series.views import BENCHMARK_RESULTS, SERIES_RELATIONS
+
+_DIALECT: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -67,9 +52,14 @@ class Relation:
         return columns_of(*(artifact.model for artifact in self.artifacts), type_of=type_of)
 
     def sql(self) -> str:
-        """Return the statements that create it, if it is a view, and document it."""
+        """Return the statements that create it, if it is a view, with the table of its documents, and describe it."""
         kind = "VIEW" if self.is_view else "TABLE"
-        lines = [f"CREATE VIEW {self.name} AS {self._select()};"] if self.is_view else []
+        made = [
+            str(CreateTable(artifact.table, if_not_exists=True).compile(dialect=_DIALECT)).strip() + ";"
+            for artifact in self.artifacts
+            if artifact.is_document
+        ]
+        lines = [*made, f"CREATE VIEW {self.name} AS {self._select()};"] if self.is_view else []
         return "\n".join([*lines, comments(kind, self.name, self.meaning, self.columns)])
 
     def _select(self) -> str:
@@ -99,24 +89,8 @@ def _relation(name: str, *artifacts: Artifact[Any], row: type[Frozen] | None = N
 RELATIONS: dict[str, Relation] = {
     relation.name: relation
     for relation in (
-        _relation("repositories", REPOSITORIES),
-        _relation("intake_counts", INTAKE_COUNTS),
-        _relation("merged_pull_requests", MERGED_PULL_REQUESTS),
-        _relation("dashboard_candidates", DASHBOARD_CANDIDATES),
-        _relation("changes", CHANGES),
+        *(_relation(artifact.relation, artifact) for artifact in QUERIED),
         _relation("pull_requests", MERGED_PULL_REQUESTS, CHANGES, row=PullRequest),
-        _relation("classifications", CLASSIFICATIONS),
-        _relation("discussions", DISCUSSIONS),
-        _relation("problem_statements", PROBLEM_STATEMENTS),
-        _relation("environments", ENVIRONMENTS),
-        _relation("images", IMAGES),
-        _relation("reproductions", REPRODUCTIONS),
-        _relation("measurements", MEASUREMENTS),
-        _relation("correctness", CORRECTNESS),
-        _relation("profiles", PROFILES),
-        _relation("published_images", PUBLISHED_IMAGES),
-        _relation("releases", RELEASES),
-        _relation("replays", REPLAYS),
     )
 }
 

@@ -9,8 +9,8 @@ import pytest
 
 from formulacode_dagster.operating.cancellation.backoff import Backoff
 from formulacode_dagster.operating.monitoring import delivery
+from formulacode_dagster.operating.store.artifacts import RELEASES
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.operating.store.tables import RELEASES
 from formulacode_dagster.orchestration.alerts import checks_of_succeeded_runs, failed_runs, late_months
 from resources.alerts import AlertsResource
 from resources.postgres import PostgresResource
@@ -148,7 +148,7 @@ def test_a_late_month_is_told_once_and_again_only_while_nobody_could_be(
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
 
     with database.transaction() as connection:
-        connection.execute(RELEASES.insert().values(month="2015-01", tag="formulacode@2015-02", document={}))
+        connection.execute(RELEASES.table.insert().values(month="2015-01", tag="formulacode@2015-02", document={}))
 
     def look(cursor: str | None) -> str | None:
         resources = {"alerts": AlertsResource(), "postgres": PostgresResource()}
