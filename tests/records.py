@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from statistics import geometric_mean
 
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
-from formulacode_dagster.measuring.measurement.statistics.chance import geometric_mean
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, RandomizationUnit, Verdict
@@ -95,7 +95,7 @@ def make_image(**fields: object) -> BuiltImage:
 
 def make_measurement(speedups: Mapping[str, float], **fields: object) -> Measurement:
     """What was measured of benchmarks with these speed-ups, by name, without its samples: faster if their mean is."""
-    mean = geometric_mean(list(speedups.values()))
+    mean = geometric_mean(speedups.values())
     results = tuple(
         BenchmarkResult(
             benchmark=name,

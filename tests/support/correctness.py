@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlalchemy import Connection, select
+
 from formulacode_dagster.measuring.correctness.verdict import are_weak, names_of
 from formulacode_dagster.models.correctness import Correctness, Fate, Mutant, ReachingTest, RunOutcome
+from formulacode_dagster.operating.store.artifacts import PullRequestKey
+from formulacode_dagster.operating.store.tables import CORRECTNESS_HISTORY
 
 SIGNS = {
     ".": RunOutcome.PASSED,
@@ -53,3 +57,11 @@ def correctness_row(
         **changes,
     }
     return Correctness.model_validate(fields)
+
+
+def correctness_of(connection: Connection, month: str, key: PullRequestKey) -> list[tuple[int, Correctness]]:
+    """All stored test results of a task, oldest first, with the number of the measurement they belong to."""
+    rows = CORRECTNESS_HISTORY.c
+    of_task = (rows.month == month, rows.repository_id == key[0], rows.number == key[1])
+    statement = select(rows.measurement, rows.document).where(*of_task).order_by(rows.attempt)
+    return [(number, Correctness.model_validate(document)) for number, document in connection.execute(statement)]

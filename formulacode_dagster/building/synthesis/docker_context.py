@@ -86,11 +86,6 @@ class DockerContext:
         return self.files.get("Dockerfile", "")
 
     @property
-    def build_pkg_sh(self) -> str:
-        """The script that installs the package, `` if there is none."""
-        return self.files.get("docker_build_pkg.sh", "")
-
-    @property
     def task(self) -> dict[str, str]:
         """`owner`, `repo` and `sha`, as far as task.txt has them; it is parsed as an expression, and not run."""
         try:

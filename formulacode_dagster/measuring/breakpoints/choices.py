@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
-
-from formulacode_dagster.models.errors import ConfigurationError
 
 
 class Method(StrEnum):
@@ -14,14 +11,6 @@ class Method(StrEnum):
     SEEDED = "seeded"
     ASV = "asv"
     RBF = "rbf"
-
-
-def methods_named(names: Iterable[str]) -> list[Method]:
-    """Return the methods called *names*, each once; raises ConfigurationError for an unknown one."""
-    distinct = list(dict.fromkeys(names))
-    if strangers := [name for name in distinct if name not in list(Method)]:
-        raise ConfigurationError(f"{strangers[0]} is not a method", remedy=f"Use some of {', '.join(Method)}")
-    return [Method(name) for name in distinct]
 
 
 MINIMUM_CHANGE = 0.05

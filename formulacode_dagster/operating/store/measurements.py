@@ -88,10 +88,3 @@ def save_correctness(connection: Connection, row: Correctness, *, measurement: i
     added = {**key, "attempt": int(last) + 1, "measurement": measurement, "document": row.model_dump(mode="json")}
     insert_new(connection, CORRECTNESS_HISTORY, [added])
     CORRECTNESS.save(connection, [row])
-
-
-def correctness_of(connection: Connection, month: str, key: PullRequestKey) -> list[tuple[int, Correctness]]:
-    """All that tests of the task with this (repository id, number) ever said, oldest first; with the measurements."""
-    of_task = (_TESTED.month == month, _TESTED.repository_id == key[0], _TESTED.number == key[1])
-    statement = select(_TESTED.measurement, _TESTED.document).where(*of_task).order_by(_TESTED.attempt)
-    return [(number, Correctness.model_validate(document)) for number, document in connection.execute(statement)]

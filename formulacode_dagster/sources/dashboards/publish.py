@@ -12,7 +12,6 @@ from typing import Any
 
 import polars as pl
 
-from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.files.atomic import disk_errors
 
 from .index import INDEX, INFO, REGRESSIONS, summary_path
@@ -50,14 +49,6 @@ def publish(site: SiteTables, folder: Path, descriptions: Mapping[str, Any], mac
         finally:
             for leftover in (fresh, old):
                 shutil.rmtree(leftover, ignore_errors=True)
-
-
-def require_front_end() -> None:
-    """Raise ConfigurationError if asv, whose pages show a site, is not installed."""
-    if _front_end() is None:
-        raise ConfigurationError(
-            "asv's front end is not here", why="asv is not installed", remedy="Install asv in the same environment"
-        )
 
 
 def _front_end() -> Path | None:

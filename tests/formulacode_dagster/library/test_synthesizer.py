@@ -79,7 +79,7 @@ def test_an_agents_fix_is_a_recipe_for_the_next_commit(
     ]
     assert [past.rule for past in agent.tasks[0].attempts] == ["", "agent:stub", ""], "what was tried before is shown"
     assert "say which key" in agent.tasks[0].attempts[0].log
-    assert "export TINY_KEY=1" in context.build_pkg_sh
+    assert "export TINY_KEY=1" in context.files["docker_build_pkg.sh"]
     assert context.stored is not None
     assert (context.stored.provenance, context.stored.made_by) == (ContextOrigin.AGENT, "agent:stub")
 

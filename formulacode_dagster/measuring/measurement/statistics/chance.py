@@ -84,13 +84,6 @@ def smallest_sign_flip_p(blocks: int) -> float:
     return 2.0**-blocks
 
 
-def geometric_mean(ratios: Sequence[float]) -> float:
-    """The mean that treats twice as fast and half as fast as opposites; 1.0 of nothing."""
-    if not ratios:
-        return 1.0
-    return math.exp(math.fsum(math.log(ratio) for ratio in ratios) / len(ratios))
-
-
 def clopper_pearson(hits: int, trials: int, *, level: float = 0.95) -> tuple[float, float]:
     """The exact two-sided interval of a share of which *hits* of *trials* were seen; of 0 or all, it is one-sided."""
     from scipy.special import betaincinv

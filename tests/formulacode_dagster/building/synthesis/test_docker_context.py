@@ -71,7 +71,7 @@ def test_scripts_of_a_recipe_say_all_of_it_that_scripts_can_say() -> None:
     (fix,), _ = DockerContext(files, "x").recipe()
     assert (fix.apt_packages, fix.requirements) == (("libgsl-dev",), ("setuptools<81",))
     assert (fix.environment, fix.submodules) == ({"A": "two words"}, True)
-    assert "(cd . && make gen)" in context.build_pkg_sh
+    assert "(cd . && make gen)" in context.files["docker_build_pkg.sh"]
 
 
 def test_a_context_that_was_imported_is_given_out_as_it_came() -> None:

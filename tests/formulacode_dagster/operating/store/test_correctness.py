@@ -7,10 +7,10 @@ from sqlalchemy import text
 from formulacode_dagster.measuring.measurement.persistence import MeasuredPullRequest, save
 from formulacode_dagster.operating.store.artifacts import CORRECTNESS
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.operating.store.measurements import correctness_of, save_correctness
+from formulacode_dagster.operating.store.measurements import save_correctness
 from formulacode_dagster.operating.store.migrations import migrate, read_migrations
 from tests.records import make_measurement
-from tests.support.correctness import correctness_row, reaching_test
+from tests.support.correctness import correctness_of, correctness_row, reaching_test
 
 BROKEN, GOOD = correctness_row(reaching_test("...", "FFF")), correctness_row(reaching_test("...", "..."))
 TASK = (GOOD.repository_id, GOOD.number)

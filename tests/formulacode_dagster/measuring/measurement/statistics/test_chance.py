@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from formulacode_dagster.measuring.measurement.statistics.chance import (
     clopper_pearson,
-    geometric_mean,
     sign_flip_p,
     sign_flips,
     smallest_sign_flip_p,
@@ -106,8 +105,3 @@ def test_none_of_299_bounds_a_share_at_one_percent():
     assert clopper_pearson(0, 299)[1] <= 0.01 < clopper_pearson(0, 298)[1] + 1e-4
     with pytest.raises(ValueError, match="no share"):
         clopper_pearson(1, 0)
-
-
-def test_the_geometric_mean_of_twice_and_half_is_one():
-    assert geometric_mean([2.0, 0.5]) == pytest.approx(1.0)
-    assert geometric_mean([]) == 1.0
