@@ -21,7 +21,7 @@ from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
 from .checks import partitioned_check, result_of
-from .stage_asset import OWNER
+from .stage_asset import OWNER, table_metadata
 from .stopping import stoppable
 
 if TYPE_CHECKING:
@@ -86,7 +86,12 @@ class DashboardAsset:
 
 
 def dashboard_asset(
-    *, kinds: set[str], description: str, deps: Sequence[DashboardAsset] = (), checks: Sequence[DashboardCheck] = ()
+    *,
+    kinds: set[str],
+    description: str,
+    deps: Sequence[DashboardAsset] = (),
+    checks: Sequence[DashboardCheck] = (),
+    freshness: dg.FreshnessPolicy | None = None,
 ) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], DashboardAsset]:
     """`@dg.asset` with the common options of dashboard assets; columns follow the relation of its name."""
 
@@ -101,7 +106,8 @@ def dashboard_asset(
             owners=[OWNER],
             description=description,
             code_version="1",
-            metadata={"dagster/column_schema": dg.TableSchema(shown)},
+            metadata={"dagster/column_schema": dg.TableSchema(shown), **table_metadata(body.__name__)},
+            freshness_policy=freshness,
         )
         return DashboardAsset(define(body), tuple(checks))
 
@@ -134,6 +140,7 @@ def site_metadata(site: "SiteTables", folder: Path) -> dict[str, Any]:
     by_kind = site.faults.group_by("kind", maintain_order=True).len().rows()
     return {
         "project": site.project,
+        "dagster/uri": folder.absolute().as_uri(),
         "dagster/row_count": site.points.height,
         "series": site.series.height,
         "points_measured": site.points["value"].count(),

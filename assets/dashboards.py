@@ -10,6 +10,7 @@ from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 
 from .dashboard_asset import DashboardCheck, JudgedDashboard, dashboard_asset, dashboard_run, site_metadata
+from .stage_asset import WITHIN_A_MONTH
 
 
 @DashboardCheck
@@ -32,6 +33,7 @@ def in_order(dashboard: JudgedDashboard) -> CheckFinding:
     kinds={"asv", "parquet"},
     description="One row is a dashboard as it was last read: a site that asv published, or raw results collated. Its "
     "commits, series, points, summaries, regressions and faults are in tables of their own, and in Parquet.",
+    freshness=WITHIN_A_MONTH,
     checks=[complete, in_order],
 )
 def dashboards(

@@ -62,5 +62,6 @@ def exports(
         rows=len(folders),
         release=released.tag,
         path=dg.MetadataValue.path(str(folder)),
+        **{"dagster/uri": folder.absolute().as_uri()},
         **{f"tasks_for_{format_}": count for format_, count in written.items()},
     )

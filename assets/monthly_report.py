@@ -44,6 +44,7 @@ def monthly_report(
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(str(path)),
+            "dagster/uri": path.absolute().as_uri(),
             "funnel": dg.MetadataValue.md(in_markdown("funnel", charts.funnel)),
             "speedups": dg.MetadataValue.md(in_markdown("speed-ups", charts.speedups)),
             **{f"funnel_{step.name}": step.count for step in facts.funnel.steps},

@@ -1,5 +1,6 @@
 """`published_dataset`: the month's tasks as Parquet, card and tag, on the Hub or in a folder."""
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -51,6 +52,13 @@ def _all_releases(month: JudgedMonth) -> list[Release]:
         return artifacts.RELEASES.read_all(connection)
 
 
+def release_uri(destination: str, tag: str) -> str:
+    """Return where the release of *tag* is, as programs open it: `hf://datasets/owner/name@tag`, or a folder."""
+    if destination.startswith("hub:"):
+        return f"hf://datasets/{destination.removeprefix('hub:')}@{tag}"
+    return Path(destination).absolute().as_uri()
+
+
 @stage_asset(
     Stage.PUBLISHED_DATASET,
     deps=[problem_statements, measurements, published_images],
@@ -71,4 +79,6 @@ def published_dataset(
         with stage.database.transaction() as connection:
             newest = verdicts.newest_of(artifacts.RELEASES.read(connection, stage.month)).get(stage.month)
     where = newest.model_dump(include={"destination", "tag", "revision", "difference"}) if newest else {}
+    if newest:
+        where["dagster/uri"] = release_uri(newest.destination, newest.tag)
     return report(context, summary, rows=summary.counts["records"], **where)

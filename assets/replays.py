@@ -26,7 +26,7 @@ from .checks import JudgedMonth, failures_within_budget, month_check
 from .materialize import ItemConfig, report, stage_run
 from .partitions import MONTHS
 from .published_dataset import published_dataset
-from .stage_asset import stage_asset
+from .stage_asset import WITHIN_A_MONTH, stage_asset
 
 
 @month_check(blocking=False)
@@ -46,6 +46,7 @@ def tasks_are_confirmed(month: JudgedMonth) -> CheckFinding:
     columns=RELATIONS["replays"].columns,
     pool="measure",
     checks=[failures_within_budget, tasks_are_confirmed],
+    freshness=WITHIN_A_MONTH,
 )
 def replays(
     context: dg.AssetExecutionContext,

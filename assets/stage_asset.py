@@ -14,12 +14,18 @@ from formulacode_dagster.models.columns import TableColumn
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.operating.monitoring.late import DUE_CRON
 from formulacode_dagster.operating.runner.fingerprint import CODE_VERSIONS
+from formulacode_dagster.operating.store.series.views import SERIES_RELATIONS
+from formulacode_dagster.operating.store.views import RELATIONS
 
 from .checks import MonthCheck, failures_within_budget
 
 OWNER = "team:benchmarks"
 MONTHLY = dg.FreshnessPolicy.cron(deadline_cron=DUE_CRON, lower_bound_delta=timedelta(days=3, hours=4), timezone="UTC")
 """Materialized between the start of the schedule `monthly` and the day on which a month is due, whichever it is."""
+
+
+WITHIN_A_MONTH = dg.FreshnessPolicy.time_window(fail_window=timedelta(days=35))
+"""For assets without a schedule: some partition is materialized at least once a month."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,11 @@ class StageAsset:
         return tuple({asset.stage: asset for asset in assets}.values())
 
 
+def table_metadata(relation: str) -> dict[str, str]:
+    """Return the name of the view or table that people query, if *relation* is one."""
+    return {"dagster/table_name": f"public.{relation}"} if relation in RELATIONS.keys() | SERIES_RELATIONS else {}
+
+
 def stage_asset(
     stage: Stage,
     *,
@@ -88,7 +99,7 @@ def stage_asset(
         owners=[OWNER],
         description=description,
         code_version=CODE_VERSIONS[stage],
-        metadata={"dagster/column_schema": dg.TableSchema(shown)} if shown else {},
+        metadata={"dagster/column_schema": dg.TableSchema(shown), **table_metadata(stage.value)} if shown else {},
         pool=pool,
         freshness_policy=freshness,
     )

@@ -34,7 +34,7 @@ def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) ->
 
     mend_waiting_for_pools()
     return dg.Definitions(
-        assets=[*ASSETS, operations],
+        assets=dg.with_source_code_references([*ASSETS, operations]),
         asset_checks=ASSET_CHECKS,
         jobs=[MONTH_JOB, *STAGE_JOBS, DASHBOARD_JOB, HOUSEKEEPING_JOB, HELPER_JOB, BACKUP_JOB, OPERATIONS_JOB],
         schedules=SCHEDULES,

@@ -11,9 +11,9 @@ import dagster as dg
 
 from formulacode_dagster.building.engines.owner import Owner
 
-PROCESS = "formulacode/process"
+PROCESS = ".dagster/formulacode/process"
 """Tag of a run: the process it lives in."""
-CODE_SERVER = "formulacode/code_server"
+CODE_SERVER = ".dagster/formulacode/code_server"
 """Tag of a run below a code server: the `fc-data dev` that serves it, or else the machine."""
 SERVED_BY = "FORMULACODE_SERVED_BY"
 """Variable in the environment of Dagster's services: the `fc-data dev` that started them."""

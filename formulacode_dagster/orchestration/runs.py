@@ -29,7 +29,7 @@ from .orphans import end_orphans, process_tag
 OFFENDING = "offending"
 """Under which a check's metadata names its offenders."""
 SHOWN_OFFENDERS = 5
-LAUNCHED_BY = "formulacode/launched_by"
+LAUNCHED_BY = ".dagster/formulacode/launched_by"
 """Tag of runs that live in a process of the command line, not below the UI."""
 
 OPENING_LOCK = "opening.lock"
