@@ -1,4 +1,4 @@
-"""What every test may use: the plugins of `tests.support`."""
+"""Fixtures for every test: the plugins of `tests.support`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytest_plugins = [
 def pytest_configure() -> None:
     """Listen to SIGINT also in the background of a shell, which ignores it.
 
-    Dagster makes SIGTERM what SIGINT is, and a child whose SIGTERM is ignored ends on `kill -9` alone.
+    Dagster maps SIGTERM to SIGINT, and a child whose SIGTERM is ignored ends only on `kill -9`.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

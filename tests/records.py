@@ -94,7 +94,7 @@ def make_image(**fields: object) -> BuiltImage:
 
 
 def make_measurement(speedups: Mapping[str, float], **fields: object) -> Measurement:
-    """What was measured of benchmarks with these speed-ups, by name, without its samples: faster if their mean is."""
+    """A measurement of benchmarks with these speed-ups, by name, without its samples: faster if their mean is."""
     mean = geometric_mean(speedups.values()) if speedups else 1.0
     results = tuple(
         BenchmarkResult(

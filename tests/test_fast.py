@@ -1,4 +1,4 @@
-"""What `make test-fast` promises: of the tests that it runs, none finds a daemon or a package index."""
+"""The guarantee of `make test-fast`: none of its tests finds a daemon or a package index."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ TOOLS = ("bash", "cat", "chmod", "env", "mkdir", "mv", "touch")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A checkout beside a `bin` with nothing but tools, and a Python that makes environments of stubs."""
+    """A checkout next to a `bin` with only tools, and a Python that makes environments of stubs."""
     (tmp_path / "bin").mkdir()
     for tool in TOOLS:
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)

@@ -143,7 +143,7 @@ SAID = {
     f"fc-data why {ITEM}": "failed (build)",
     f"fc-data why {ITEM} --log images": "the whole log",
 }
-"""What a cheap command prints, over a database with one pull request's story."""
+"""Output of a cheap command, over a database with one pull request's history."""
 
 
 def _lines() -> list[str]:

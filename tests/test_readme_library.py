@@ -25,7 +25,7 @@ from tests.support.documents import blocks_of
 from tests.support.release import task_row
 
 EXAMPLES = [example for example in blocks_of("python") if "Synthesizer" not in example]
-"""What is built by hand stands where something is planned: in the tests of the synthesizer."""
+"""Images built by hand replace planned ones: in the tests of the synthesizer."""
 FACTS: dict[str, Any] = {
     "astropy/astropy": {
         "issues": [
@@ -70,7 +70,7 @@ SAID = {
     ),
     "HookRegistry": ("thinking about astropy/astropy#16222\nastropy/astropy in 3 words\nastropy/astropy in 3 words\n"),
 }
-"""How what an example prints begins, by a name that stands in it alone."""
+"""Beginning of an example's output, by a name that only it contains."""
 
 
 @pytest.fixture

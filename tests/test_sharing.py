@@ -1,4 +1,4 @@
-"""What the processes of a run make once, and who takes it away."""
+"""Resources that the processes of a run make once, and their removal."""
 
 from __future__ import annotations
 

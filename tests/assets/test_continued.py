@@ -1,4 +1,4 @@
-"""Whose work a run that is launched anew goes on with."""
+"""The runs whose work a relaunched run continues."""
 
 from __future__ import annotations
 

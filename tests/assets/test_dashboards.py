@@ -1,4 +1,4 @@
-"""The assets of a dashboard: from a site and raw results to breakpoints, and both beside each other."""
+"""The assets of a dashboard: from a site and raw results to breakpoints, and their comparison."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_site_and_raw_results_become_tables_breakpoints_and_replication(
     add_dashboard(home, Dashboard(name="sample", site=site.as_uri(), results=str(raw), repository="example/sample"))
     run = Run(dagster_instance)
     assert run.result.success
-    # the regression that the site tells is one that asv alone can find again
+    # the only regression of the site that asv by itself can reproduce
     passed, told = run.checks["own_regressions_are_found"]
     assert passed or "Install asv" in told
     assert all(passed for name, (passed, _) in run.checks.items() if name != "own_regressions_are_found"), run.checks

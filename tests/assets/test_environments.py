@@ -1,4 +1,4 @@
-"""Source distributions are built to learn what they need: not beside what is timed on the machine that builds them."""
+"""Source distributions are built to learn their requirements: never next to timings on that machine."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def materialize(
 
 @pytest.fixture
 def offenders(materialize: object, database: Database) -> Callable[[], tuple[str, ...]]:
-    """What the check names of the month."""
+    """The findings of the check for the month."""
     hub, folders = HubResource(), TaskFoldersResource()
     month = JudgedMonth(database, Stage.EXPORTS, MONTH, "run")
     return lambda: folders_hold_the_release.verdict(month, hub=hub, task_folders=folders).offenders

@@ -1,4 +1,4 @@
-"""What is asked before hours of building."""
+"""Checks before hours of building."""
 
 from __future__ import annotations
 

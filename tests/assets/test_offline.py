@@ -131,7 +131,7 @@ def test_a_month_of_mirrors_needs_no_token_no_network_and_no_stars(world, offlin
     assert (row.id, row.config_path) == (derived_id(NAME), "asv.conf.json")
     assert (count.reported, count.stored) == (3, 3)
     assert {entry.state for entry in entries} == {ItemState.DONE}
-    # nobody kept the branches, and nothing is made up in their place
+    # the branches are gone, and nothing is made up in their place
     assert {fact.head_sha for fact in facts} == {""}
     rows = [PullRequest(facts=fact, change=change) for fact, change in zip(facts, changes, strict=True)]
     assert window_and_shas_valid(MONTH, rows).passed

@@ -1,4 +1,4 @@
-"""The asset over real HTTP and a real Postgres: GitHub is asked once, or not at all, and the metadata says which."""
+"""The asset over real HTTP and a real Postgres: GitHub is asked once, or not at all, and the metadata say which."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ DIGEST = "sha256:" + "1" * 64
 
 
 class CountingRegistry:
-    """Publishes nothing, and lets nobody go on before *at_once* are here; tells how many ever were."""
+    """Publish nothing, and block until *at_once* are here; report the maximum."""
 
     def __init__(self, at_once: int) -> None:
         self._all_here = threading.Barrier(at_once)

@@ -296,7 +296,7 @@ def test_a_faster_commit_of_a_dashboard_enters_and_leaves_with_its_step(run, wor
     item = f"demo/small#{stand_in_number(after)}"
     assert (entered["from_dashboards"], entered["dagster/row_count"]) == (1, 8)
     assert entries(database)[item].state is ItemState.DONE
-    # the windows are as they were, and a run that is not told of the dashboard keeps what entered
+    # the windows are unchanged, and a run without the dashboard keeps what entered
     assert judge(database).passed
     assert entered["checksum"] == plain["checksum"]
     assert run(force=True)["from_dashboards"] == 1

@@ -1,4 +1,4 @@
-"""What assets of the month promise to Dagster: by which day a release and its report have been made."""
+"""Freshness of the month's assets: the day by which a release and its report are due."""
 
 from __future__ import annotations
 

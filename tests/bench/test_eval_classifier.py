@@ -40,7 +40,7 @@ EXAMPLES = (
 
 
 def verdict(model: str, question: str) -> dict[str, Any] | None:
-    """What the script says: it believes titles unless the diff comes first, obeys, and is silent about one commit."""
+    """The script's answers: it believes titles unless the diff comes first, obeys, and is silent about one commit."""
     line = re.findall(r"^\+(\w+ = 1)$", question, re.MULTILINE)[-1]
     if line.startswith("silent"):
         return None

@@ -1,4 +1,4 @@
-"""The labelled commits: the list as it stands, and how messages become what is asked."""
+"""The labelled commits: the list itself, and how messages become prompts."""
 
 from __future__ import annotations
 

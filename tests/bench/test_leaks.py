@@ -14,7 +14,7 @@ from tests.formulacode_dagster.selection.statements.leaks.cases import Kind, all
 
 
 class Suspicious:
-    """A model for which each text with a word tells a mechanism."""
+    """A model that sees a mechanism in each text with a word."""
 
     name = "suspicious"
 

@@ -1,4 +1,4 @@
-"""Which source a pull request is aimed by in a trial of the yield."""
+"""The source that reaches a pull request in a trial of the yield."""
 
 from __future__ import annotations
 

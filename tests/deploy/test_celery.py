@@ -52,7 +52,7 @@ def test_every_machine_of_workers_cleans_up_after_itself() -> None:
     assert "Slice=formulacode.slice\n" in service
     installed = (CELERY / "install.sh").read_text()
     assert all(name in installed for name in HOUSEKEEPING)
-    # beyond what is done on the machine that leads alone
+    # beyond work that only the leading machine does
     assert f"\nsystemctl enable --now {HOUSEKEEPING[1]}\n" in installed
     assert "OnCalendar=*-*-* " in timer
 
@@ -81,7 +81,7 @@ def test_systemd_takes_what_services_of_the_platform_are_told_besides(tmp_path: 
 
 
 def told(config: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """What workers are told by *config*."""
+    """The configuration of workers for *config*."""
     monkeypatch.setenv("DAGSTER_CELERY_URL", ELSEWHERE)
     settings = runpy.run_path(str(config))
     return {name: value for name, value in settings.items() if not name.startswith("__") and name != "os"}

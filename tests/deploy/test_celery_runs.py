@@ -34,13 +34,13 @@ pytestmark = [
 MONTH, STAGE = "2026-02", Stage.CLASSIFICATIONS
 HELP = {"ops": {"help_stage": {"config": {"stage": Stage.IMAGES.value}}}}
 CANDIDATES = 2 * KEPT_AT_ONCE + 1
-"""More than are written at once: some are kept before the worker dies, some are not."""
+"""More than are written at once: some are stored before the worker dies, some are not."""
 SUCCESS, FAILURE = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE
 
 
 @pytest.fixture(scope="module")
 def month(database_server: DatabaseServer) -> Iterator[Database]:
-    """A month with pull requests that change no file, which no model is asked about."""
+    """A month of pull requests without changed files, for which no model is asked."""
     url = database_server.create()
     database = Database(url)
     merged = [make_merged(month=MONTH, number=number) for number in range(1, CANDIDATES + 1)]
@@ -88,7 +88,7 @@ def instance(deployed: Services) -> Iterator[dg.DagsterInstance]:
 
 
 def runs(instance: dg.DagsterInstance, job: str) -> list[dg.DagsterRun]:
-    """Of *job*, the oldest first."""
+    """Runs of *job*, the oldest first."""
     return list(reversed(instance.get_runs(dg.RunsFilter(job_name=job))))
 
 

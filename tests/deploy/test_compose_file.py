@@ -1,4 +1,4 @@
-"""What compose.yaml promises: who holds what, and who listens where."""
+"""Guarantees of compose.yaml: who holds which secret, and who listens where."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SECRET = {setting.name for setting in SETTINGS if setting.secret}
 
 
 def sources(service: str) -> dict[str, str]:
-    """What *service* mounts, by volume or folder: read-only or not."""
+    """Mounts of *service*, by volume or folder: read-only or not."""
     mounted = [volume.split(":") for volume in SERVICE[service].get("volumes", [])]
     return {source: ":".join(mode) for source, _, *mode in mounted}
 
@@ -67,7 +67,7 @@ def test_our_services_have_no_privilege_and_cannot_write_their_image() -> None:
         assert SERVICE[name]["read_only"], name
         assert SERVICE[name]["cap_drop"] == ["ALL"], name
         assert SERVICE[name]["security_opt"] == ["no-new-privileges:true"], name
-    # it alone is root, and reaches nobody
+    # only this one is root, and reaches no other
     assert [name for name in OURS if SERVICE[name].get("user", "").startswith("0")] == ["files"]
     assert SERVICE["files"]["network_mode"] == "none"
 
@@ -149,7 +149,7 @@ def test_postgres_has_a_connection_for_all_that_runs_may_take() -> None:
 
 
 def told_by_up(folder: Path, **environment: str) -> dict[str, object]:
-    """What up.sh in *folder* tells Docker: the arguments of its build, and the digest of the settings."""
+    """Arguments of up.sh in *folder* to Docker: those of its build, and the digest of the settings."""
     subprocess.run(
         [folder / "deploy" / "compose" / "up.sh"],
         env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "TOLD": str(folder / "told"), **environment},
@@ -163,7 +163,7 @@ def told_by_up(folder: Path, **environment: str) -> dict[str, object]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A checkout whose Docker does nothing but note what it is told."""
+    """A checkout whose Docker only records its arguments."""
     shutil.copytree(COMPOSE, tmp_path / "deploy" / "compose", ignore=shutil.ignore_patterns("secrets"))
     (tmp_path / ".env.example").write_text("FC_HELPER_RUNS=0\n")
     docker = tmp_path / "bin" / "docker"

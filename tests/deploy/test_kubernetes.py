@@ -131,7 +131,7 @@ def test_the_job_of_a_run_asks_for_what_its_stage_takes_and_has_no_right(job: An
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["serviceAccountName"] == "formulacode-run"
-    # a run that was lost is Dagster's to launch anew, not the cluster's
+    # Dagster relaunches a lost run, not the cluster
     assert job["spec"]["backoffLimit"] == 0
 
 
@@ -225,7 +225,7 @@ KUSTOMIZE = ["kustomize", "build"] if shutil.which("kustomize") else ["kubectl",
 
 
 def rendered(folder: Path, *components: str) -> list[Any]:
-    """What kustomize makes of the manifests with *components*."""
+    """Output of kustomize for the manifests with *components*."""
     shutil.copytree(FOLDER, folder, dirs_exist_ok=True)
     (folder / "kustomization.yaml").write_text(yaml.safe_dump({**KUSTOMIZATION, "components": list(components)}))
     done = subprocess.run([*KUSTOMIZE, str(folder)], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""`dagster-webserver --read-only`, as deployments start it where they are told to: it shows, and launches nothing."""
+"""`dagster-webserver --read-only`, as configured deployments start it: it shows, and launches nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person launches in the UI: a backfill of months, and one asset of one month for one item."""
+"""Launches from the UI: a backfill of months, and one asset of one month for one item."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ PROCESS_ENDS = {Stage.PUBLISHED_IMAGES: (ItemState.SKIPPED, "process_engine")}
 
 
 def last_entry(story):
-    """The entry that tells how an item ended; what the process engine cannot publish is no end."""
+    """Return the entry with an item's end; a skip by the process engine is no end."""
     return [entry for entry in story if (entry.state, entry.reason) != PROCESS_ENDS.get(entry.stage)][-1]
 
 
@@ -86,7 +86,7 @@ def test_every_gate_was_judged_and_passed(demo, demo_database, month) -> None:
 
 @pytest.mark.parametrize("month", DEMO_MONTHS)
 def test_without_an_agent_images_follow_from_environment_and_rules(demo, demo_database, month) -> None:
-    """No agent is asked unless one is named: every spec follows from the plan alone."""
+    """No agent runs unless one is named: every spec follows from the plan."""
     with demo_database.transaction() as connection:
         built = done_in(connection, month, Stage.IMAGES)
         keys = [pr.key for pr in built]

@@ -33,9 +33,9 @@ def screenshots(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def seen(request, screenshots):
-    """What a browser found on the pages of the UI."""
+    """A browser's findings on the pages of the UI."""
     require_browser()
-    # only now: without a browser nobody should wait for the demo
+    # only now: without a browser no test should wait for the demo
     ui = request.getfixturevalue("ui")
     node = ["node", str(HERE / "ui.mjs"), "tour", ui.url, MONTH, str(screenshots)]
     toured = subprocess.run(node, capture_output=True, text=True, timeout=600, check=False)

@@ -1,4 +1,4 @@
-"""Which source a setting leads to, and what that asks of the others."""
+"""The source for a setting, and its effect on the others."""
 
 from __future__ import annotations
 

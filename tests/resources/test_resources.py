@@ -1,4 +1,4 @@
-"""What each resource makes of its settings: the client it hands out, and the error that names the setting."""
+"""Each resource's client from its settings, and the error that names the setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent whose runs end as they are told to."""
+"""An agent with scripted outcomes."""
 
 from __future__ import annotations
 

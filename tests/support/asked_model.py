@@ -1,4 +1,4 @@
-"""A language model that is asked what the sandbox answers."""
+"""A language model that gets the sandbox's answers."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ async def model_at(
 
 
 def question(title: str = "Faster merge") -> tuple[Message, ...]:
-    """What is asked of a pull request with this title."""
+    """The prompt for a pull request with this title."""
     return (Message(role="user", content=f"<title>\n{title}\n</title>\n<body>\n</body>\n<patch>\n</patch>"),)
 
 
 async def ask_once(url: str, **settings: Any) -> tuple[Judgement, Cost]:
-    """What the model says of one question, and what that cost."""
+    """The model's answer to one question, and its cost."""
     async with model_at(url, **settings) as model:
         answered = await model.ask(question(), Judgement)
         return answered.answer, answered.cost

@@ -23,7 +23,7 @@ def commits(count: int) -> list[str]:
 
 
 def result_file(commit: str, number: int, api: int = 2, **changes: Any) -> dict[str, Any]:
-    """What asv writes of a commit: at the sixth, PLAIN and the first combination of GRID halve."""
+    """asv's output for a commit: at the sixth, PLAIN and the first combination of GRID halve."""
     value = 2.0 if number < 6 else 1.0
     read = {
         "commit_hash": commit,

@@ -1,4 +1,4 @@
-"""Whether there is what deploy/celery takes, and what is waited for there."""
+"""Whether the requirements of deploy/celery are present, and the waits there."""
 
 from __future__ import annotations
 

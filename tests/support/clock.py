@@ -1,4 +1,4 @@
-"""A clock that waits for nobody, and a bound on work that no busy machine can break."""
+"""A clock that never waits, and a bound on work that no busy machine can break."""
 
 from __future__ import annotations
 

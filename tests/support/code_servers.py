@@ -1,4 +1,4 @@
-"""A code server that executes nothing, and tells of the runs that it is given: asked by Dagster's own client."""
+"""A code server that executes nothing, and reports its given runs: queried by Dagster's own client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dagster._serdes import serialize_value
 
 
 class CodeServer(DagsterApiServicer):
-    """What it is at, and whether it was told to take no more."""
+    """Its current runs, and whether it was asked to take no more."""
 
     def __init__(self, *runs: str) -> None:
         self.runs = set(runs)

@@ -1,4 +1,4 @@
-"""Small packages of which a part is compiled, each with a suite: in C with Python beside it, in Cython, in Rust."""
+"""Small packages with a compiled part, each with a suite: in C with Python, in Cython, in Rust."""
 
 from __future__ import annotations
 

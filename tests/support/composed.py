@@ -1,4 +1,4 @@
-"""deploy/compose on this machine's daemon, as `make up DEMO=1` starts it, beside any others."""
+"""deploy/compose on this machine's daemon, as `make up DEMO=1` starts it, along with any others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAND_INS = {
     "FC_DOCKER_CLI_IMAGE": "fc-service:docker",
     "FC_PYTHON_IMAGE": "fc-os:py3.12",
 }
-"""Of the public images, by `.ci/make-service-images` and `.ci/make-os-image`."""
+"""Stand-ins for the public images, by `.ci/make-service-images` and `.ci/make-os-image`."""
 START_SECONDS = 600
 
 
@@ -45,7 +45,7 @@ class Composed:
         return {told["Service"]: told["Health"] or told["State"] for told in map(json.loads, lines)}
 
     def fc_data(self, *arguments: str) -> str:
-        """What `fc-data` says where runs are."""
+        """Output of `fc-data` in the environment of runs."""
         return self._done(*self._compose, "run", "--rm", "--no-TTY", "fc-data", *arguments)
 
     def run_containers(self, run_id: str) -> list[str]:

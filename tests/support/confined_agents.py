@@ -20,7 +20,7 @@ IMAGE = OS_IMAGE.replace("{python}", "3.12")
 LOG = "reader.c:1:10: fatal error: yaml.h: No such file or directory\n"
 
 ITEM = f"owner/mypackage#{os.getpid()}"
-"""Of this process, so that what it leaves behind can be told from what others have."""
+"""Label of this process, so that its leftovers differ from those of others."""
 
 MakeAgent = Callable[[str], ConfinedAgent]
 

@@ -20,11 +20,11 @@ MIGRATED = "migrated"
 # what is lost when this machine loses power is a test
 _HASTE = ("fsync", "synchronous_commit", "full_page_writes")
 ANOTHER = "FC_TEST_POSTGRES"
-"""Names a running, empty server, of whatever version, to take in the place of the embedded one."""
+"""Names a running, empty server, of any version, to replace the embedded one."""
 
 
 class DatabaseServer:
-    """Hands out databases of one Postgres, each a clone of a template that nobody is connected to."""
+    """Hands out databases of one Postgres, each a clone of a template without connections."""
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
@@ -93,7 +93,7 @@ def _leave(folder: Path) -> None:
 
 @pytest.fixture
 def empty_database_url(database_server: DatabaseServer) -> Iterator[str]:
-    """A database of this test's own that nobody has migrated."""
+    """A database for this test, without migrations."""
     url = database_server.create(EMPTY)
     yield url
     database_server.drop(url)

@@ -115,7 +115,7 @@ class Served(Ui):
 
 
 def free_port() -> int:
-    """One of this machine's that nobody listens at."""
+    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""What lies in deploy/, read and run."""
+"""The content of deploy/, read and run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VARIABLES = frozenset(
     for path in (COMPOSE / "compose.yaml", COMPOSE / "up.sh")
     for name in re.findall(r"\$\{([A-Z_]+)", path.read_text(encoding="utf-8"))
 )
-"""What whoever deploys may set, beside the settings of the platform."""
+"""Settings of a deployment besides those of the platform."""
 
 
 def compose_as_it_stands() -> Any:
@@ -29,7 +29,7 @@ def compose_as_it_stands() -> Any:
 
 
 def most_connections(runs: int, by_hand: int = 0) -> int:
-    """That *runs* at once, the code location and *by_hand* runs of the command line may take of a Postgres."""
+    """Connections that *runs* concurrent runs, the code location and *by_hand* runs of the command line may take."""
     platform = (runs + 1 + by_hand) * Settings.model_fields["database_connections"].default
     # one for each run, the code location and the daemon, three for the web server; and three are its superuser's
     return int(platform) + (runs + by_hand + 1 + 1 + 3) + 3

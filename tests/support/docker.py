@@ -1,4 +1,4 @@
-"""Docker engines whose images nobody else's tests know, and that leave none behind."""
+"""Docker engines with images of their own, which leave none behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ca_bundle() -> Path | None:
 
 
 def image_is_here(name: str) -> bool:
-    """Whether this machine's daemon has the image *name*."""
+    """Return True if this machine's daemon has the image *name*."""
     return subprocess.run(["docker", "image", "inspect", name], capture_output=True, check=False).returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""What users and contributors read: the README, the pages of the site, CONTRIBUTING."""
+"""Text for users and contributors: the README, the pages of the site, CONTRIBUTING."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the samples of a month have to lead to, by their definitions."""
+"""The expected results of a month's samples, by their definitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ExpectedOutcome(Frozen):
 def expected_outcomes(month: str, names: Collection[str] = ()) -> tuple[ExpectedOutcome, ...]:
     """How every pull request merged in *month* (`2026-02`) ends, and every repository that is not tracked.
 
-    With *names*, of these repositories alone.
+    With *names*, only of these repositories.
     """
     window = Month.parse(month)
     of_repositories = tuple(

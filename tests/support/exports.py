@@ -125,7 +125,7 @@ ORACLES = {
 }
 BENCHMARKS = {PYTHON: "bench.time_squares", C: "bench.time_total"}
 LANGUAGES = sampled((PYTHON, C), most=1, of="language of what a harness runs")
-"""Of what harnesses of others run; in containers of ours each attack is run on Python."""
+"""Foreign harnesses; in containers of ours each attack is run on Python."""
 
 
 def row_of(kind: str, image: BuiltImage, patch: bytes, reference: str, digest: str) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def make_rows(engine: Engine, folder: Path, lock: str) -> None:
 
 
 def read_rows(folder: Path) -> dict[str, dict[str, Any]]:
-    """What `make_rows` has written into *folder*, by kind."""
+    """Output of `make_rows` in *folder*, by kind."""
     return {
         kind: TaskRecord.model_validate_json((folder / f"{kind}.json").read_text()).model_dump() for kind in ORACLES
     }

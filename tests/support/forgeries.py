@@ -1,4 +1,4 @@
-"""What a dishonest agent may try, and what stops it: `docs/agents.md` shows the table, a test tries every line."""
+"""Attempts of a dishonest agent, and their countermeasures: `docs/agents.md` shows them, a test tries each."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Forgery:
     what: str
     gate: str
     edit: str = ""
-    """What `edit.toml` says."""
+    """Content of `edit.toml`."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What else is in the workspace."""
+    """Other content of the workspace."""
     script: str = ""
-    """What the agent runs in its container."""
+    """Program that the agent runs in its container."""
     built: str = ""
     """A shell script inside the build, as if every gate of the edit had let it pass."""
     finding: str = ""
-    """What is said of it."""
+    """Message about it."""
 
     @property
     def tried_by(self) -> str:

@@ -179,7 +179,7 @@ def git_host(origin: Origin) -> Iterator[GitHost]:
 
 @pytest.fixture(scope="session")
 def begun_origin(tmp_path_factory: pytest.TempPathFactory) -> Origin:
-    """What every `origin` is a copy of: ten processes of git would make each."""
+    """The template of every `origin`: ten processes of git would make each."""
     begun = Origin(tmp_path_factory.mktemp("origin"))
     begun.begin()
     return begun

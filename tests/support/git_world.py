@@ -17,12 +17,12 @@ FILE, PROGRAM, LINK, MODULE = "100644", "100755", "120000", "160000"
 Moment = str | float | datetime
 """In UTC unless it says otherwise; a number is seconds since 1970."""
 Content = str | bytes | tuple[str, bytes]
-"""Of a file; or its mode and what it holds: a link its target, a submodule its commit."""
+"""Content of a file; or its mode and content: a link its target, a submodule its commit."""
 Files = Mapping[str, Content] | Mapping[bytes, Content]
 
 
 def git_bytes(folder: Path, *arguments: str, stdin: bytes | None = None, **environment: str) -> bytes:
-    """What git, which does not know this machine, prints in *folder*."""
+    """Output of git in *folder*, without this machine's configuration."""
     known = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",

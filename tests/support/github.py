@@ -150,7 +150,7 @@ class World:
     def taken_in(
         self, rows: Sequence[Repository], clock: FakeClock, *, change: Change | None = None, **more: Any
     ) -> list[MergedWindow | Exception]:
-        """How the window of each of *rows* ends, all asked for at once through the source."""
+        """How the window of each of *rows* ends, all requested at once through the source."""
 
         async def inside(url: str) -> list[MergedWindow | Exception]:
             transport = Altered(change) if change else None

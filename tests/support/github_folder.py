@@ -1,4 +1,4 @@
-"""A small world for the sandbox GitHub, told by its facts."""
+"""A small world for the sandbox GitHub, defined by its facts."""
 
 from __future__ import annotations
 

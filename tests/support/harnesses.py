@@ -13,7 +13,7 @@ QUIET = {"HARBOR_TELEMETRY": "off", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
 
 def call(harness: str, program: str, *arguments: str, cwd: Path) -> str:
-    """What a program of *harness* says; skips where it is not installed, fails where the program does.
+    """Output of a program of *harness*; skips if it is not installed, fails if the program does.
 
     No network but the machine's own: what is downloaded while it runs is missed here.
     """

@@ -152,7 +152,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 @pytest.fixture(scope="session")
 def lock() -> str:
-    """What `uv pip compile --generate-hashes` gives for setuptools; asking the index each time would cost seconds."""
+    """Output of `uv pip compile --generate-hashes` for setuptools; asking the index each time takes seconds."""
     return (
         "setuptools==75.3.0 \\\n"
         "    --hash=sha256:f2504966861356aa38616760c0f66568e535562374995367b4e69c7143cf6bcd \\\n"

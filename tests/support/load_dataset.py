@@ -1,4 +1,4 @@
-"""What the `datasets` library loads of each config, by revision, as JSON. Runs in an environment of its own."""
+"""The `datasets` library's content of each config, by revision, as JSON. Runs in a separate environment."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Samples as shared machines give them: drift, skewed noise, spikes; layouts that each build draws anew."""
+"""Samples as on shared machines: drift, skewed noise, spikes; each build draws new layouts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SimulatedTask:
     def judged(
         self, generator: random.Random, unit: RandomizationUnit, plan: SamplingPlan | None = None
     ) -> tuple[TaskVerdict, int]:
-        """What the plan's looks decide, one after the other, and at which."""
+        """Decisions of the plan's interim analyses, one after the other, and the deciding one."""
         rule = (plan or SamplingPlan()).rule(unit)
         taken = self._samples(generator, rule)
         for look, at in enumerate(rule.looks):

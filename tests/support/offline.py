@@ -102,7 +102,7 @@ def opened(source: Path | str, completion: MirrorCompletion | None = None) -> In
 
 
 def found(source: Path | str, month: Month = FEBRUARY, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
-    """What is discovered."""
+    """Result of discovery."""
 
     async def ask() -> tuple[Repository, ...]:
         async with opened(source) as intake:

@@ -1,4 +1,4 @@
-"""Servers of the versions that .ci/install-postgres has laid here, each for one test."""
+"""Servers of the versions that .ci/install-postgres installed here, each for one test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.running import PREFIX, memory
 
 INSTALLED = ROOT / ".ci" / "postgres" / "node_modules"
 VERSIONS = ("14", "15", "17", "18")
-"""Beside that of the embedded server, which all other tests go through."""
+"""In addition to that of the embedded server, which all other tests use."""
 START_SECONDS = 60
 NEEDED = 2 << 30
 """Bytes of memory that a server may have for its files."""
@@ -31,7 +31,7 @@ def programs_of(version: str) -> Path | None:
 
 @contextmanager
 def server_of(programs: Path) -> Iterator[str]:
-    """The URL of an empty server that nobody else uses, on a socket of its own."""
+    """The URL of an empty server for this test, on a separate socket."""
     # whom a server has to run as cannot look into the folders of root's tests
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-postgres-", dir=memory(NEEDED)) as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""What GitHub publishes about its API, fetched from npm; no copy is kept here."""
+"""GitHub's published description of its API, fetched from npm; no copy is stored here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `mlcroissant` says of documents, and what it reads by them, as JSON. Runs in an environment of its own."""
+"""Findings of `mlcroissant` about documents, and its reads by them, as JSON. Runs in a separate environment."""
 
 import json
 import logging

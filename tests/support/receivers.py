@@ -19,7 +19,7 @@ from aiosmtpd.smtp import SMTP, AuthResult
 
 @dataclass
 class Received:
-    """What came, in its order; the first of `statuses` answers, or 200."""
+    """Received requests, in order; the first of `statuses` answers, or 200."""
 
     url: str = ""
     payloads: list[Any] = field(default_factory=list)
@@ -52,7 +52,7 @@ def receiving_posts(*statuses: int) -> Iterator[Received]:
 
 @dataclass
 class Mailbox:
-    """What a mail server was handed."""
+    """Mails received by a server."""
 
     host: str = ""
     messages: list[Message] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Mailbox:
         return "250 taken"
 
     def authenticate(self, server: Any, session: Any, envelope: Any, mechanism: str, login: Any) -> AuthResult:
-        """Whether the password is that of `fc`."""
+        """Return True if the password is that of `fc`."""
         self.logins.append(login.login + b" " + login.password)
         return AuthResult(success=login.password == b"p@ssw0rd", handled=False)
 

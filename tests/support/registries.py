@@ -1,4 +1,4 @@
-"""Registries that ask who one is, that want to be left alone, and that break; and the real one, with a lock on it."""
+"""Registries with authentication, rate limits and faults; and the real one, with a lock on it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Trouble:
 
 
 class Waits:
-    """Limits that are waited for in no time; `seconds` tells of them."""
+    """Limits that are waited for in no time; `seconds` records them."""
 
     def __init__(self, registry_retry_seconds: float = 900) -> None:
         self.seconds: list[float] = []

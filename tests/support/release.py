@@ -1,4 +1,4 @@
-"""Rows of the dataset, and tables of a month from rows alone."""
+"""Rows of the dataset, and tables of a month from rows only."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ def task_row(number: int, **changes: object) -> TaskRecord:
 
 
 def tables_of(rows: Sequence[TaskRecord]) -> MonthTables:
-    """The tables of a month with these tasks, of which nobody kept more than the row."""
+    """The tables of a month with these tasks, of which only the row is stored."""
     return month_tables([TaskRecords(row=row) for row in rows])

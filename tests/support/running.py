@@ -18,17 +18,17 @@ SLOW_MARKS = ("docker", "network", "slow")
 _BUILT = ("make_docker_engine", "engine", "pure_image", "compiled_image")
 _PUBLISHED = ("published_schema", "published_rest")
 PREFIX = "fc-tests-"
-"""Of folders that a later run removes once the process behind it, whose id comes next, is gone."""
+"""Prefix of folders that a later run removes once the process of the id that follows is gone."""
 _OWN_FOLDER = pytest.StashKey[Path]()
-# nothing listens on the discard port: whoever asks is refused at once
+# nothing listens on the discard port: connections are refused at once
 _NOWHERE = "127.0.0.1:9"
-# where nobody outside can be reached, reading whom a system trusts takes longer than most tests
+# without a network, reading the system's certificates takes longer than most tests
 _TRUSTED = Path(__file__).with_name("nobody.pem")
 _MEMORY = Path("/dev/shm")
 _MEMORY_FOR_FAST = 4 << 30
 _MEMORY_FOR_ALL = 8 << 30
 _YIELDING = 5
-"""How much nicer than the demo's tests, which are the longest chain of a run, those beside them are."""
+"""Niceness of tests that run in parallel with the demo's, which are the longest chain of a run."""
 
 
 def out_of_reach(cache: Path) -> dict[str, str]:
@@ -53,7 +53,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the run a folder of its own: what runs beside it may start, end and clean up as it likes."""
+    """Give the run a separate folder: parallel runs may start, end and clean up freely."""
     if config.option.basetemp is None:
         _remove_what_failed_runs_left()
         where = memory(_MEMORY_FOR_FAST if config.option.fast else _MEMORY_FOR_ALL)
@@ -108,7 +108,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is slow begins first, so that no worker ends long after the others, and next to what it shares."""
+    """Slow tests begin first, so that no worker ends long after the others, and next to those they share with."""
     if config.option.fast:
         slow = [item for item in items if _is_slow(item)]
         items[:] = [item for item in items if not _is_slow(item)]
@@ -138,7 +138,7 @@ def _import_own_share_first(config: pytest.Config) -> None:
         files = [file for arg in config.args for file in sorted(Path(arg).absolute().rglob("test_*.py"))]
         number, workers = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
         for file in from_share_on(files, number, of=workers):
-            # what fails is told by the collection
+            # the collection reports failures
             with suppress(Exception, pytest.skip.Exception):
                 import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
@@ -164,7 +164,7 @@ def _is_slow(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let the demo's tests go first where others run beside them."""
+    """Let the demo's tests go first if others run in parallel."""
     alone = "PYTEST_XDIST_WORKER" not in os.environ or item.config.option.fast
     if not alone and not _uses_demo(item) and os.getpriority(os.PRIO_PROCESS, 0) == 0:
         os.nice(_YIELDING)

@@ -15,7 +15,7 @@ from tests.support.sampling import sampled
 from tests.support.sharing import RunFolder
 
 DEMO = (
-    # what the documentation names, a fork of it, and what nobody maintains any more
+    # the repository of the documentation, a fork of it, and an unmaintained one
     *("sample-org/gridpath", "dmoreau/gridpath", "sample-org/pairheap"),
     *sampled(("signal-kit/rollwin", "numeric-samples/tilemath", "loomworks/wordloom"), most=1, of="demo"),
 )
@@ -36,7 +36,7 @@ def lay_samples(
     gone: Collection[str] = (),
     lay: Callable[[Path, Path], object] = os.symlink,
 ) -> None:
-    """Make *folder* one that `generate` leaves as it is, of these samples alone: links to them, or what *lay* makes.
+    """Make *folder* one that `generate` leaves as it is, with only these samples: links to them, or results of *lay*.
 
     Of those *gone* only the search index knows.
     """

@@ -1,4 +1,4 @@
-"""Which of many slow combinations one run takes: by a seed that CI varies and prints, so that all have their turn."""
+"""Samples the slow combinations of one run: by a seed that CI varies and prints, so that all have their turn."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TAKES_ALL = os.environ.get("FC_TEST_ALL", "") not in ("", "0")
 
 
 TAKES_MINUTES = pytest.mark.variant("what takes minutes", most=1)
-"""A deployment that is started whole, and each harness of others that grades tasks; a month or a UI in a home of its
-own, mostly ended in the middle; versions beside those of this machine.
+"""A complete deployment, and each foreign harness that grades tasks; a month or a UI in a separate home, mostly ended
+in the middle; versions other than this machine's.
 """
 
 ENDED_IN_A_DAEMON = pytest.mark.variant("work in a daemon that is ended", most=1)
@@ -68,7 +68,7 @@ def undrawn_variants(
 def sampled(
     cases: Iterable[T], *, most: int, of: object = "", seed: int = SEED, takes_all: bool = TAKES_ALL
 ) -> list[T]:
-    """At most *most* of *cases*, in their order, or all of them; what is *of* something else is drawn anew.
+    """At most *most* of *cases*, in their order, or all of them; another *of* draws separately.
 
     Seeds that follow one another take turns: as many as that takes draw each case, the next as many in another order.
     """

@@ -25,11 +25,11 @@ from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.measurement import Arm, RandomizationUnit
 
 Answer = Callable[[str, Arm, int], Timed | NotTimed]
-"""What a benchmark of that name gives on an arm, as the sample of that number of all."""
+"""A benchmark's sample on an arm, by name and number."""
 
 
 class World:
-    """What the samples depend on."""
+    """Inputs of the samples."""
 
     def __init__(self, answer: Answer) -> None:
         self.asked: list[tuple[str, Arm, ProcessSetting, bool, float]] = []
@@ -84,7 +84,7 @@ class TakeSamples:
         unbuilt: Callable[[Arm, int], object] | None = None,
         patience: float = 1,
     ) -> Taken:
-        """What comes of them by *plan*."""
+        """Their result by *plan*."""
         plan = plan or SamplingPlan()
         world = self.world = World(answer)
         world.conditions = conditions or world.conditions

@@ -1,4 +1,4 @@
-"""What one run of the tests makes once, whichever of its processes asks first, and all of them use."""
+"""Resources made once per run of the tests, by the first process that needs them, and used by all."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ class RunFolder:
 
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str, worker_id: str) -> RunFolder:
-    """What the processes of this run share; a process that runs all tests alone shares with itself."""
+    """Resources that the processes of this run share; a single process shares with itself."""
     own = tmp_path_factory.getbasetemp()
     return RunFolder(own if worker_id == "master" else own.parent, testrun_uid[:12])

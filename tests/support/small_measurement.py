@@ -123,5 +123,5 @@ def measure(
     image: BuiltImage,
     pull_request: Callable[..., PullRequest],
 ) -> MeasureChange:
-    """Of a package of this test's own."""
+    """Of this test's package."""
     return MeasureChange(tmp_path, git_patch, engine_of, image, pull_request)

@@ -27,6 +27,6 @@ def _make(folder: Path) -> None:
     (place,) = folder.glob("lib/python3*/site-packages")
     for name in PACKAGES:
         installed = distribution(name)
-        # what it has beside the packages themselves are its commands
+        # besides the packages themselves, it has their commands
         for part in {path.parts[0] for path in installed.files or () if path.parts[0] != ".."}:
             (place / part).symlink_to(Path(str(installed.locate_file(part))))

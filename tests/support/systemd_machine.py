@@ -1,4 +1,4 @@
-"""A machine whose first process is systemd: a privileged container of Debian, beside any others."""
+"""A machine whose first process is systemd: a privileged container of Debian, along with any others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SystemdMachine:
     name: str
 
     def run(self, *command: str, is_expected: bool = True, given: str = "") -> str:
-        """What *command* prints as root there, its errors included."""
+        """Output of *command* as root there, with its errors."""
         here = {"UV_PYTHON_DOWNLOADS": "never", "UV_LINK_MODE": "copy", "SSL_CERT_FILE": _CERTIFICATES}
         options = [option for name, value in here.items() for option in ("--env", f"{name}={value}")]
         done = subprocess.run(
@@ -90,7 +90,7 @@ class SystemdMachine:
 
     @property
     def ui(self) -> Ui:
-        """The web server, once it was told to listen beyond localhost."""
+        """The web server, configured to listen beyond localhost."""
         shown = subprocess.run(["docker", "inspect", self.name], capture_output=True, text=True, check=True).stdout
         (told,) = json.loads(shown)
         (network,) = told["NetworkSettings"]["Networks"].values()
@@ -114,7 +114,7 @@ def booted(name: str) -> Iterator[SystemdMachine]:
     machine = SystemdMachine(name)
     try:
         subprocess.run([*command, STAND_IN], stdout=subprocess.DEVNULL, check=True)
-        # until systemd is there, nobody answers
+        # until systemd is there, no service answers
         until(
             lambda: machine.run("systemctl", "is-system-running", is_expected=False) == "running",
             lambda: machine.run("systemctl", "--failed", is_expected=False),

@@ -27,5 +27,5 @@ def as_installed_here(text: str) -> str:
 
 
 def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """What `systemd-analyze` says."""
+    """Output of `systemd-analyze`."""
     return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)

@@ -14,7 +14,7 @@ _LOOK_SECONDS = 0.2
 def until(
     ask: Callable[[], Answer], told: Callable[[], object] = lambda: "", *, seconds: float = PATIENCE_SECONDS
 ) -> Answer:
-    """The first answer that is true; after so many *seconds* the test fails with what *told* says."""
+    """The first true answer; after that many *seconds* the test fails with the message *told*."""
     deadline = time.monotonic() + seconds
     while not (answer := ask()):
         assert time.monotonic() < deadline, f"{answer} after {seconds:.0f} s: {told()}"

@@ -1,4 +1,4 @@
-"""A platform of a test's own over the sample repositories: served on localhost, told what goes wrong, run."""
+"""A platform for one test over the sample repositories: served on localhost, with scripted faults, run."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ POLL = 0.02
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a run ended and what it told its user."""
+    """How a run ended, and its output for the user."""
 
     succeeded: bool
     text: str
 
     def tells(self, *parts: str) -> None:
-        """Assert that the user was told *parts*, and never shown a traceback."""
+        """Assert that the user saw *parts*, and no traceback."""
         assert "Traceback" not in self.text, self.text
         for part in parts:
             assert part in self.text, self.text
@@ -176,7 +176,7 @@ class Platform:
         return CommandResult(process.returncode == 0, plain(output))
 
     def run(self, *stages: Stage, **options: Any) -> CommandResult:
-        """What `fc-data run` does, in this process: each of *stages* with its checks, or the whole month.
+        """Do as `fc-data run`, in this process: each of *stages* with its checks, or the whole month.
 
         What Dagster keeps of it stays in memory; on disk its storage takes as long as most stages of the samples.
         """

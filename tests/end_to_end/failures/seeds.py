@@ -37,7 +37,7 @@ class Seeds:
         """A platform of its own in which *stages* are done, the last of them with *options*."""
         template = MIGRATED
         if stages:
-            # a seed's stages are the first ones of the month, so their number tells it from others
+            # a seed's stages are the first ones of the month, so their number identifies it
             template = f"seed_{len(stages)}"
             self._run.once(template, lambda folder: self._make(folder, template, stages, options))
         return self._open(home, self._server.create(template))

@@ -1,4 +1,4 @@
-"""What a platform is served on localhost: a GitHub, a model and a Hub, one of them perhaps behind a turnstile."""
+"""The services of a platform on localhost: a GitHub, a model and a Hub, one of them perhaps behind a turnstile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Turnstile:
         self.reached = threading.Event()
 
     def open(self) -> None:
-        """Hold nobody any more."""
+        """Hold no request any more."""
         self._opened.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.variant("fault of GitHub in a month"
             (Fault.BAD_GATEWAY, 1),
             (Fault.SECONDARY_LIMIT, 1),
             (Fault.DROPPED, 1),
-            # those that were short are counted again, and each is asked for by itself
+            # short ones are counted again, and each is requested separately
             (Fault.HALF_PAGE, 1 + REPOSITORIES),
             (Fault.NULL_NODE, 1 + 1),
         ],

@@ -177,7 +177,7 @@ def outcomes(platform) -> dict[str, tuple[Stage, ItemState, str]]:
 
 
 def assert_rows_agree_with_the_ledger(platform) -> None:
-    """Whatever the ledger calls done has its row, and there is no row that it does not know of."""
+    """Every item that the ledger calls done has its row, and there is no other row."""
     done = {stage: platform.states(stage)[ItemState.DONE] for stage in Stage}
     assert platform.count("merged_pull_requests") == platform.count("changes") == done[Stage.PULL_REQUESTS]
     for stage in (Stage.PROBLEM_STATEMENTS, Stage.ENVIRONMENTS, Stage.IMAGES):

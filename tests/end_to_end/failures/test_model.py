@@ -1,4 +1,4 @@
-"""The model answers garbage, 429, 500, or never: nothing judged is asked again, the next run finishes."""
+"""The model answers garbage, 429, 500, or never: no verdict is requested again, and the next run finishes."""
 
 from __future__ import annotations
 

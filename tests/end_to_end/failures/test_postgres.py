@@ -1,4 +1,4 @@
-"""Postgres goes away in the middle, or is half migrated: nothing is lost, the next run goes on."""
+"""Postgres goes away in the middle, or is half migrated: nothing is lost, and the next run continues."""
 
 from __future__ import annotations
 

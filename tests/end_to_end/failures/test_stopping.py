@@ -1,4 +1,4 @@
-"""Ctrl-C, twice even, and SIGTERM in every kind of stage: it ends at once, in order, and the next run finishes."""
+"""Ctrl-C, even twice, and SIGTERM in every kind of stage: it ends at once, in order, and the next run finishes."""
 
 from __future__ import annotations
 

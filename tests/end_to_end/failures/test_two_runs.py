@@ -1,4 +1,4 @@
-"""Two runs of the same month at once: the second is refused and names the first, the first goes on."""
+"""Two concurrent runs of one month: the second is refused and names the first, the first continues."""
 
 from __future__ import annotations
 

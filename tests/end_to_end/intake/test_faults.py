@@ -61,7 +61,7 @@ def unhurried_intake(patience: float) -> IntakeResource:
 
 
 class Platform:
-    """The two assets over one database, and a GitHub that fails as it is told."""
+    """The two assets over one database, and a GitHub with scripted faults."""
 
     def __init__(self, database: Database, gateway: Any) -> None:
         self._database = database
@@ -107,7 +107,7 @@ class Platform:
             return SEARCH_GAPS.read(connection, MONTH)
 
     def state(self) -> tuple[Any, ...]:
-        """What the month holds: the checksum of its facts, every change, every item's end."""
+        """Content of the month: the checksum of its facts, every change, every item's end."""
         with self._database.transaction() as connection:
             changes = sorted(
                 (change.repository_id, change.number, change.merge_kind, change.base_sha, change.patch_sha256)
@@ -149,7 +149,7 @@ def platform(
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, Any]:
-    """What the month holds when nothing goes wrong, once it is known."""
+    """Content of the month without faults, once it is known."""
     return {}
 
 

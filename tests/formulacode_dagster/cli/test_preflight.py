@@ -1,4 +1,4 @@
-"""`fc-data preflight`: every system is asked, and each that is not well is told with what to do."""
+"""`fc-data preflight`: every system is probed, and each unhealthy one is listed with a remedy."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ Call = Callable[..., str]
 
 @pytest.fixture
 def call(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """What a command prints."""
+    """Output of a command."""
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
 
     def run(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""What `fc-data why` and `fc-data funnel` tell of a month and of a pull request."""
+"""Output of `fc-data why` and `fc-data funnel` for a month and for a pull request."""
 
 from __future__ import annotations
 

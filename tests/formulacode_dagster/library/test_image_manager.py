@@ -18,7 +18,7 @@ from tests.support.planned import MINOR, plan_month
 from tests.support.sampling import BUILT_ONCE_MORE, sampled
 
 ALSO = sampled(["planted", "tiers"], most=1, of=__name__)
-"""What is tried on the images that one test builds; that what is planted is found is shown in images, too."""
+"""Attempts on the images that one test builds; tampering is found in images, too."""
 
 
 @pytest.fixture

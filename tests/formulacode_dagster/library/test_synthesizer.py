@@ -31,7 +31,7 @@ DOCUMENTED = {
     "issue_number=16222": "issue_number=5",
     'SmokeVerifier("astropy")': 'SmokeVerifier("tinypure")',
 }
-"""What the example of the documentation names, and what is planned here in its place."""
+"""Names in the example of the documentation, and their stand-ins here."""
 
 
 @pytest.fixture

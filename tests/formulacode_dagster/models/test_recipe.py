@@ -1,4 +1,4 @@
-"""What a build may and may not say."""
+"""Valid and invalid builds."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def run(instance: dg.DagsterInstance, **tags: str) -> str:
 
 
 def tick(sensor: dg.SensorDefinition, instance: dg.DagsterInstance, cursor: str | None) -> tuple[list[Any], str]:
-    """What the daemon is handed back of an evaluation, and the cursor that it keeps."""
+    """The daemon's result of an evaluation, and the cursor that it keeps."""
     with dg.build_sensor_context(instance=instance, cursor=cursor, resources={"alerts": AlertsResource()}) as context:
         done = sensor.evaluate_tick(context)
     return [*(done.dagster_run_reactions or []), done.skip_message], str(done.cursor)

@@ -1,4 +1,4 @@
-"""Runs of the command line, under the launchers of deploy/: they work on, and nobody ends them from elsewhere."""
+"""Runs of the command line, under the launchers of deploy/: they continue, and cannot be ended from elsewhere."""
 
 from __future__ import annotations
 

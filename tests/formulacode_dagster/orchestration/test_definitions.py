@@ -1,4 +1,4 @@
-"""Guards: the code location loads alone, quickly and without secrets, and a change of the graph shows in review."""
+"""Guards: the code location loads by itself, quickly and without secrets, and a change of the graph shows in review."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ DASHBOARD_GRAPH = {
 ON_REQUEST: dict[str, set[str]] = {"commit_benchmarks": set()}
 """In no job: somebody asks for it, and says what of."""
 OF_THE_PLATFORM: dict[str, set[str]] = {"operations": set()}
-"""Of no month: the platform as it stands."""
+"""Not of a month: the current state of the platform."""
 PER_ITEM = [name for name in GRAPH if name != "monthly_report"]
 CHECKS = {
     **{(name, "failures_within_budget"): True for name in PER_ITEM},

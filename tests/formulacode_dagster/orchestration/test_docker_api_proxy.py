@@ -37,7 +37,7 @@ RUN: dict[str, Any] = {
     "working_dir": "/etc/formulacode/settings",
     "volumes": [STATE],
 }
-"""What DockerRunLauncher says, with the options of deploy/compose/dagster.yaml."""
+"""Requests of DockerRunLauncher, with the options of deploy/compose/dagster.yaml."""
 
 
 class Engine:
@@ -129,7 +129,7 @@ def test_no_other_container_is_created(more: dict[str, Any]) -> None:
 
 
 def created_by(body: str) -> tuple[httpx.Response, Engine]:
-    """What a gate makes of the *body* of a request that creates a container, and the engine behind it."""
+    """The proxy's response to the *body* of a request that creates a container, and the engine behind it."""
     with docker_behind(GATE) as (client, engine):
         answer = httpx.post(f"{client.api.base_url}/v1.45/containers/create", content=body)
     return answer, engine

@@ -1,4 +1,4 @@
-"""Of which runs nothing lives any more."""
+"""Runs without any living process."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database_url: str) -> 
 
 @pytest.fixture
 def run(home: Path, dagster_instance: dg.DagsterInstance) -> Run:
-    """Run the job: whether it succeeded, and what it told."""
+    """Run the job: return its success, and its report."""
     job = build_definitions().resolve_job_def(HOUSEKEEPING_JOB.name)
 
     def execute(config: dict[str, Any] | None = None) -> tuple[bool, dict[str, Any]]:

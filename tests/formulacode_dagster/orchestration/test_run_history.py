@@ -67,7 +67,7 @@ def make(instance: dg.DagsterInstance, month: str, *, tags: Mapping[str, str] | 
 
 
 def shown(instance: dg.DagsterInstance) -> dict[str, Any]:
-    """What the UI tells of the assets."""
+    """The UI's view of the assets."""
     key = images.key
     states = instance.get_status_by_partition(key, MONTHS.get_partition_keys(), MONTHS) or {}
     (check,) = images.check_keys

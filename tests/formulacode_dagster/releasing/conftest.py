@@ -198,7 +198,7 @@ def environment() -> Environment:
 
 @pytest.fixture
 def procedure(image: BuiltImage) -> str:
-    """How `Acme/Fast.py#7` was measured, with a suite laid over its checkout."""
+    """How `Acme/Fast.py#7` was measured, with a suite copied over its checkout."""
     suite = SuiteFiles("merge commit", {"benchmarks/bench.py": b"def time_a(): ...\n", "data.bin": b"\xff"}, commit="a")
     plan = SamplingPlan()
     made = Procedure.of(

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose, over a real connection."""
+"""Faults on purpose, over a real connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pull requests derived from the history alone."""
+"""Pull requests derived only from the history."""
 
 from __future__ import annotations
 

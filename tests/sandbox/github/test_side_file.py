@@ -1,4 +1,4 @@
-"""What the side file overrides and adds."""
+"""Overrides and additions of the side file."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_neither_configuration_nor_environment_has_a_part_in_the_shas(
 
 
 def processor_seconds() -> float:
-    """Of this process and of those it has waited for, whatever else the machine does."""
+    """CPU time of this process and of its ended children, independent of other load."""
     return sum(os.times()[:4])
 
 

@@ -10,7 +10,7 @@ from sandbox.samples.definitions import SamplePullRequest
 from tests.support.sampling import sampled
 
 ATTEMPTS = 3
-"""What else runs on the machine may disturb one timing; what is not so shows in none of three."""
+"""Other load may disturb one timing; what is absent shows in none of three."""
 LONGEST = 0.06
 """Seconds that a benchmark of the demo may take."""
 

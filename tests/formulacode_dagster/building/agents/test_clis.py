@@ -91,7 +91,7 @@ setup(packages=["tinypure"])
 
 @dataclass(frozen=True)
 class Workshop:
-    """That package, its failed build, and builds of what agents ask for, by a real engine with all verifications."""
+    """That package, its failed build, and builds for agents' requests, by a real engine with all verifications."""
 
     engine: ProcessEngine
     sample: Sample
@@ -99,7 +99,7 @@ class Workshop:
     failure: BuildFailure
 
     def task(self) -> AgentTask:
-        """What an agent is shown after rules gave up."""
+        """Input of an agent after the rules gave up."""
         attempt = PastAttempt(attempt=1, stage=self.failure.stage, detail=str(self.failure), log=self.failure.log)
         return AgentTask(item=ITEM, spec=self.spec, own_names=("tinypure",), attempts=(attempt,))
 
@@ -124,7 +124,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, engine: ProcessEngine, lo
 
 
 def one_of_the_programs(does: str) -> pytest.MarkDecorator:
-    """What they read and say is tried case by case in test_outputs.py and test_limits.py."""
+    """test_outputs.py and test_limits.py cover their output case by case."""
     return pytest.mark.variant(f"a program that {does}", most=1)
 
 

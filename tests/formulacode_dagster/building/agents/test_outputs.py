@@ -1,4 +1,4 @@
-"""What the adapters make of their programs' output."""
+"""The adapters' interpretation of their programs' output."""
 
 from __future__ import annotations
 

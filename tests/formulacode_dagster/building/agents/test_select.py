@@ -21,7 +21,7 @@ PROGRAMS = {
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that alone is on the path, without any agent; `node` is there."""
+    """The only folder on the path, without any agent; `node` is there."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     _executable(bin_folder / "node", b"\x7fELF")
@@ -37,7 +37,7 @@ def _executable(path: Path, content: bytes) -> Path:
 
 
 def _install(folder: Path, name: str) -> Path:
-    """What npm makes of a package: its files, and a link in `bin` to a wrapper of it."""
+    """npm's layout of a package: its files, and a link in `bin` to a wrapper of it."""
     modules = folder / "lib" / "node_modules"
     program = _executable(modules / PROGRAMS[name], b"\x7fELF" if name != "gemini" else b"#!/usr/bin/env node\n")
     package = modules / Path(*Path(PROGRAMS[name]).parts[:2])

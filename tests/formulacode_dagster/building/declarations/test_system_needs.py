@@ -6,7 +6,7 @@ from formulacode_dagster.building.declarations.system_needs import read_system_n
 
 @pytest.fixture
 def needs(tree_of):
-    """What building the package of a small repository needs."""
+    """Build requirements of a small repository's package."""
 
     def read(folder=".", **files):
         tree = tree_of({name.replace("__", "/"): text for name, text in files.pop("files", {}).items()})

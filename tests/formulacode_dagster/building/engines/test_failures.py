@@ -66,7 +66,7 @@ CUT_OFF = """\
 ------
 ERROR: failed to solve: process "/opt/formulacode/bin/install-environment" did not complete successfully: exit code: 1
 """
-"""What a step says comes with its number or its time, what Docker's client says with neither."""
+"""A step's output has its number or its time, that of Docker's client has neither."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Attempts and logs of old: what is needed stays, whatever its age; the rest goes, logs with it."""
+"""Old attempts and logs: needed ones stay at any age; the rest goes, with its logs."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ NOW = datetime.now(tz=UTC) + timedelta(days=3)
 
 @pytest.fixture(autouse=True)
 def _scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What other processes of this machine left is none of these tests' business."""
+    """These tests ignore leftovers of other processes."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
 
 

@@ -1,4 +1,4 @@
-"""What a build spec says is true in the image, whichever engine builds it."""
+"""Every field of a build spec takes effect in the image, with either engine."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ HERE, ELSEWHERE = "here", "elsewhere"
 BUILT = datetime(2026, 3, 1, tzinfo=UTC)
 LATER = BUILT + timedelta(hours=1)
 STORED: dict[int, tuple[str, bool]] = {1: (ELSEWHERE, False), 2: (HERE, False), 3: (HERE, True), 4: (ELSEWHERE, True)}
-"""Of each image the store it was built into, and whether it is found in this one."""
+"""The store of each image, and whether it is found in this one."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A spec is built again from its locks alone, and what is installed is the same, whichever engine builds."""
+"""A spec is built again only from its locks, and the same distributions are installed, with either engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lock may take beyond the wheels of the date, and what is recorded of it."""
+"""Files a lock may use beyond the wheels of the date, and the record of it."""
 
 from datetime import UTC, datetime
 

@@ -14,7 +14,7 @@ ERA = Era(exclude_newer=datetime(2026, 1, 15, tzinfo=UTC), pythons=("3.11",))
 
 @pytest.fixture
 def lock(resolver, index):
-    """The tests' requirements, pinned beside an environment that holds `shared` 1.0."""
+    """The tests' requirements, pinned in addition to an environment with `shared` 1.0."""
     index.publish("shared", "1.0", "2020-01-01T00:00:00Z")
     index.publish("shared", "2.0", "2021-01-01T00:00:00Z")
     index.publish("pytest", "8.0", "2024-01-01T00:00:00Z", requires=("shared",))

@@ -122,7 +122,7 @@ if __name__ == "__main__":
 
 
 def discovered(folder):
-    """What asv_runner finds, and which modules it loses."""
+    """Benchmarks that asv_runner finds, and modules it loses."""
     archive = folder.parent / "harness.pyz"
     archive.write_bytes(harness_archive())
     limits = {"limit": 60, "import_limit": 60, "budget": 60, "enough": 0}

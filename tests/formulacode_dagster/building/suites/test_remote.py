@@ -1,4 +1,4 @@
-"""What surrounds a process in which benchmarks are timed."""
+"""Environment of a process in which benchmarks are timed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def time_it():
 
 
 def told(session: FolderSession, environment: Mapping[str, str], setting: ProcessSetting) -> list[object]:
-    """What a benchmark in a process with this *setting* sees of the variables."""
+    """Variables that a benchmark in a process with this *setting* sees."""
     remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30, environment=environment)
     (surveyed,) = remote.survey(lines={}, limit=1, budget=20).benchmarks
     (sample,) = remote.time([TimedBenchmark(surveyed, isolate=False)], seconds=0.01, setting=setting).samples

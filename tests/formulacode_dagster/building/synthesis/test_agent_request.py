@@ -1,4 +1,4 @@
-"""The agent's rung: what an agent is told, what comes of its answers, and when it is not asked."""
+"""The agent's rung: its input, the use of its answers, and when it is not asked."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from formulacode_dagster.building.synthesis.scripts import read_scripts
 
 
 def read(script: str) -> dict[str, object]:
-    """What *script* asks for, without what it does not."""
+    """Requests of *script*, without others."""
     return {name: value for name, value in vars(read_scripts([script])).items() if value}
 
 

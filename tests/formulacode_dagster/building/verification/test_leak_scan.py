@@ -1,4 +1,4 @@
-"""What of a change lies in an image beside the checkout, found with objects and packs as git itself writes them."""
+"""Parts of a change in an image outside the checkout, found with objects and packs as git itself writes them."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_licence_next_to_the_environments_settings_is_the_wheels() -> None:
 
 
 def with_tests(content: bytes) -> ImageFacts:
-    """An image in which pytest lies beside the lock, with *content*, compiled by the build."""
+    """An image with pytest in addition to the lock, with *content*, compiled by the build."""
     facts = image(b"by alpha", alpha=b"by alpha")
     tools = {"tests/pytest.py": content, "tests/__pycache__/pytest.cpython-311.pyc": b"", "tests/.lock": b""}
     facts.files[Area.TOOLS] |= {path: FileFact(0, False, None, digest(held), "", "") for path, held in tools.items()}
@@ -116,7 +116,7 @@ def test_what_an_installer_moved_is_not_missing() -> None:
 
 
 def found_in(area: Area, path: str, *, uid: int = 0, target: str | None = None, text: str | None = None) -> list[str]:
-    """What is found in an honest image with one file more."""
+    """Findings in an honest image with one additional file."""
     facts = image(b"by alpha", alpha=b"by alpha")
     facts.files[Area.SYSTEM]["usr/bin/grep"] = FileFact(0, True, None, "", "", "")
     facts.files[area][path] = FileFact(uid, False, target, "other", "", "")

@@ -25,7 +25,7 @@ from tests.support.images import PURE, as_image, make_sample, make_spec
 
 
 class Says(Verifier):
-    """Says what it is told to."""
+    """Returns a scripted result."""
 
     def __init__(self, rc: int, words: str) -> None:
         self.rc, self.words, self.asked = rc, words, 0
@@ -81,7 +81,7 @@ class TestAnImage:
         assert (late.ok, late.rc) == (False, TIMED_OUT)
 
     def test_whose_benchmarks_are_found_and_fail_is_not_verified(self, built: Callable[[str], BuiltImage]) -> None:
-        """Failure 40: discovery alone verifies nothing."""
+        """Failure 40: discovery by itself verifies nothing."""
         result = ProfileVerifier(timeout=60).verify(built("def time_x():\n    1 / 0\n"))
         assert not result.ok
         assert "ZeroDivisionError" in result.stdout

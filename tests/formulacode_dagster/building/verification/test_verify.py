@@ -32,7 +32,7 @@ def copied(compiled_image: BuiltImage, tmp_path: Path) -> Iterator[Path]:
 
 
 def judge(engine: ProcessEngine, image: BuiltImage, folder: Path, sample: Sample, gate: str) -> Verification:
-    """What *gate* says of *folder*."""
+    """Result of *gate* for *folder*."""
     moved = image.model_copy(update={"location": str(folder)})
     subject = Subject(engine, moved, MirrorOrigin(sample.mirror, sample.pull_request()), run_id="run")
     with gathering(subject) as evidence:
@@ -183,7 +183,7 @@ class TestAnImage:
         assert caught.value.kind == "benchmarks"
 
     def test_whose_benchmarks_all_fail_is_found_by_running_one(self, build: Build) -> None:
-        """Failure 40: discovery alone verifies nothing."""
+        """Failure 40: discovery by itself verifies nothing."""
         files = {**PURE, "benchmarks/bench_total.py": "def time_x():\n    raise RuntimeError('no data')\n"}
         with pytest.raises(BuildFailure, match=r"bench_total\.time_x error: .*no data") as caught:
             build(files)
@@ -200,7 +200,7 @@ class TestAnImage:
     @pytest.mark.parametrize(
         "hostile",
         [
-            # the harness's own machinery, told to find nothing any more
+            # the harness's own machinery, scripted to find nothing
             "import asv_runner.discovery as d\nd._get_benchmark = lambda *a: None\n",
             # the rest of the suite, put away
             "import os, pathlib\nfor p in pathlib.Path(__file__).parent.glob('bench_z*.py'):\n    p.unlink()\n",

@@ -1,4 +1,4 @@
-"""Which commits of a dashboard are candidates of which month."""
+"""Commits of a dashboard that are candidates of a month."""
 
 from __future__ import annotations
 

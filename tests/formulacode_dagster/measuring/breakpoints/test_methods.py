@@ -14,7 +14,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from tests.support.clock import at_most_cpu
 
 LIBRARIES = {Method.SEEDED: "", Method.ASV: "asv", Method.RBF: "ruptures"}
-"""What a method needs; `make bench-lite` tries all of them, in an environment of its own."""
+"""Requirements of a method; `make bench-lite` tries all of them, in a separate environment."""
 
 
 def total(length: int, steps: int, *, series: int, correlation: float = 0.0) -> Score:

@@ -1,4 +1,4 @@
-"""Which pull request brought a breakpoint: of the mirror, and of what intake has taken in."""
+"""The pull request of a breakpoint: from the mirror, and from intake."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def published(revision: int, **changes: Any) -> pl.DataFrame:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What a stand-in for asv's step detection, which finds a step at the third value, was asked with."""
+    """Requests to a stand-in for asv's step detection, which finds a step at the third value."""
     asked: list[Any] = []
 
     def detect_steps(values: list[float], weights: list[float] | None) -> list[tuple[Any, ...]]:
@@ -74,7 +74,7 @@ def test_asv_is_asked_with_its_own_weights_and_answers_by_revision(asked: list[A
 def test_what_comes_out_again_passes_and_what_does_not_is_named(asked: list[Any]) -> None:
     known = points([0.5] * 4)
     assert reproduces(published(30), known, SERIES).passed
-    # of a single commit asv tells no commit before
+    # for a single commit asv reports no commit before
     assert reproduces(published(30, before_revision=None), known, SERIES).passed
     missed = reproduces(published(40), known, SERIES)
     assert (missed.passed, set(missed.offenders)) == (False, {"b at 30", "b at 40"})
@@ -141,7 +141,7 @@ def noisy_results(shas: list[str]) -> dict[str, Any]:
         spreads = [rng.choice([0.01, 0.05, 0.3]) for _ in levels]
         values = [level * rng.lognormvariate(0, spread) for level, spread in zip(levels, spreads, strict=True)]
         values = [None if rng.random() < 0.05 else value for value in values]
-        # of few samples asv tells an infinite interval, of samples that are all the same one of no width
+        # for few samples asv reports an infinite interval, for equal samples one without width
         widths = [rng.choice([spread, spread, spread, float("inf"), 0.0]) for spread in spreads]
         low, high = (
             [value and value * (1 + sign * width) for value, width in zip(values, widths, strict=True)]

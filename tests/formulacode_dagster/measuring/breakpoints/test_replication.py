@@ -1,4 +1,4 @@
-"""Two sets of breakpoints beside each other."""
+"""Comparison of two sets of breakpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commits a list of names and ranges is."""
+"""Commits selected by a list of names and ranges."""
 
 from __future__ import annotations
 

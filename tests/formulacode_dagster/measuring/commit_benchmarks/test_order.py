@@ -34,7 +34,7 @@ def test_the_command_of_the_documentation_benchmarks_commits(tmp_path, call_fc_d
         "GITHUB_CLONE_URL": (tmp_path / "origin").as_uri(),
     }
     ran = call_fc_data(*shlex.split(COMMAND), **settings)
-    # neither commit can be installed: both are told, and the command says so
+    # neither commit can be installed: both are reported, and the command says so
     assert (ran.returncode, ran.stderr) == (1, "")
     assert [shas[mark][:10] in ran.stdout for mark in marks] == [False, True, True]
     folder = tmp_path / "home/commit-benchmarks/owner__name"

@@ -1,4 +1,4 @@
-"""What of the tuning of a machine is off."""
+"""Missing tuning of a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of this room share with those of measuring."""
+"""Fixtures that these tests share with those of measuring."""
 
 from tests.support.measurement import engine_of, git_patch, image, lay, session
 

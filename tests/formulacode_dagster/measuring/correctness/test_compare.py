@@ -74,7 +74,7 @@ WRONG = FASTER.replace("sum(numbers)", "int(sum(map(int, numbers)))")
 
 @pytest.fixture
 def compared(tmp_path, git_patch, engine_of, image):
-    """What the tests of *files* say about the change into *after*."""
+    """Results of the tests of *files* for the change into *after*."""
 
     def run(
         after: Mapping[str, str | None],
@@ -171,7 +171,7 @@ def test_what_a_side_had_no_time_for_is_neither_broken_nor_fixed(compared, befor
 
 
 class Builds:
-    """Builds of either side that end as they are told to, and well after that; remembers which were made."""
+    """Builds of either side with scripted results, and successful ones after that; records them."""
 
     def __init__(self, **ends: str) -> None:
         self.ends, self.made = {side: list(signs) for side, signs in ends.items()}, []

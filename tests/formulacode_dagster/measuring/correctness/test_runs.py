@@ -145,7 +145,7 @@ def test_last():
 @pytest.mark.slow
 @pytest.mark.parametrize(("enough", "executed"), [(0, 10), (3, 3), (7, 10)])
 def test_no_test_begins_once_enough_execute_the_change_long_enough(session, lay, enough, executed) -> None:
-    # a call counts that takes twice as long as is asked for, by waiting: no machine is too quick for it
+    # a call counts if it takes twice the required time, by waiting: no machine is too fast for it
     source = "import time\n\ndef work(seconds):\n    time.sleep(seconds)\n"
     lay(session.folder / "repository", {"pkg/__init__.py": "", "pkg/core.py": source, "test_a.py": MANY})
     runner = TestRunner(session, SPEC, enough=enough, least=0.01)

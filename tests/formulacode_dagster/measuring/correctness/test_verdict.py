@@ -30,7 +30,7 @@ PYTHON = PatchLines({}, {}, (), (), frozenset())
         ("...", "???", Fate.BROKEN),
         ("FFF", "FFF", Fate.NEVER_PASSES),
         ("sss", "sss", Fate.NEVER_PASSES),
-        # what fails once, on either side, is nobody's fault
+        # a single failure, on either side, is no one's fault
         ("...", "..F", Fate.FLAKY),
         ("...", "FF.", Fate.FLAKY),
         (".F.", "FFF", Fate.FLAKY),
@@ -157,7 +157,7 @@ def test_what_there_was_no_time_for_is_told_and_no_reason_to_reject() -> None:
     told = "0 are flaky, 2 are left out as a run had no time for them, time was up before the last was run once"
     assert told in summary_of_tests(row)
     assert "t.py::late: not_begun (passed passed passed | not_begun not_begun not_begun)" in report_of_tests(row)
-    # tests that nobody saw pass hold nothing
+    # tests that never passed cover nothing
     assert correctness_row(*left_out).weak_tests
     forged = row.model_copy(update={"not_begun": (), "fail_to_pass": ("t.py::new",)})
     assert not right_by_their_tests([MEASURED], [forged]).passed

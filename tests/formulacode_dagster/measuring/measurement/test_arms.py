@@ -28,7 +28,7 @@ LAID, CLEAN = ("after\n", True), ("before\n", False)
 
 
 def state(repository):
-    """What a checkout has of the suite."""
+    """The checkout's part of the suite."""
     return (repository / "tests/test_a.py").read_text(), (repository / "benchmarks/own_tests.py").exists()
 
 
@@ -61,7 +61,7 @@ def test_no_arm_has_the_suite_while_it_is_built_nor_when_it_is_built_again(
 
 
 class Builds:
-    """Builds of either side that end as they are told to, and well after that; remembers which were made."""
+    """Builds of either side with scripted results, and successful ones after that; records them."""
 
     def __init__(self, base="", oracle=""):
         self.ends, self.made = {"base": [*base], "oracle": [*oracle]}, []

@@ -1,4 +1,4 @@
-"""Which suites are tried, and in what state of the checkouts."""
+"""Suites that are tried, and the state of the checkouts."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def chooser_of(remote, log, plan, turn=nullcontext):
 
 @pytest.fixture
 def chosen():
-    """`chosen(suite, others)`: what was asked of each arm when none of them tells anything."""
+    """`chosen(suite, others)`: the requests to each arm if none of them reaches the change."""
 
     def run(suite, others, remote=None, turn=nullcontext):
         remote = remote or Listening()

@@ -99,7 +99,7 @@ def ran(name, outcome="ran", lines=None):
 
 
 class Uninstrumented:
-    """A session in which each benchmark that is not ruled out runs, the first *fits* if that is told."""
+    """A session in which each benchmark that is not ruled out runs, the first *fits* if given."""
 
     core_count = 1
 
@@ -137,7 +137,7 @@ class Counting:
 
 @pytest.fixture
 def select(monkeypatch):
-    """What `Chooser` selects of the suite of the base: `select(surveyed, counting)`, with *counting* on both arms."""
+    """The selection of `Chooser` from the base's suite: `select(surveyed, counting)`, with *counting* on both arms."""
 
     def run(surveyed, counting, *, patch=C, fits=5, seconds=600.0, choosing=nullcontext):
         monkeypatch.setattr(compiled_lines, "HarnessClient", lambda *_, **__: counting)

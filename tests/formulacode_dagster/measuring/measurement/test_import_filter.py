@@ -1,4 +1,4 @@
-"""Which benchmarks of another suite need not run, since those of one before tell of them."""
+"""Benchmarks of another suite that need not run, since those of an earlier one represent them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     assert measured.slower == ()
     by_name = {result.benchmark: result.speedup for result in measured.results}
     assert by_name["bench.time_total"] > 5
-    # the speed-up is that of all relevant workloads, not of the winner alone
+    # the speed-up is that of all relevant workloads, not only of the winner
     assert measured.speedup == pytest.approx(math.sqrt(math.prod(by_name.values())))
     # Both functions changed, so both benchmarks were timed; the third runs neither.
     assert {result.benchmark for result in measured.results} == {"bench.time_total", "bench.time_double"}
@@ -182,7 +182,7 @@ def test_a_later_commits_suite_is_used_if_none_executes_the_change(measure):
 
     measured, log = measure({"pkg/core.py": FASTER}, files=files, later=later)
     assert (measured.suite, measured.faster) == ("later commit 2", ("bench.time_total",))
-    # What an earlier suite laid down is gone: its benchmarks would be the later one's.
+    # The earlier suite's files are gone: its benchmarks would count for the later one.
     assert "nothing" not in log.partition("later commit 2")[2]
     assert asked == [{"total", "double", "untouched"}]
 

@@ -1,4 +1,4 @@
-"""What cannot be measured, and whose fault that is."""
+"""Tasks that cannot be measured, and the cause."""
 
 import subprocess
 import sys

@@ -158,7 +158,7 @@ def test_a_faster_c_extension_is_rebuilt_and_measured_faster_twice(measure, with
 def require_faster_over_builds(measured, log):
     assert measured.faster == ("bench.time_total",)
     assert measured.speedup > 5
-    # No other benchmark is timed: a build with coverage tells that none of them executes what changed.
+    # No other benchmark is timed: a coverage build shows that none of them executes the change.
     assert [result.benchmark for result in measured.results] == ["bench.time_total"]
     assert measured.rule.unit is RandomizationUnit.BUILD
     # every round has a build of each arm, with a layout of its own
@@ -166,7 +166,7 @@ def require_faster_over_builds(measured, log):
         taken = [sample for sample in measured.results[0].samples if sample.arm is arm]
         assert len({sample.objects for sample in taken}) == 5
         assert [(sample.build, sample.round) for sample in taken] == [(number, number) for number in range(5)]
-    # they were only linked anew
+    # they were only linked again
     assert "linked again" not in log
 
 
@@ -183,7 +183,7 @@ def test_c_without_benchmarks_is_reached_by_the_authors_snippets(measure, with_c
     body = "```python\nfrom tinyc import _fast\n_fast.never(0)\n```\n```python\nimport tinyc\ntinyc.total(5)\n```\n"
     same = SLOW_C.replace("return PyLong_FromLong(1)", "volatile long one = 1;\n    return PyLong_FromLong(one)")
     measured = measure(with_c, {"src/tinyc/_fast.c": same}, body)
-    # both run on both sides with one result; a build with coverage tells which of them the change is about
+    # both run on both sides with one result; a coverage build shows which of them the change is about
     assert [result.benchmark for result in measured.results] == ["snippets.Snippet1.time_snippet"]
     assert measured.provenance.source is Source.SNIPPETS
     assert len(measured.provenance.adapted) == 2
@@ -239,7 +239,7 @@ def test_a_faster_python_function_is_found_where_it_is_installed(measure, with_c
 
 @of_image("Python beside C")
 def test_a_patch_that_saves_memory_is_faster_by_its_memory(measure, with_c):
-    """What it tracks stays as it is."""
+    """The tracked value is unchanged."""
     plan = PLAN.model_copy(update={"looks": (InterimAnalysis(units=6, alpha=0.05),)})
     whole = '[b"x" * 1_000_000 for _ in range(n)]'
     measured = measure(

@@ -30,7 +30,7 @@ FUNCTIONS = json.dumps([{"module": "pkg.core", "name": "total", "arguments": ["n
 
 @pytest.fixture
 def drafted(monkeypatch):
-    """What the model that FC_WORKLOAD_WRITER names writes, and what that cost, twice; None without one."""
+    """Output of the model of FC_WORKLOAD_WRITER, and its cost, twice; None without one."""
 
     async def ask(booked, name):
         llm = default_resources()["llm"]

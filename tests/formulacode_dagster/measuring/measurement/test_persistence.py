@@ -1,4 +1,4 @@
-"""What was timed stays, whatever becomes of the tests that follow."""
+"""Timings stay, with any result of the tests that follow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RIGHT = correctness_row(reaching_test("...", "..."))
 
 
 class Attempts:
-    """Attempts at one task, of which it is told what timing and testing it come to."""
+    """Attempts at one task, with scripted timings and test results."""
 
     def __init__(self, database, monkeypatch):
         self.database, self.timed, self.tested, self.building = database, [], [], False

@@ -130,7 +130,7 @@ def test_a_round_that_was_taken_three_times_is_not_what_a_round_takes(take):
 
 
 def test_a_hiccup_is_nobodys_fault(take):
-    """One failure, on whatever arm, is tried again on all of them, and the round's samples come from there."""
+    """A failure, on any arm, is retried on all of them, and the round's samples come from there."""
     for arm in Arm:
         failed = []
 
@@ -251,7 +251,7 @@ def test_who_waited_long_for_a_core_takes_all_the_rounds_that_decide(take, unit)
 
 
 class UnbuiltArms:
-    """Arms whose shared objects nobody may ask for."""
+    """Arms whose shared objects must not be requested."""
 
     log = Log(None)
 

@@ -1,4 +1,4 @@
-"""What counts against the time of a task, and what does not."""
+"""Activities that count against the time of a task, and those that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which suites are tried, and what it ends with where none tells anything."""
+"""Suites that are tried, and the final result if none reaches the change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, "none of 5 benchmarks 
 
 
 class Laid:
-    """An arm in which suites are laid."""
+    """An arm that accepts suites."""
 
     def write(self, _files):
         """It is there."""
@@ -32,7 +32,7 @@ class Laid:
 
 @pytest.fixture
 def chosen(monkeypatch):
-    """The suite that is chosen where the first and the others end as told, by name; those that were tried."""
+    """The chosen suite if the first and the others end as scripted, by name; and those tried."""
 
     def choose(first, *others, resumable):
         ends = {BASE_SUITE.name: first} | dict(zip((suite.name for suite in OTHERS), others, strict=True))
@@ -91,7 +91,7 @@ def test_a_benchmark_that_the_patch_breaks_ends_the_search_at_once(chosen):
 
 
 class Named(BenchmarkCandidate):
-    """A candidate of a name alone."""
+    """A candidate with only a name."""
 
     name = "bench.time_total"
 

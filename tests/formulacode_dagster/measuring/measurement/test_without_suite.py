@@ -1,4 +1,4 @@
-"""What is timed where no suite executes a change."""
+"""Workloads if no suite executes a change."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A small repository with a history, and what a suite that is laid over its base executes of a change."""
+"""A small repository with a history, and the lines of a change that an overlaid suite executes."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_relevant_documents_and_scripts_are_used_not_suites_or_tests(folder):
 
 
 CHAIN = " + ".join(["1"] * 500)
-"""What the parser takes, and what cannot be written out again."""
+"""Input that the parser accepts, and that cannot be written out again."""
 
 
 def test_only_code_nested_too_deeply_is_skipped():

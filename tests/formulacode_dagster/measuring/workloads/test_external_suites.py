@@ -22,7 +22,7 @@ NAMED = {"repo": "https://github.com/acme/fast.git", "benchmark_dir": "suite"}
 
 @pytest.fixture
 def suites(tmp_path):
-    """Suites for acme/fast in a repository of this configuration, and what is told of it."""
+    """Suites for acme/fast in a repository of this configuration, and the messages about it."""
 
     def find(config, *, candidates=("acme/fast-benchmarks",), clone=True):
         if clone:

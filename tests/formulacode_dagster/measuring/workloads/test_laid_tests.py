@@ -1,4 +1,4 @@
-"""The repository's own tests as they run where they are laid as benchmarks."""
+"""The repository's own tests, as they run as generated benchmarks."""
 
 from __future__ import annotations
 

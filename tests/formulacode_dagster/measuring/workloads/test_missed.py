@@ -1,4 +1,4 @@
-"""What a pull request brings into the suite that asv's rule of names leaves out."""
+"""Parts of the suite in a pull request that asv's naming rule leaves out."""
 
 from __future__ import annotations
 

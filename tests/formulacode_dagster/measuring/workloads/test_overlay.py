@@ -1,4 +1,4 @@
-"""What of a pull request is laid over every arm, and as what."""
+"""Files of a pull request that are copied over every arm, and their roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the repository's own tests are workloads, by what their runs told."""
+"""The repository's own tests that are workloads, by the results of their runs."""
 
 from __future__ import annotations
 

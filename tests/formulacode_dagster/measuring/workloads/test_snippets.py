@@ -32,7 +32,7 @@ from formulacode_dagster.selection.statements import solution
 from formulacode_dagster.selection.statements.gates import Gates
 
 CHAIN = " + ".join(["1"] * 500)
-"""What the parser takes, and what cannot be written out again."""
+"""Input that the parser accepts, and that cannot be written out again."""
 CORE = "import time\n\n\ndef total(n):\n    return sum(range(n))\n\n\ndef wrong(n):\n    return total(n)\n"
 FASTER = CORE.replace("sum(range(n))", "n * (n - 1) // 2").replace("return total(n)", "return total(n) + 1")
 LINES = {"pkg/core.py": [5, 9]}
@@ -92,7 +92,7 @@ def test_what_can_be_timed_is_told_from_what_comes_before(text, snippets):
 
 @pytest.fixture
 def image(image):
-    """What is laid into folders here is said to be an image: only in those is code of texts run."""
+    """Folders here are declared to be images: only in those is code of texts run."""
     return image.model_copy(update={"engine": EngineName.DOCKER})
 
 

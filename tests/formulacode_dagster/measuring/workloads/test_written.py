@@ -106,7 +106,7 @@ def test_model_code_must_reach_the_change_on_both_sides_with_one_result(ran, lin
 
 @pytest.fixture
 def image(image):
-    """What is laid into folders here is said to be an image: only in those is a model's code run."""
+    """Folders here are declared to be images: only in those is a model's code run."""
     return image.model_copy(update={"engine": EngineName.DOCKER})
 
 
@@ -154,7 +154,7 @@ def test_the_first_try_that_does_is_taken_and_marked(asked):
     assert (suite.source, suite.commit) == (Source.MODEL, "b" * 40)
     assert suite.adapted == ("written.py: written by scripted",)
     assert suite.files["benchmarks/written.py"] == b"z = 3\n"
-    # what is wrong is told, with what was written
+    # the error is reported, along with the text
     assert "NameError: x" in writer.materials[1]
     assert "x = 1" in writer.materials[1]
     assert "at least 2 sizes" in writer.materials[2]

@@ -1,4 +1,4 @@
-"""A backup is whole or none, and what was backed up goes on elsewhere where it was."""
+"""A backup is complete or absent, and a restored platform continues where it was."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_was_backed_up_is_there_again_on_an_empty_machine(
     with filled.transaction() as before, empty.transaction() as after:
         assert ledger.entries_of(after, MONTH) == ledger.entries_of(before, MONTH)
         assert log_of(after) == log_of(before)
-        # a row that is numbered by the database goes on behind the last one
+        # a row numbered by the database continues after the last one
         add_spending(after, [Spent(MONTH, Stage.IMAGES, "run", Cost(seconds=1.0))])
         assert spending_of(after, MONTH)[Stage.IMAGES].seconds == 3.0
     with sqlite3.connect(again / "history" / "runs.db") as connection:

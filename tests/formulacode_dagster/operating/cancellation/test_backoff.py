@@ -36,7 +36,7 @@ def test_jitter_spreads_waits_within_its_bounds():
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
         ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
         ({"retry-after": A_MINUTE_LATER}, 60.0),
-        # by the server's clock, where it is told: ours may be wrong
+        # by the server's clock, if it is given: ours may be wrong
         ({"retry-after": A_MINUTE_LATER, "date": A_MINUTE_LATER}, 0.0),
         ({"retry-after": MIDNIGHT, "date": A_MINUTE_LATER}, 0.0),
     ],

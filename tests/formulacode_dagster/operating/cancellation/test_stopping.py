@@ -126,7 +126,7 @@ def test_a_thread_hands_over_its_result_and_its_error() -> None:
 
 
 def ended(unhurried: bool, seconds: float) -> tuple[int, str]:
-    """How a process with a patience of 0.2 s ends that goes on for *seconds* after SIGTERM, and what it prints."""
+    """How a process with a patience of 0.2 s ends that continues for *seconds* after SIGTERM, and its output."""
     program = f"""
 import os, signal, time
 from formulacode_dagster.operating.cancellation.stopping import interrupted_once, signals_heard

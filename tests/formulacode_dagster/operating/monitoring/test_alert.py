@@ -1,4 +1,4 @@
-"""What a message says, and what it never holds."""
+"""Content of a message, and text it never contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What those who run the platform are shown."""
+"""The operators' view of the platform."""
 
 from __future__ import annotations
 

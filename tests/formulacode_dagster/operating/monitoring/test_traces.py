@@ -21,7 +21,7 @@ STAGE = Stage.IMAGES
 
 
 class Collector:
-    """What was sent to a collector on localhost."""
+    """Requests to a collector on localhost."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -92,7 +92,7 @@ def test_a_stage_is_a_span_and_each_item_one_below_it(collector: Collector, monk
     assert (one.status.code, two.status.code, two.status.message) == (0, 2, "build")
 
 
-# the exporter tells of the dead collector in a log of its own
+# the exporter reports the dead collector in a separate log
 def test_a_dead_collector_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("formulacode_dagster.operating.monitoring.traces.FLUSH_MS", 50)
     with traces(ProgressListener(), "run-1", "http://127.0.0.1:9") as to:

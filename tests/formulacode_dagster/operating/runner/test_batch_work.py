@@ -1,4 +1,4 @@
-"""Work on many items at once gives the guarantees of work on one."""
+"""Batched work gives the guarantees of work on single items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WorkOnBatch = Callable[[Items, Finish[int, int]], Awaitable[None]]
 
 
 class Saved:
-    """What was saved, by transaction; tells when there was anything."""
+    """Saved rows, by transaction; signals the first."""
 
     def __init__(self) -> None:
         self.writes: list[list[int]] = []

@@ -48,7 +48,7 @@ def test_a_log_hears_of_waits_and_warnings_and_the_listener_of_everything() -> N
 
 
 def finished(stage: Stage, ends: list[tuple[ItemState, str]]) -> list[str]:
-    """What a log holds of a stage whose items end so, a second each."""
+    """The log of a stage whose items end like this, a second each."""
     said: list[str] = []
     to = AlsoLogged(ProgressListener(), said.append, pytest.fail)
     for number, (state, reason) in enumerate(ends, 1):

@@ -1,4 +1,4 @@
-"""What the runner keeps, and when: what is finished goes in with others, and so does what an item took that was not."""
+"""What the runner stores, and when: finished items in batches, along with the cost of unfinished ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Clock:
 
 
 class Batches:
-    """Collects how values come to be saved together, and tells when so many are."""
+    """Collects how values are saved together, and signals a given number."""
 
     def __init__(self, expected: int = 1) -> None:
         self.sizes: list[int] = []

@@ -34,7 +34,7 @@ def test_every_item_is_done_once_by_whoever_claims_it(runs: Runs, database: Data
     def once(first: list[None]) -> Callable[[str], None]:
         def meet(_: str) -> None:
             is_shared.set()
-            # nobody goes on before each of the three has something to do
+            # none continues before each of the three has work
             if first:
                 first.pop()
                 meeting.wait()

@@ -94,7 +94,7 @@ def test_a_leader_that_ends_leaves_the_stage_to_one_that_leads_it_by_now(runs: R
 
 @pytest.mark.parametrize("hours", [-3, 3])
 def test_a_server_s_clock_that_jumps_takes_no_item_from_a_living_worker(runs: Runs, hours: int) -> None:
-    """What a lease says is then hours too late or too early; a worker's own clock counts for nothing."""
+    """The lease is then hours too late or too early; a worker's own clock does not matter."""
 
     def jump(_: str) -> None:
         with runs.database.transaction() as connection:

@@ -46,7 +46,7 @@ def merged(number: int, **fields: object) -> MergedPullRequest:
 
 @contextmanager
 def statements(database: Database) -> Iterator[list[str]]:
-    """What is sent to the server meanwhile; a pipelined batch counts once."""
+    """Statements sent to the server meanwhile; a pipelined batch counts once."""
     sent: list[str] = []
 
     def note(_connection, _cursor, statement, _parameters, _context, executemany) -> None:

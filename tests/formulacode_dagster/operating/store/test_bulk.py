@@ -133,7 +133,7 @@ def test_a_connection_lost_in_copy_is_a_server_that_is_gone(database: Database) 
     session = 0
 
     class Cutting(dict[str, Any]):
-        """A row at which the server ends the session: beside its key, a row is read in COPY only."""
+        """A row at which the server ends the session: apart from its key, a row is read only in COPY."""
 
         def __getitem__(self, name: str) -> Any:
             if name == "stored":

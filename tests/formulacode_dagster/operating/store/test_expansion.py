@@ -1,4 +1,4 @@
-"""A month at work goes on with the code it began with: a migration beside it only adds, what it may use goes later."""
+"""A running month continues with its old code: a migration meanwhile only adds, and unused objects go later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server is asked to keep to, with a pooler between and without."""
+"""Limits of the server, with and without a pooler."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from formulacode_dagster.operating.store.database import Database, ServerLimits
 
 LIMITS = ServerLimits(statement_seconds=60, lock_seconds=30, idle_seconds=600, transaction_pooling=True)
 CONNECTIONS = 4
-"""That the pooler has to the server: fewer than its clients."""
+"""Connections of the pooler to the server: fewer than its clients."""
 PATIENCE_SECONDS = 60
 
 

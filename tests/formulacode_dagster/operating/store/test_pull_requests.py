@@ -185,7 +185,7 @@ def test_what_is_done_can_be_gone_through_while_its_patches_are_read(database: D
     with database.transaction() as connection:
         found = iterate_done(connection, MONTH, Stage.PULL_REQUESTS)
         assert [patch_of(connection, key) for key in found] == [b"patch %d" % number for number in numbers]
-        # one that is left half way hinders nobody
+        # a half-read one blocks no other
         next(iterate_done(connection, MONTH, Stage.PULL_REQUESTS))
         assert len(done_items(connection, MONTH, Stage.PULL_REQUESTS)) == 500
 

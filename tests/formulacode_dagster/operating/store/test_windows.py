@@ -203,7 +203,7 @@ def test_a_pull_request_found_in_another_month_is_stored_there_alone(database: D
     moved = take_in(database, [merged(2), merged(4)])
     assert (moved.stored, moved.added, moved.changed, moved.removed) == (2, 1, 1, 0)
     assert standing(database) == ([2, 4], [], [])
-    # facts, change and entry go together; what later stages did stays told
+    # facts, change and entry go together; the results of later stages stay
     assert standing(database, OTHER) == ([1, 3], [1, 3], ["a/b#1", "a/b#3"])
     with database.transaction() as connection:
         assert "a/b#2" in ledger.items_in_state(connection, OTHER, Stage.CLASSIFICATIONS, ItemState.DONE)

@@ -52,7 +52,7 @@ def destination(url: str, name: str) -> HubDestination:
 
 
 class KilledError(BaseException):
-    """What a test can survive of a `kill -9`."""
+    """State that survives a `kill -9`."""
 
 
 def _kill_before_tag(destination: HubDestination, tables: MonthTables, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_a_commit_that_meets_a_limit_or_a_fault_is_made_once(
         await answer(scope, receive, send)
 
     async def discard(_: object) -> None:
-        """What the Hub answered never came."""
+        """The Hub's response never came."""
 
     with serving(faulty) as url:
         destination = HubDestination(NAME, url, TOKEN, sleep=waited.append)

@@ -71,7 +71,7 @@ def test_a_month_that_is_wrong_is_mended_by_a_revision(
     first = destination.release(FEBRUARY, before)
     tags, content = dict(destination.tags()), read(data_path("2026-02"), FIRST)
 
-    # nothing is corrected that nobody gave a reason for
+    # nothing is corrected without a reason
     with pytest.raises(ItemFailure, match="--correction WHY") as refused:
         destination.release(FEBRUARY, after, correction=" ")
     assert refused.value.kind == "released_tag"

@@ -22,7 +22,7 @@ from tests.support.release import tables_of
 MakeRecord = Callable[..., TaskRecord]
 JANUARY, FEBRUARY = Month.parse("2026-01"), Month.parse("2026-02")
 FIRST_RELEASE = Path(__file__).with_name("first_release.parquet")
-"""A month as the first releases held it: tasks alone, `replays` and `benchmark_lines` as JSON."""
+"""A month as in the first releases: only tasks, `replays` and `benchmark_lines` as JSON."""
 
 
 def test_what_is_too_wide_for_a_row_is_in_tables_of_its_own(records: TaskRecords) -> None:

@@ -42,7 +42,7 @@ def exported(
 ) -> Callable[[str, HarnessFormat], Path]:
     """`exported(kind, format)`: the folder of that task, below one that holds all of the format.
 
-    There is a third kind beside those of `rows`, whose solution is an attack.
+    There is a third kind in addition to those of `rows`, whose solution is an attack.
     """
     folder = tmp_path_factory.mktemp("exported")
 

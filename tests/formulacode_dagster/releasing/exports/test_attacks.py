@@ -1,4 +1,4 @@
-"""What an agent may try instead of making the code faster; each gets nothing."""
+"""Attempts of an agent other than making the code faster; each gets nothing."""
 
 from __future__ import annotations
 

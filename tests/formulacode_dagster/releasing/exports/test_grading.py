@@ -1,4 +1,4 @@
-"""How the grader judges what an agent's work told: each refusal, without the container in which attacks are run."""
+"""The grader's judgement of an agent's results: each refusal, without the container in which attacks are run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def judged(speedup):
 
 
 class SampledWork:
-    """What samples of an agent's code told that is honestly four times as fast, unless *told* differs."""
+    """Samples of an honest agent's code that is four times as fast, unless *told* differs."""
 
     def __init__(self, **told):
         seconds = {"base": 0.08, "control": 0.08, "oracle": 0.02, "agent": 0.02} | told.get("first", {})
@@ -44,7 +44,7 @@ class SampledWork:
 
 
 class EndedHarness:
-    """A harness by which tests end as *told* of each arm."""
+    """A harness with the tests' results *told* for each arm."""
 
     def __init__(self, told):
         self._told = told

@@ -1,4 +1,4 @@
-"""The grader's statistics beside the platform's, which are what its rule means."""
+"""The grader's statistics compared with the platform's, which define its rule."""
 
 from __future__ import annotations
 

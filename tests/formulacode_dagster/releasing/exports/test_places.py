@@ -1,4 +1,4 @@
-"""When an arm of the grader has the suite, and where it is laid."""
+"""When an arm of the grader has the suite, and where."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_arm_is_built_without_the_suite_each_time_and_has_it_afterwards(place
 
 
 def test_a_build_leads_no_file_of_the_suite_out_of_its_arm(place, tmp_path, lay, monkeypatch):
-    """What builds is the agent's code: it may put a link where the suite comes to."""
+    """The build runs the agent's code: it may put a link in the suite's place."""
     others = lay(tmp_path / "others", {"test_a.py": "of another arm"})
 
     def build(self, argv, **_):

@@ -1,4 +1,4 @@
-"""What the grader prints for harnesses that read a terminal."""
+"""Output of the grader for harnesses that read a terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_fc_eval_gets_speedups_by_benchmark_and_advantages_by_level():
     assert result["last_agent"] == "mine:model"
     by_benchmark = result["per_benchmark_speedups_by_agent"]["mine:model"]
     assert [by_benchmark[name]["agent/nop"] for name in TASK["benchmarks"]] == [*RATIOS]
-    # modules: (6, 1) beside (2, 2); classes the same; functions: (3, 12, 1) beside 2; all: 36 ** (1/3)
+    # modules: (6, 1) against (2, 2); classes the same; functions: (3, 12, 1) against 2; all: 36 ** (1/3)
     assert [result[f"agent_advantage_level{level}"] for level in (1, 2, 3, 4)] == pytest.approx(
         [(4 - 1) / 2, (4 - 1) / 2, (1 + 10 - 1) / 3, 36 ** (1 / 3) - 2], rel=1e-5
     )

@@ -61,7 +61,7 @@ def test_fc_eval_reports_the_speed_of_agents_in_one_container(run):
             ((name, measured),) = oracle["per_benchmark_speedups"].items()
             assert name == BENCHMARKS[kind]
             assert measured["agent/nop"] == pytest.approx(oracle["task_speedup"])
-            # the author's code beside itself
+            # the author's code against itself
             assert math.log(measured["agent/nop"]) > 0.5 * math.log(measured["oracle/nop"])
 
 

@@ -1,4 +1,4 @@
-"""What is exported of a row, and what cannot be."""
+"""The export of a row, and rows that cannot be exported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_harbor_task_runs_the_image_by_digest_without_a_network(row, tmp_path)
     told = json.loads((folder / "tests/task.json").read_text())
     assert (told["patched_paths"], told["packages"]) == (["f.py"], ["fast"])
     assert told["environment"]["A"] == told["environment"]["OMP_NUM_THREADS"] == "1"
-    # where what it is timed by comes from is told, and by which name and hash
+    # the source of its workload is listed, with name and hash
     provenance = json.loads(row["procedure"])["provenance"]
     assert (told["suite"], told["suite_provenance"]) == ("base", provenance)
     assert (task["metadata"]["workload_source"], task["metadata"]["workload_sha256"]) == ("base_suite", "")

@@ -25,7 +25,7 @@ CONTENTS = (b"the base" * 99, b"the task" * 9)
 
 
 def push(client: RegistryClient, *contents: bytes, told: tuple[bytes, ...] = ()) -> ImageManifest:
-    """An image of these layers, whose configuration tells of *told*."""
+    """An image of these layers, whose configuration lists *told*."""
     config = {"rootfs": {"diff_ids": [digest_of(content) for content in told or contents]}}
     blobs = [client.put_blob(NAME, json.dumps(config).encode(), "application/json")]
     blobs += [client.put_blob(NAME, gzip.compress(content, mtime=0), LAYER) for content in contents]

@@ -25,7 +25,7 @@ DISTURBED = make_measurement({"bench.a": 2.0}, verdict=Verdict.INCONCLUSIVE, dis
 
 
 class Puller:
-    """A registry with one image for all; it tells what was asked of it, and what was given back."""
+    """A registry with one image for all; it records requests and releases."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.said: list[str] = []

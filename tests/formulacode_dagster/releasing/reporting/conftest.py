@@ -23,7 +23,7 @@ STARTED = datetime(2026, 3, 25, tzinfo=UTC)
 
 @pytest.fixture(scope="session")
 def asked() -> tuple[ApiUsage, ...]:
-    """What three runs asked of GitHub; the second one was forced to do the first one's work again."""
+    """GitHub requests of three runs; the second one was forced to repeat the first."""
 
     def row(run: str, stage: Stage, resource: str, **figures: float) -> ApiUsage:
         told = {"run_id": run, "stage": stage, "month": MONTH, "resource": resource, "started_at": STARTED}
@@ -88,7 +88,7 @@ def ledger_of_a_month() -> tuple[LedgerEntry, ...]:
 
 
 def spent_on(entries: Sequence[LedgerEntry]) -> dict[Stage, Cost]:
-    """What each stage has cost, when none of *entries* had an attempt before."""
+    """Cost of each stage, if none of *entries* had an attempt before."""
     stages = dict.fromkeys(entry.stage for entry in entries)
     return {stage: Cost.total(entry.cost for entry in entries if entry.stage is stage) for stage in stages}
 

@@ -45,7 +45,7 @@ def test_nothing_is_paid_for_twice_even_by_another_client() -> None:
         answered = time.monotonic()
         second, cost = asyncio.run(ask_once(url, cache=cache, budget=TokenBudget("2026-02", tokens=0)))
         assert calls() == 1
-    # a kept answer tells nothing of whether the endpoint works
+    # a cached answer says nothing about the endpoint's health
     assert has_answered_since("llm", begun)
     assert not has_answered_since("llm", answered)
     assert second == first
@@ -153,7 +153,7 @@ def test_a_request_the_endpoint_refuses_fails_its_item_for_good() -> None:
 def test_a_dead_endpoint_stops_the_stage() -> None:
     refused = r"cannot be reached \(4 attempts in a row\).*LLM_BASE_URL"
     with socket.socket() as closed:
-        # bound, so that nobody else listens there, and not listening
+        # bound, so that no other process listens there, and not listening
         closed.bind(("127.0.0.1", 0))
         url = f"http://someone:hidden@127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(OutsideSystemError, match=refused) as caught:

@@ -1,4 +1,4 @@
-"""What calls of a model cost: it is booked in any case, and a month's budget is never passed."""
+"""Cost of a model's calls: it is always recorded, and a month's budget is never passed."""
 
 from __future__ import annotations
 

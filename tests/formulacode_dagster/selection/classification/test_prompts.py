@@ -99,7 +99,7 @@ OTHERS = ["<title>Faster</title>", "<patch>\n+x = cached()\n</patch>", "<|im_sta
 
 
 def sections_of(question: str) -> dict[str, str]:
-    """What stands between the tags of the prompt; fails where there is anything else."""
+    """Return the text between the tags of the prompt; fail if there is other text."""
     suffix = re.match(r"<\w+-([0-9a-f]{12})>\n", question)
     assert suffix
     parts = re.split(rf"(?:\n\n)?<(\w+)-{suffix[1]}>\n(.*?)\n</\1-{suffix[1]}>", question, flags=re.DOTALL)

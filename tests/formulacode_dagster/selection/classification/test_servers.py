@@ -151,7 +151,7 @@ def test_one_moderated_text_is_its_items_failure_and_no_other_ones(name: str) ->
     assert [type(outcome) for outcome in (outcomes[0], outcomes[2])] == [ModelAnswer, ModelAnswer]
     assert isinstance(outcomes[1], ItemFailure)
     assert outcomes[1].kind is FailureKind.MODERATED
-    # where nobody says that it is for the text, it may be for the key
+    # unless it is said to be for the text, it may be for the key
     assert isinstance(outcomes[1], SuspectedOutage) is (name == "gateway")
 
 

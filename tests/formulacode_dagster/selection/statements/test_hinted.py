@@ -135,7 +135,7 @@ def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequ
     )
     text = state_hinted(make_statement("slow"), measurement, facts, patch).text or ""
     assert set(re.findall(r"MARKER-([A-Z]+)", text)) == shown
-    # whatever is added to a measurement is marked here, or holds no text
+    # every addition to a measurement is marked here, or contains no text
     unmarked = {name for name in Measurement.model_fields if "MARKER" not in str(getattr(measurement, name))}
     textless = {name for name, field in Measurement.model_fields.items() if field.annotation in (int, float, bool)}
     assert unmarked - textless == {"month", "occasion", "verdict", "metric", "rule", "conditions"}

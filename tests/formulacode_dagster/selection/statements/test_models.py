@@ -22,7 +22,7 @@ LEAKING = "Do `wanted = frozenset(keys)` and merge is fast."
 
 
 class Script:
-    """A model that says what it is told to, in order, and keeps what it was asked."""
+    """A model with scripted answers, in order, that records its requests."""
 
     def __init__(self, *answers: Frozen, name: str = "scripted") -> None:
         self.name = name

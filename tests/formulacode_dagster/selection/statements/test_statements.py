@@ -172,7 +172,7 @@ def test_what_commits_and_later_comments_say_no_text_may_say(
     stated = state_problem(pr.facts, patch=patch, walk=walk, commits=[COMMIT])
     assert stated.statement.commits == (COMMIT,)
     assert {leak.kind for leak in stated.gates.judge(text, "a text")} == {kind}
-    # an issue of before had it from nobody
+    # an earlier issue had it from no one
     knowing = walk.model_copy(update={"links": (Link(**issue(6, body=text).model_dump()),)})
     assert state_problem(pr.facts, patch=patch, walk=knowing, commits=[COMMIT]).statement.issues == ("acme/wheels#6",)
 

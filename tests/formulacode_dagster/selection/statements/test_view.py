@@ -1,4 +1,4 @@
-"""What a writer sees: proved by the types of what makes it, and by markers planted wherever nothing may come from."""
+"""The writer's view: proved by the types of its source, and by markers planted in all forbidden sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A site over HTTP: asked politely, laid down whole, and gone on with after whatever happened."""
+"""A site over HTTP: rate limited, downloaded completely, and continued after any failure."""
 
 from __future__ import annotations
 

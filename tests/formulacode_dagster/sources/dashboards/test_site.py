@@ -1,4 +1,4 @@
-"""Sites in folders become tables; what is wrong with a file is told, and takes nothing else with it."""
+"""Sites in folders become tables; a broken file is reported, and affects no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a pull request holds, and however it landed: base + patch = merge tree, for us and in anybody's clone."""
+"""Any pull request, however it landed: base + patch = merge tree, for us and in any clone."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ Tree = dict[bytes, tuple[str, bytes]]
 
 
 def without_conflicts(tree: Tree) -> Tree:
-    """*tree* without files that would be inside a file, or that git writes for nobody."""
+    """*tree* without files that would be inside a file, or that git never writes."""
     kept: Tree = {}
     for path in sorted(tree):
         if path == b".gitmodules" and tree[path][0] == LINK:

@@ -1,4 +1,4 @@
-"""Which commits a pull request brought, as a mirror tells them."""
+"""The commits of a pull request, from a mirror."""
 
 from __future__ import annotations
 

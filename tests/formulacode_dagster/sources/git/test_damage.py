@@ -1,4 +1,4 @@
-"""What kill -9, a full disk or a stranger's hand leave of a mirror: found when it is asked for, and mended."""
+"""Damage to a mirror by kill -9, a full disk or a stranger: found on use, and repaired."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from tests.support.git_world import patch_between
 
 @pytest.fixture
 def patch(tmp_path: Path) -> bytes:
-    """What git itself writes for an edit, a rename, a deletion, a binary file and a file that is not UTF-8."""
+    """git's own output for an edit, a rename, a deletion, a binary file and a file that is not UTF-8."""
 
     lines = "".join(f"line {n}\n" for n in range(20))
     return patch_between(

@@ -1,4 +1,4 @@
-"""What is read from a mirror without a checkout: files, the anchor, later commits."""
+"""Reads from a mirror without a checkout: files, the anchor, later commits."""
 
 from __future__ import annotations
 

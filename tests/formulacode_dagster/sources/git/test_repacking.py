@@ -1,4 +1,4 @@
-"""Mirrors of many packs become mirrors of one: nothing is lost, nothing asked for, and nobody disturbed."""
+"""Mirrors of many packs become mirrors of one: nothing is lost or fetched, and no reader is disturbed."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ async def intake(source: GitHubSource) -> tuple[tuple[Repository, ...], list[Mer
 
 @pytest.fixture(scope="module")
 def calm(samples):
-    """What intake finds when nothing goes wrong."""
+    """The result of intake without faults."""
     with serving(app(samples.folder)) as url:
         return asked(url, None, intake)
 

@@ -1,4 +1,4 @@
-"""What we send and what we read, against what GitHub publishes about itself (npm packages, no copy kept here).
+"""Our requests and reads, against GitHub's own published description (npm packages, no copy stored here).
 
 Nothing has to be listed for it: queries and paths are found in `queries.py`, models by their base class, calls in the
 code. What is added elsewhere, or added there and not as GitHub has it, makes a test fail.
@@ -42,7 +42,7 @@ def needs_npm(test: Any) -> Any:
 
 
 SIZES = (1, 2, 30)
-"""For how many searches, names or threads at once a query is built here."""
+"""Number of searches, names or threads in one query here."""
 PATHS = {name: value for name, value in vars(queries).items() if name.endswith("_PATH")}
 PUBLIC = {name: value for name, value in vars(queries).items() if not name.startswith("_")}
 BUILDERS = {
@@ -91,7 +91,7 @@ def rest_answers(published_rest):
 
 
 def operation(description: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """GET of *path*, whatever the description calls its parameters; `{repository}` is `owner/name`."""
+    """GET of *path*, with any names of parameters in the description; `{repository}` is `owner/name`."""
     known = {re.sub(r"\{\w+\}", "{}", template): template for template in description["paths"]}
     template = known.get(re.sub(r"\{\w*\}", "{}", path.replace("{repository}", "{owner}/{repo}")))
     assert template is not None, f"{path} is no path of GitHub's"
@@ -240,7 +240,7 @@ class Shape:
 
 
 def selected(schema: Any, document: Any) -> Shape:
-    """What the only operation of *document* selects."""
+    """Selection of the only operation of *document*."""
     from graphql import FragmentDefinitionNode, OperationDefinitionNode
 
     fragments = {
@@ -289,7 +289,7 @@ _JSON = {"string": "text", "integer": "number", "number": "number", "boolean": "
 
 
 def described(schema: Mapping[str, Any], schemas: Mapping[str, Any], depth: int = 6) -> Shape:
-    """What an OpenAPI *schema* promises; alternatives are united. *schemas* are those that references name."""
+    """Fields of an OpenAPI *schema*; alternatives are united. *schemas* are those that references name."""
     while "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
     if schema.get("type") == "array":

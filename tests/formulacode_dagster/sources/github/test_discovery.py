@@ -73,7 +73,7 @@ def tell(folder):
 
 @pytest.fixture
 def discover(folder, clock):
-    """What discovery finds in the folder, and how often each endpoint was asked."""
+    """Result of discovery in the folder, and number of requests by endpoint."""
 
     def find(*wanted: str, faults: Faults | None = None, shown: int = 1_000):
         find.gaps = []

@@ -46,7 +46,7 @@ class Ends:
 
 
 class Intake:
-    """A sandbox that fails as it is told, and an intake from it whose waits cost nothing."""
+    """A sandbox with scripted faults, and an intake from it without real waits."""
 
     def __init__(self, url: str, state: Any) -> None:
         self._url = url
@@ -56,7 +56,7 @@ class Intake:
         """Every GraphQL operation with the data of its answer."""
 
     def run(self, *scripted: ScriptedFault, known: tuple[Repository, ...] = (), **more: Any) -> Ends:
-        """Discovery, unless its rows are *known*, and the windows of what is active, all at once."""
+        """Discovery, unless its rows are *known*, and the windows of active repositories, all at once."""
         faults = Faults(scripted=scripted, slow_seconds=0.05, hang_seconds=PATIENCE * 2, **more)
         self._gateway.faults = FaultSource(faults)
         self._gateway.reset()
@@ -96,7 +96,7 @@ class Recording(httpx.AsyncHTTPTransport):
     """Real HTTP that writes down what GraphQL answers."""
 
     def __init__(self, answers: list[tuple[str, Any]]) -> None:
-        # what is asked is plain HTTP, and certificates take longer to load than an intake
+        # requests are plain HTTP, and certificates take longer to load than an intake
         super().__init__(verify=False)
         self._answers = answers
 
@@ -119,7 +119,7 @@ def intake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Intake]:
 
 @pytest.fixture(scope="module")
 def calm(intake: Intake) -> Ends:
-    """What is taken in when nothing goes wrong, and `calm.calls`: the calls that it takes."""
+    """The result of intake without faults, and `calm.calls`: its calls."""
     ends = intake.run()
     assert isinstance(ends.discovered, tuple)
     return ends
@@ -147,7 +147,7 @@ UNSEEN = (RepositoryState.VANISHED, RepositoryState.PRIVATE)
 
 
 def check(ends: Ends, calm: Ends, *, gone: bool = False) -> list[str]:
-    """The names of the failures in *ends*, else as in *calm*; *gone* tells that GitHub calls something gone."""
+    """The names of the failures in *ends*, else as in *calm*; *gone* means that GitHub calls something gone."""
     if isinstance(ends.discovered, FormulaCodeError):
         assert not ends.windows
         return [named(ends.discovered, gone=gone)]
@@ -188,7 +188,7 @@ def calls(intake: Intake, calm: Ends) -> list[tuple[str, int]]:
 
 
 def known(endpoint: str, calm: Ends) -> tuple[Repository, ...]:
-    """What need not be discovered anew for a fault at *endpoint*."""
+    """Discovery that need not be repeated for a fault at *endpoint*."""
     assert isinstance(calm.discovered, tuple)
     return () if "search/code" in endpoint or "Repositories" in endpoint else calm.discovered
 

@@ -1,4 +1,4 @@
-"""What a text refers to, and what only looks like it."""
+"""References of a text, and text that only looks like one."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
 
 @pytest.fixture(autouse=True)
 def no_network() -> None:
-    """Here, the sandbox is asked."""
+    """Here, the sandbox is used."""
 
 
 def taken(source: IntakeSource) -> dict[str, MergedPullRequest]:

@@ -1,4 +1,4 @@
-"""Files as people and broken programs make them: every fault is named by file, line and column, and many at once."""
+"""Files of people and broken programs: every fault is named by file, line and column, many at once."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ REAL = repository("Ada/Engine", id=12, node_id="R_12")
 
 
 def take_in(connection: Connection, found: Repository) -> Repository:
-    """What a materialization does with a repository and its one pull request."""
+    """Effect of a materialization on a repository and its one pull request."""
     (settled,) = settle(connection, MONTH, [found])
     REPOSITORIES.replace_month(connection, MONTH, [settled])
     save_windows(connection, [window(settled, row(settled, 7))])

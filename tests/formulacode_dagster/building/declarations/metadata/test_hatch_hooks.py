@@ -24,7 +24,7 @@ dependencies = ["sphinx"]
 
 @pytest.fixture
 def build_requirements(tree_of):
-    """What is needed to build with these variables set."""
+    """Requirements of a build with these variables set."""
 
     def gathered(**variables):
         said = read_metadata(tree_of({"pyproject.toml": PROJECT}), ".")

@@ -1,4 +1,4 @@
-"""What stays in the daemon when a process of ours is killed without a word."""
+"""Leftovers in the daemon after a process of ours was killed."""
 
 from __future__ import annotations
 

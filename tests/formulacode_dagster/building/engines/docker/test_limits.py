@@ -1,4 +1,4 @@
-"""What a Docker build may use."""
+"""Limits of a Docker build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A daemon that cannot list processes: nobody's code is to blame."""
+"""A daemon that cannot list processes: no code is at fault."""
 
 from __future__ import annotations
 

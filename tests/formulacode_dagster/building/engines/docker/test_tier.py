@@ -1,4 +1,4 @@
-"""Tiers that a build finds, and how it tells housekeeping that it needs them; no daemon is asked."""
+"""Tiers that a build finds, and how it marks them as needed; no daemon is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which interpreters of the machine are asked what they are."""
+"""Interpreters of the machine that are inspected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code finds in a session of an image of folders, and what it can do there."""
+"""Environment and permissions of code in a session of a folder image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine whose builds fail as they are told to, and a task for it. As a script, it is killed in its second build:
+"""An engine with scripted build failures, and a task for it. As a script, it is killed in its second build:
 
 python failing.py URL
 """

@@ -1,4 +1,4 @@
-"""The harness as it is sent: laid byte by byte, the same every time, run by every interpreter."""
+"""The harness as it is sent: byte for byte the same, run by every interpreter."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_where_cores_are_not_told_it_is_the_first(monkeypatch):
 
 @pytest.fixture
 def stat(tmp_path, monkeypatch):
-    """Write what the kernel tells of core 1: ticks of user, nice, system, idle, waiting, irq, softirq, steal."""
+    """Write the kernel's counters of core 1: ticks of user, nice, system, idle, waiting, irq, softirq, steal."""
     path = tmp_path / "stat"
     monkeypatch.setattr(conditions, "STAT", str(path))
 

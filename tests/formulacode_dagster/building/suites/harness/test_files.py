@@ -1,4 +1,4 @@
-"""Suites laid over a checkout, one after the other."""
+"""Suites overlaid on a checkout, one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines that are executed, told alike by every interpreter."""
+"""Executed lines, reported alike by every interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of compiled code, told by coverage of C and Rust that is built here, and by what Cython's C says."""
+"""Lines of compiled code, by coverage builds of C and Rust, and by Cython's comments in C."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ print(json.dumps(told))
 def crate(tmp_path, monkeypatch):
     """A crate that Debian's cargo builds under `instrument`."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    # whatever else is installed: rustc and LLVM's tools are of one version here
+    # independent of other installations: rustc and LLVM's tools are of one version here
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     for path, text in CRATE.items():
         (tmp_path / "crate" / path).parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from formulacode_dagster.building.suites.harness.own_time import OwnTime, own_ti
 
 @pytest.fixture
 def timed(monkeypatch):
-    """What a call takes by its own time if so many seconds passed, it had the core for some, and waited so often."""
+    """Own time of a call if that many seconds passed, it had the core for some, and waited that often."""
 
     def run(*, passed, had, waits):
         state = {"passed": 0.0, "had": 0.0, "waits": 0}

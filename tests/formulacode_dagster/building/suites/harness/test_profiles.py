@@ -1,4 +1,4 @@
-"""Where a benchmark's time goes, as the harness tells it."""
+"""Where a benchmark's time goes, as the harness reports it."""
 
 from __future__ import annotations
 

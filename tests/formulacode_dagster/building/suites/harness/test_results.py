@@ -1,4 +1,4 @@
-"""What benchmarks returned, compared."""
+"""Comparison of benchmarks' return values."""
 
 from __future__ import annotations
 

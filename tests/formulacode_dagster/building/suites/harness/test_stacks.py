@@ -1,4 +1,4 @@
-"""In which stacks a benchmark's time goes, as the harness tells it."""
+"""Stacks in which a benchmark's time goes, as the harness reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a benchmark is timed: as its author said, and by nobody's word but the harness's."""
+"""How a benchmark is timed: by its author's options, and reported only by the harness."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_memory_and_tracked_values_follow_their_own_rules(remote, surveyed):
 
 
 class TrackBenchmark:
-    """What of asv_runner's is used; the type of a tracked value is its author's to set."""
+    """The used part of asv_runner; the type of a tracked value is set by its author."""
 
     type, _current_params = "time", (3,)
 

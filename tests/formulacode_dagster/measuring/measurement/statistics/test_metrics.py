@@ -1,4 +1,4 @@
-"""Benchmarks of memory and of tracked values, judged beside those of time."""
+"""Benchmarks of memory and of tracked values, judged along with those of time."""
 
 import math
 

@@ -32,7 +32,7 @@ def share(weights, values):
 
 
 def claimed(differences, looks=LOOKS):
-    """Which tasks are claimed at any look, by sign flips of their blocks."""
+    """Tasks claimed at any interim analysis, by sign flips of their blocks."""
     found = np.zeros(len(differences), bool)
     for look in looks:
         if look.alpha:

@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 NEEDS_A_JUDGE = frozenset({Kind.MECHANISM, Kind.INJECTION})
-"""Of these, rules see some; the others they see all."""
+"""Rules see some of these; the others they see all."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _between(clean: str, leak: str) -> str:
 
 
 def _clean(change: Change, draw: random.Random) -> str:
-    """What a user writes who does not know the change: the symptom, and a few things that look like leaks."""
+    """Text of a user who does not know the change: the symptom, and a few things that look like leaks."""
     function = re.findall(r"(\w+)\(", change.base)[0]
     at, tottime, cumtime = draw.randint(3, 90), draw.random() * 9, draw.random() * 20
     quoted = "\n".join(change.base.strip("\n").splitlines()[: draw.randint(3, 8)])

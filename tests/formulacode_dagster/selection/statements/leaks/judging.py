@@ -1,4 +1,4 @@
-"""What the gates, and the second look, make of a case."""
+"""Results of the gates, and of the second check, for a case."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .cases import Case
 
 
 def gates_see(case: Case) -> bool:
-    """Whether a gate without a model stops the text."""
+    """Return True if a gate without a model stops the text."""
     return bool(Gates(case.secrets, earlier=[case.earlier]).judge(case.text, "final_md"))
 
 
 def second_look_sees(case: Case) -> bool:
-    """Whether `nothing_leaks` would shut on the text."""
+    """Return True if `nothing_leaks` would fail on the text."""
     secrets = case.secrets
     earlier = LinkedIssue(
         repository=secrets.repository,

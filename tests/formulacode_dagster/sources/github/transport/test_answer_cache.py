@@ -27,7 +27,7 @@ def served(world):
 
 
 def visit(url: str, home: Path, *paths: str, tokens=(TOKEN,), **more):
-    """What is answered to *paths* by a client of its own, the client, and its troubles."""
+    """Responses to *paths* by a separate client, the client, and its troubles."""
     troubles: list[str] = []
 
     async def inside():

@@ -26,7 +26,7 @@ from tests.support.github import TOKEN, UNLIMITED
 
 PACING = Pacing(concurrent=4, rest_points=1_800, burst_seconds=0.3)
 CEILING = Limits(concurrent=4, rest_points=75, secondary_seconds=2, retry_after_seconds=1)
-"""In any 2 s: 60 at that pace, 9 at once, 4 that were under way."""
+"""Limit in any 2 s: 60 at that pace, 9 at once, 4 that were in progress."""
 
 ASKS = """
 import asyncio, sys

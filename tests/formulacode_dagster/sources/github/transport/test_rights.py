@@ -1,4 +1,4 @@
-"""What each token may do, asked over HTTP of a sandbox that knows dead and narrow tokens."""
+"""Permissions of each token, over HTTP from a sandbox that knows dead and narrow tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a default branch shows of merges; the asset's test has it beside a GitHub."""
+"""Merges shown by a default branch; the asset's test compares it with GitHub."""
 
 from __future__ import annotations
 

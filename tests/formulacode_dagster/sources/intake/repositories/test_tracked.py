@@ -1,4 +1,4 @@
-"""Decisions about thousands of repositories: quick, written in few transactions, and told in a few lines."""
+"""Decisions about thousands of repositories: quick, written in few transactions, and logged in a few lines."""
 
 from __future__ import annotations
 
