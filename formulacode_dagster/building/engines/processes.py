@@ -20,10 +20,11 @@ from typing import IO
 
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 
 from . import confine
-from .protocol import Completed, Progress
+from .protocol import Completed
 from .seclusion import seclude
 
 KEPT_BYTES = 32 * 1024 * 1024
@@ -78,7 +79,7 @@ def run_bounded(
     environment: Mapping[str, str],
     cwd: Path,
     stdin: bytes | None = None,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     most_output: int | None = None,
 ) -> Completed:
     """Run *argv* in *bounds*; on timeout, or when this process dies, every process it started is killed.
@@ -185,7 +186,7 @@ class _Reader:
     """Reads a stream to its end in a thread, keeping the first and handing on every line."""
 
     def __init__(
-        self, stream: IO[bytes] | None, progress: Progress | None, most: int, full: Callable[[], object] | None
+        self, stream: IO[bytes] | None, progress: ProgressReporter | None, most: int, full: Callable[[], object] | None
     ) -> None:
         self.kept = bytearray()
         self._stream = stream

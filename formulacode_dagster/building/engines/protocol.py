@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier, Toolchain
+from formulacode_dagster.models.progress import ProgressReporter
 
 from .files import ImageConfig, ImageFile
-
-Progress = Callable[[str], None]
-"""Called with one line of a build's log at a time."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class Engine(Protocol):
         *,
         force: bool = False,
         rebuild: bool = False,
-        progress: Progress | None = None,
+        progress: ProgressReporter | None = None,
     ) -> BuildOutcome:
         """Build *spec* from the repositories of *origins*; with *force*, its task tier though it is there.
 

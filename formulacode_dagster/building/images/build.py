@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from formulacode_dagster.building.engines.failures import BuildFailure
-from formulacode_dagster.building.engines.protocol import BuildOutcome, Engine, Progress
+from formulacode_dagster.building.engines.protocol import BuildOutcome, Engine
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.building.verification.contents import Listing, listings
@@ -13,6 +13,7 @@ from formulacode_dagster.building.verification.evidence import Subject
 from formulacode_dagster.building.verification.origin import MirrorOrigin
 from formulacode_dagster.building.verification.verify import ImageVerification, verify
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -68,7 +69,7 @@ def build_and_verify(
     run_id: str,
     suite: SuiteFiles = BASE_SUITE,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
 ) -> Built:
     """Build the image of *pr* from *origins*, and verify it, with the benchmarks of *suite*.
 

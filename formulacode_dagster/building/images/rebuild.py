@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from formulacode_dagster.building.engines.files import Area
-from formulacode_dagster.building.engines.protocol import Engine, Progress
+from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.building.verification.contents import Listing, listings
 from formulacode_dagster.building.verification.facts import gather_facts
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.sources.git.mirror import MirrorCache
@@ -31,7 +32,7 @@ def rebuild(
     cache: MirrorCache,
     kept: Kept,
     item: str,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
 ) -> Reproduction:
     """Rebuild the spec of *image* next to it and without a cache, compare, and remove the second image.
 

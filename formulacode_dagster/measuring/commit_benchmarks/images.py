@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from formulacode_dagster.building.engines.machines import Turn
-from formulacode_dagster.building.engines.protocol import Engine, Progress
+from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.images.recipes import context_of, declared_by, recipes_for
 from formulacode_dagster.building.images.repairs.attempts import Task
 from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
@@ -21,6 +21,7 @@ from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.recipe import StoredContext
 from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
@@ -48,7 +49,7 @@ class CommitImages:
     turn: Turn = nullcontext
     """Holds off timings while something is built and verified."""
 
-    def image(self, sha: str, progress: Progress | None = None) -> BuiltImage:
+    def image(self, sha: str, progress: ProgressReporter | None = None) -> BuiltImage:
         """Return the verified image of *sha*, from an earlier run if it is still available.
 
         Recipes of the nearest commits that were built are tried first. Raises as `plan_environment` and
@@ -73,7 +74,7 @@ class CommitImages:
             return None
         return image if self.engine.exists(image) else None
 
-    def _built(self, sha: str, progress: Progress | None) -> BuiltImage:
+    def _built(self, sha: str, progress: ProgressReporter | None) -> BuiltImage:
         mirror, pr = self.mirror, as_pull_request(self.mirror, sha, repository_id=self.repository_id, as_of=self.as_of)
         month = Month.of(pr.facts.merged_at)
         replan = partial(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-
-Progress = Callable[[str], None]
+from formulacode_dagster.models.progress import ProgressReporter
 
 
 class Log:
     """The log of one task's measurement; each line is also reported to the listener."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: ProgressReporter | None) -> None:
         self.lines: list[str] = []
         self._progress = progress
 

@@ -23,6 +23,7 @@ from formulacode_dagster.models.measurement import (
     Measurement,
     RandomizationUnit,
 )
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.pull_request import PullRequest
 
 from .arms import Arms
@@ -30,7 +31,7 @@ from .changed_code import ChangedCode, changes_build
 from .choosing import Chooser, LaterSuites, ShownAtBase, no_later_suites, nothing_shown
 from .compiled_lines import CompiledLines
 from .cores import Cores
-from .log import Log, Progress
+from .log import Log
 from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .procedure import Procedure
@@ -98,7 +99,7 @@ def measure_task(
     *,
     surveyed: Surveyed | None = None,
     keep: Keep = keep_nothing,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
 ) -> TimedTask:
     """Measure the patch of *task* against its base.
 

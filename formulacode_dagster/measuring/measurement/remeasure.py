@@ -8,13 +8,14 @@ from formulacode_dagster.building.suites.remote import BenchmarkSelection
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, Measurement, Verdict
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 
 from .arms import Arms
 from .choosing import TRIES
 from .cores import Cores
 from .failures import oracle_breaks
-from .log import Log, Progress
+from .log import Log
 from .measure import measurement_row, sample
 from .patch import changed_files
 from .plan import RULE_VERSION
@@ -37,7 +38,7 @@ def measure_again(
     seed: int,
     run_id: str,
     cores: Cores | None = None,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
 ) -> tuple[Measurement, str]:
     """Take new samples of *patch* in *image* by *procedure*, judged by its rule; returns them with the log.
 

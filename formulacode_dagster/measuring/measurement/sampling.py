@@ -27,6 +27,7 @@ from formulacode_dagster.models.measurement import (
     RoundConditions,
     Sample,
 )
+from formulacode_dagster.models.progress import ProgressReporter
 
 from .failures import UNBUILT, nothing_timed, oracle_breaks, several_machines
 from .plan import SamplingPlan
@@ -35,7 +36,6 @@ from .round_plan import fit, is_single_call
 from .statistics.verdict import TaskVerdict, judge
 from .time_budget import TimeBudget
 
-Note = Callable[[str], None]
 MakeBuild = Callable[[Arm], KeptBuild]
 """Rebuilds the package of an arm with a random layout."""
 
@@ -82,7 +82,7 @@ class Sampler:
         budget: TimeBudget,
         make_build: MakeBuild,
         core: int,
-        note: Note,
+        note: ProgressReporter,
     ) -> None:
         """*core* is the one that processes are kept on, counted from the last."""
         self._remotes, self._plan, self._rule, self._budget = remotes, plan, rule, budget

@@ -6,9 +6,10 @@ from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import Arm, Stacks, TaskProfile
+from formulacode_dagster.models.progress import ProgressReporter
 
 from .arms import Arms
-from .log import Log, Progress
+from .log import Log
 from .patch import changed_files
 from .procedure import Procedure
 from .remeasure import ran_on
@@ -29,7 +30,7 @@ def profile_task(
     patch: bytes,
     run_id: str,
     seconds: float = SECONDS,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
 ) -> TaskProfile:
     """Sample the stacks of the benchmarks by which *patch* was measured in *image*, before and after it.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from sqlalchemy import Engine, exists, select
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, write_atomically
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.migrations import migrate, read_migrations, rewind
@@ -34,8 +34,6 @@ _OF_OPENING = frozenset(
 
 CUT_AFTER_SECONDS = 86_400.0
 
-Progress = Callable[[str], None]
-
 
 def back_up(
     database: Database,
@@ -43,7 +41,7 @@ def back_up(
     into: Path,
     *,
     recipient: str = "",
-    progress: Progress = lambda _: None,
+    progress: ProgressReporter = lambda _: None,
 ) -> tuple[Path, BackupManifest]:
     """Write a backup as a new folder below *into*, and return it.
 
@@ -83,7 +81,12 @@ def back_up(
 
 
 def restore(
-    folder: Path, database: Database, dagster: Engine | Path, *, identity: str = "", progress: Progress = lambda _: None
+    folder: Path,
+    database: Database,
+    dagster: Engine | Path,
+    *,
+    identity: str = "",
+    progress: ProgressReporter = lambda _: None,
 ) -> BackupManifest:
     """Restore the backup in *folder* into an empty *database*, migrated or not, and an empty storage of Dagster.
 
@@ -153,7 +156,7 @@ def prune(into: Path, keep: int) -> tuple[Path, ...]:
 
 
 def _save(
-    engine: Engine, origin: TableOwner, without: str, folder: Path, recipient: str, progress: Progress
+    engine: Engine, origin: TableOwner, without: str, folder: Path, recipient: str, progress: ProgressReporter
 ) -> list[TableBackup]:
     saved: list[TableBackup] = []
     with snapshot(engine) as connection:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.operating.cancellation.clock import SYSTEM_CLOCK, Clock
 
 from .progress import ProgressListener, duration
@@ -18,7 +19,6 @@ LONG_STAGES = frozenset({Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, S
 LINES_PER_REASON = 20
 """In other stages, thousands of items end within seconds, most of them for the same few reasons."""
 
-Say = Callable[[str], None]
 SayOfItem = Callable[[str, str], None]
 """A line, and its item."""
 
@@ -26,7 +26,7 @@ SayOfItem = Callable[[str, str], None]
 class WaitLines:
     """Waits for a log: a line when one begins that is long enough to wonder about, and one for every minute of it."""
 
-    def __init__(self, say: Say, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, say: ProgressReporter, clock: Clock = SYSTEM_CLOCK) -> None:
         self._say = say
         self._clock = clock
         self._said: dict[str, float] = {}
@@ -64,7 +64,13 @@ class ItemLines:
 class AlsoLogged(ProgressListener):
     """Forwards everything to *listener*, and logs what a reader of the log needs."""
 
-    def __init__(self, listener: ProgressListener, say: Say, warn: Say, say_of_item: SayOfItem | None = None) -> None:
+    def __init__(
+        self,
+        listener: ProgressListener,
+        say: ProgressReporter,
+        warn: ProgressReporter,
+        say_of_item: SayOfItem | None = None,
+    ) -> None:
         self._listener = listener
         self._waits = WaitLines(say)
         self._items = ItemLines(say_of_item or (lambda text, _: say(text)))

@@ -8,9 +8,9 @@ https://docs.github.com/en/search-github/searching-on-github/searching-code
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .nodes import GitHubRecord, read
@@ -22,8 +22,6 @@ LARGEST_FILE = 384 * 1024
 """Larger files are not searched; the last slice is open to them all the same."""
 FULL = 0.85
 """Target fill of a slice: filled to the brim, every other one would overflow."""
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class Gap:
 
 
 async def find_files(
-    client: GitHubTransport, name: str, tell: Tell, limits: SearchLimits = PUBLIC
+    client: GitHubTransport, name: str, tell: ProgressReporter, limits: SearchLimits = PUBLIC
 ) -> tuple[tuple[CodeHit, ...], tuple[Gap, ...]]:
     """Return all files named exactly *name*, by repository and path, and the gaps of the search.
 
@@ -113,7 +111,7 @@ async def find_files(
 class _Finder:
     """Progress of one name: found so far, of how many."""
 
-    def __init__(self, client: GitHubTransport, name: str, tell: Tell, limits: SearchLimits) -> None:
+    def __init__(self, client: GitHubTransport, name: str, tell: ProgressReporter, limits: SearchLimits) -> None:
         self._client = client
         self._whole = _Slice(name)
         self._tell = tell

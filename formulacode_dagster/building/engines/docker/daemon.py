@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.building.engines.processes import Bounds, run_bounded
-from formulacode_dagster.building.engines.protocol import Completed, Progress
+from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.progress import ProgressReporter
 
 if TYPE_CHECKING:
     import docker
@@ -75,7 +76,7 @@ class DockerDaemon:
         *,
         timeout: float,
         stdin: bytes | None = None,
-        progress: Progress | None = None,
+        progress: ProgressReporter | None = None,
         most_output: int | None = None,
     ) -> Completed:
         """Run `docker` with *arguments*; it always ends with the caller. See `run_bounded` for the rest."""

@@ -13,12 +13,13 @@ from formulacode_dagster.building.engines.failures import registry_is_busy, regi
 from formulacode_dagster.building.engines.files import ImageConfig, ImageFile
 from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.building.engines.processes import FILE_BYTES
-from formulacode_dagster.building.engines.protocol import BuildOutcome, Progress, Session
+from formulacode_dagster.building.engines.protocol import BuildOutcome, Session
 from formulacode_dagster.building.specs import context
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import LABEL, DockerDaemon
@@ -88,7 +89,7 @@ class DockerEngine:
         *,
         force: bool = False,
         rebuild: bool = False,
-        progress: Progress | None = None,
+        progress: ProgressReporter | None = None,
     ) -> BuildOutcome:
         """Build the tiers of *spec* that are missing, one after the other; see `Engine.build`.
 

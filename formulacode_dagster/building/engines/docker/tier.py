@@ -19,12 +19,12 @@ from formulacode_dagster.building.engines.failures import (
     registry_is_busy,
     registry_outage,
 )
-from formulacode_dagster.building.engines.protocol import Progress
 from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.specs import context, recipes
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.image import Tier
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
@@ -63,7 +63,7 @@ class TierBuilder:
     settings: DockerBuildSettings
     what: str
     """The subject of the build, as errors name it."""
-    progress: Progress | None = None
+    progress: ProgressReporter | None = None
     _lines: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from formulacode_dagster.building.engines.failures import failure_of, note_index
 from formulacode_dagster.building.engines.folders import remove_tree, size_of
 from formulacode_dagster.building.engines.processes import Bounds, run_bounded
-from formulacode_dagster.building.engines.protocol import Completed, Progress
+from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.specs import context, recipes, sources
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
+from formulacode_dagster.models.progress import ProgressReporter
 
 from .interpreters import Interpreter
 from .layout import BuildManifest, Layout, online_variables
@@ -47,7 +48,7 @@ class ProcessBuild:
     spec: BuildSpec
     work: Layout
     interpreter: Interpreter
-    progress: Progress | None
+    progress: ProgressReporter | None
     _lines: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:

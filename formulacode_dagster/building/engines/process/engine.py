@@ -26,11 +26,12 @@ from filelock import FileLock
 from formulacode_dagster.building.engines.files import Area, ImageConfig, ImageFile
 from formulacode_dagster.building.engines.folders import remove_tree, walk
 from formulacode_dagster.building.engines.processes import Bounds, run_bounded
-from formulacode_dagster.building.engines.protocol import BuildOutcome, Progress, Session
+from formulacode_dagster.building.engines.protocol import BuildOutcome, Session
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors
 
@@ -81,7 +82,7 @@ class ProcessEngine:
         *,
         force: bool = False,
         rebuild: bool = False,
-        progress: Progress | None = None,
+        progress: ProgressReporter | None = None,
     ) -> BuildOutcome:
         """Build *spec* in its own folder; see `Engine.build`. Two builds of one tag wait for each other."""
         tag = naming.task_tag(spec)

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 from formulacode_dagster.building.agents.edit import RULE
 from formulacode_dagster.building.engines.failures import BuildFailure
 from formulacode_dagster.building.engines.machines import Turn
-from formulacode_dagster.building.engines.protocol import Engine, Progress
+from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.images.build import Built, build_and_verify
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.building.specs.spec import plan_build
@@ -22,6 +22,7 @@ from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix, StoredContext, Submodule
@@ -171,7 +172,7 @@ class Attempts:
     first: int
     keep: Callable[[BuildAttempt], None]
     force: bool = False
-    progress: Progress | None = None
+    progress: ProgressReporter | None = None
     turn: Turn = nullcontext
     """Excludes timings during builds and verifications."""
     kept: list[BuildAttempt] = field(default_factory=list, init=False)

@@ -10,13 +10,14 @@ from functools import cached_property
 from formulacode_dagster.building.declarations.declared_requirement import requirement_name, validate
 from formulacode_dagster.building.declarations.tree import Tree
 from formulacode_dagster.building.engines.machines import Turn
-from formulacode_dagster.building.engines.protocol import Engine, Progress
+from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.planning.repository import read_repository
 from formulacode_dagster.building.suites.commits import find_suite
 from formulacode_dagster.building.verification.contents import Listing
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 
@@ -47,7 +48,7 @@ def build_until_it_holds(
     keep: Callable[[BuildAttempt], None] = forget,
     keep_installed: Callable[[Sequence[Listing]], None] = forget,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressReporter | None = None,
     turn: Turn = nullcontext,
 ) -> tuple[BuiltImage, str]:
     """Build and verify the image of *task*, repaired if a rule applies; also return the log of the build that passes.
