@@ -23,7 +23,7 @@ class CircuitBreaker(Generic[R]):
         self._held: dict[str, list[tuple[str, Result[R]]]] = defaultdict(list)
         self._lost_at: dict[str, float] = {}
 
-    def settle(self, item: WorkItem[T], end: Outcome[R] | Exception, result: Result[R]) -> list[Result[R]]:
+    def record(self, item: WorkItem[T], end: Outcome[R] | Exception, result: Result[R]) -> list[Result[R]]:
         """Return the results that may be stored now that *item* has ended with *result*.
 
         A system that has answered since its last loss is cleared; results from a cache do not count. Raises

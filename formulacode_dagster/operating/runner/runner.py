@@ -125,7 +125,7 @@ async def _work_off(
     running: set[asyncio.Task[None]] = set()
     finished: list[Result[R]] = []
     worked: list[LedgerEntry] = []
-    outages: CircuitBreaker[R] = CircuitBreaker()
+    breaker: CircuitBreaker[R] = CircuitBreaker()
     cut_short: list[Spent] = []
     news = asyncio.Event()
     dead: OutsideSystemError | ConfigurationError | None = None
@@ -147,7 +147,7 @@ async def _work_off(
     try:
         while running or (dead is None and not queue.is_over):
             while dead is None and len(running) < concurrency and (batch := await queue.take()):
-                task = asyncio.create_task(_work_on(run, batch, before, work, outages, finish, cut_short))
+                task = asyncio.create_task(_work_on(run, batch, before, work, breaker, finish, cut_short))
                 task.add_done_callback(lambda _: news.set())
                 running.add(task)
             keep_in = max(0.0, due - time.monotonic()) if finished else None
@@ -171,7 +171,7 @@ async def _work_off(
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         if not running and dead is None:
-            for result in outages.held_back():
+            for result in breaker.held_back():
                 finish(result)
         await keep_finished()
         await asyncio.to_thread(_book, run, cut_short)
@@ -186,7 +186,7 @@ async def _work_on(
     batch: Sequence[WorkItem[T]],
     before: Mapping[str, LedgerEntry],
     work: BatchWork[T, R],
-    outages: CircuitBreaker[R],
+    breaker: CircuitBreaker[R],
     finish: Callable[[Result[R]], None],
     cut_short: list[Spent],
 ) -> None:
@@ -203,7 +203,7 @@ async def _work_on(
         del left[item.name]
         last = time.monotonic()
         result = result_of(run, item, how, previous=before.get(item.name), seconds=last - started)
-        for settled in outages.settle(item, how, result):
+        for settled in breaker.record(item, how, result):
             finish(settled)
 
     try:
