@@ -146,7 +146,7 @@ FORGERIES = (
         "a changed benchmark in the checkout",
         "declared_commit",
         built='echo "def time_nothing(): pass" >"$FC_REPOSITORY/benchmarks/bench_total.py"',
-        finding="bench_total.py is not what",
+        finding="bench_total.py differs from",
     ),
     Forgery(
         "a `conftest.py` in the checkout",

@@ -35,7 +35,8 @@ def start_embedded(folder: Path) -> str:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with PostgresServer._lock:
             _forget_dead_processes(folder / _PIDS)
-            _forget_dead_server(folder / "postmaster.pid")
+            for lock in (folder / "postmaster.pid", *folder.glob(".s.PGSQL.*.lock")):
+                _forget_dead_server(lock)
         server = get_server(folder, cleanup_mode="stop")
         postmaster = int(server.get_postmaster_info().pid)
         # registered last, called first: before the server looks whether this process is its last
@@ -67,7 +68,7 @@ def _forget_dead_processes(path: Path) -> None:
 
 
 def _forget_dead_server(path: Path) -> None:
-    """Reap a killed server: as a zombie it looks alive to the next one, which would refuse to start."""
+    """Remove the lock file of a killed server: as a zombie it looks alive to the next one, which would not start."""
     try:
         postmaster = int(path.read_text().split()[0])
     except (FileNotFoundError, ValueError, IndexError):

@@ -223,7 +223,7 @@ def test_loading_imports_no_heavy_library_and_reads_one_setting_and_no_file(tmp_
         timeout=120,
         check=True,
     )
-    assert loaded.stdout.splitlines() == ["[]", "['FC_FIRST_MONTH'] []", "['FC_CPUS'] ['.env']"]
+    assert loaded.stdout.splitlines() == ["[]", "['FC_FIRST_MONTH'] []", "['FC_CPUS', 'FC_FIRST_MONTH'] ['.env']"]
 
 
 @pytest.mark.slow
