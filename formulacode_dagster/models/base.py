@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 
@@ -29,3 +31,7 @@ class PullRequestRow(MonthRow):
 
     repository_id: int = Field(description="GitHub's id of the repository; negative: unknown")
     number: int = Field(description="number of the pull request")
+
+
+ProgressReporter = Callable[[str], None]
+"""Receives one line for people at a time."""

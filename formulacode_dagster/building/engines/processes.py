@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 
 from . import confine

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier, Toolchain
-from formulacode_dagster.models.progress import ProgressReporter
 
 from .files import ImageConfig, ImageFile
 

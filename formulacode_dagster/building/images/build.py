@@ -12,8 +12,8 @@ from formulacode_dagster.building.verification.contents import Listing, listings
 from formulacode_dagster.building.verification.evidence import Subject
 from formulacode_dagster.building.verification.origin import MirrorOrigin
 from formulacode_dagster.building.verification.verify import ImageVerification, verify
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 

@@ -10,9 +10,9 @@ from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.building.verification.contents import Listing, listings
 from formulacode_dagster.building.verification.facts import gather_facts
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.sources.git.mirror import MirrorCache

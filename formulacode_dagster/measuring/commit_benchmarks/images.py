@@ -19,9 +19,9 @@ from formulacode_dagster.building.images.submodules import submodule_mirrors
 from formulacode_dagster.building.planning.plan import plan_environment
 from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.building.suites.overlays import first_suite
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.recipe import StoredContext
 from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache

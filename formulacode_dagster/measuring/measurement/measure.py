@@ -14,6 +14,7 @@ from formulacode_dagster.measuring.workloads.own_tests import suites_of_tests
 from formulacode_dagster.measuring.workloads.sides import Sides
 from formulacode_dagster.measuring.workloads.snippets import suites_of_scripts, suites_of_snippets
 from formulacode_dagster.measuring.workloads.written import Writer, written_suites
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import (
@@ -23,7 +24,6 @@ from formulacode_dagster.models.measurement import (
     Measurement,
     RandomizationUnit,
 )
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.pull_request import PullRequest
 
 from .arms import Arms

@@ -5,10 +5,10 @@ from __future__ import annotations
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
 from formulacode_dagster.building.suites.remote import BenchmarkSelection
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, Measurement, Verdict
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 
 from .arms import Arms

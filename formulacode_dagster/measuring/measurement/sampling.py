@@ -18,6 +18,7 @@ from formulacode_dagster.building.suites.questions import (
     TimedBenchmark,
 )
 from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import (
     Arm,
@@ -27,7 +28,6 @@ from formulacode_dagster.models.measurement import (
     RoundConditions,
     Sample,
 )
-from formulacode_dagster.models.progress import ProgressReporter
 
 from .failures import UNBUILT, nothing_timed, oracle_breaks, several_machines
 from .plan import SamplingPlan

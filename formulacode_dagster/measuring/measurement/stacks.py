@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import Arm, Stacks, TaskProfile
-from formulacode_dagster.models.progress import ProgressReporter
 
 from .arms import Arms
 from .log import Log

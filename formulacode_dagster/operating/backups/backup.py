@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine, exists, select
 
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, write_atomically
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.migrations import migrate, read_migrations, rewind

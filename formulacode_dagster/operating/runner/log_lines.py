@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.operating.cancellation.clock import SYSTEM_CLOCK, Clock
 
 from .progress import ProgressListener, duration

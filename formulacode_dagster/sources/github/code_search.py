@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from formulacode_dagster.models.progress import ProgressReporter
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .nodes import GitHubRecord, read

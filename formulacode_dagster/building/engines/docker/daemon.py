@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from formulacode_dagster.building.engines.processes import Bounds, run_bounded
 from formulacode_dagster.building.engines.protocol import Completed
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.models.progress import ProgressReporter
 
 if TYPE_CHECKING:
     import docker

@@ -17,9 +17,9 @@ from formulacode_dagster.building.engines.protocol import BuildOutcome, Session
 from formulacode_dagster.building.specs import context
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import LABEL, DockerDaemon

@@ -22,9 +22,9 @@ from formulacode_dagster.building.engines.failures import (
 from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.specs import context, recipes
 from formulacode_dagster.building.specs import spec as naming
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.image import Tier
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon

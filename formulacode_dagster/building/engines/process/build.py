@@ -15,8 +15,8 @@ from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.specs import context, recipes, sources
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
-from formulacode_dagster.models.progress import ProgressReporter
 
 from .interpreters import Interpreter
 from .layout import BuildManifest, Layout, online_variables

@@ -29,9 +29,9 @@ from formulacode_dagster.building.engines.processes import Bounds, run_bounded
 from formulacode_dagster.building.engines.protocol import BuildOutcome, Session
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors
 

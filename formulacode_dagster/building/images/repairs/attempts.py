@@ -18,11 +18,11 @@ from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.building.specs.spec import plan_build
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.items import Cost, Stage
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix, StoredContext, Submodule

@@ -15,9 +15,9 @@ from formulacode_dagster.building.planning.repository import read_repository
 from formulacode_dagster.building.suites.commits import find_suite
 from formulacode_dagster.building.verification.contents import Listing
 from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.progress import ProgressReporter
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 
