@@ -1,3 +1,1 @@
-"""Resources of the assets: one file per outside system. Configuration, credentials and lifecycle only; each returns the
-plain client from `formulacode_dagster`.
-"""
+"""Resources of the assets: configuration, credentials and lifecycle of one outside system per file."""
