@@ -58,7 +58,7 @@ class CountedCompletions:
 
 @dataclass(frozen=True)
 class Answers:
-    """Return a verdict for each question, in their order, and their cost now or when first requested."""
+    """A verdict for each question, in their order, and their cost now or when first requested."""
 
     verdicts: tuple[Verdict, ...]
     cost: Cost

@@ -48,7 +48,7 @@ _OPTIMIZERS = (":(icase)*optimize*.py", ":(icase)*optimise*.py")
 
 @dataclass(frozen=True)
 class _Size:
-    """Return the changes of a commit."""
+    """Size of a commit's changes."""
 
     paths: tuple[str, ...]
     lines: int

@@ -78,7 +78,7 @@ class MergedWindow:
     pull_requests: tuple[MergedPullRequest, ...]
     count: IntakeCount
     cost: Cost = field(default=Cost(), compare=False)
-    """Return this window's share of a request for several windows; the shares add up to the whole."""
+    """This window's share of a request for several windows; the shares add up to the whole."""
 
     @classmethod
     def of(

@@ -29,7 +29,7 @@ _QUEUES: Mapping[Stage, str] = {
     Stage.REPLAYS: MEASURE,
 }
 MONTH_TAGS: Mapping[str, str] = {QUEUE: MEASURE}
-"""Return tags for a run of a whole month: it measures, and needs a machine for that."""
+"""Tags of a run of a whole month: it measures, and needs a machine for that."""
 
 
 def run_tags(stage: Stage) -> dict[str, str]:

@@ -38,7 +38,7 @@ _EQUAL = pl.all_horizontal(
     pl.col("before_revision").is_null() | (pl.col("before_revision") == pl.col("before_revision_again")),
     *map(_close, ("before", "after", "latest", "best")),
 ).fill_null(value=False)
-"""Return True if a published regression and a reproduced one are the same; False if either is missing."""
+"""True if a published regression and a reproduced one are the same; False if either is missing."""
 
 
 def regressions_of(points: pl.DataFrame, minimum_change: float = MINIMUM_CHANGE) -> pl.DataFrame:

@@ -14,7 +14,7 @@ _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class SecretFilter:
-    """Return the texts to redact: each secret as it is, and URL-encoded."""
+    """The texts to redact: each secret as it is, and URL-encoded."""
 
     def __init__(self, values: Iterable[str]) -> None:
         """*values* may be lists with commas, or URLs: then their parts, and the passwords in them, are secrets too."""

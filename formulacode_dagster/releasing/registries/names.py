@@ -30,7 +30,7 @@ class ImageName:
     """Empty for Docker Hub."""
     path: str
     version: str
-    """Return the digest if there is one, else the tag."""
+    """The digest if there is one, else the tag."""
 
     @classmethod
     def parse(cls, text: str) -> ImageName:

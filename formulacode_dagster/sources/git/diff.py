@@ -33,7 +33,7 @@ class Hunk:
     new_start: int
     lines: tuple[str, ...]
     is_whole: bool
-    """Return True if it has as many lines as its header says."""
+    """True if it has as many lines as its header says."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class SearchResult:
     """GitHub's messages about nodes that it failed to load, or why it returned no more."""
     after: str | None = None
     left: int = 0
-    """Return how many of the counted results are still to be requested; 0 if there are no more."""
+    """Number of the counted results that are still to be requested; 0 if there are no more."""
 
     def __post_init__(self) -> None:
         """Nothing has been shown yet."""

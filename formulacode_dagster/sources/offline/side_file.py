@@ -25,7 +25,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 Moment = Annotated[datetime, AfterValidator(_utc)]
-"""Return it in UTC and whole seconds, as GitHub does; a naive moment counts as UTC."""
+"""A moment in UTC and whole seconds, as GitHub does; a naive moment counts as UTC."""
 
 
 class Edit(Frozen):

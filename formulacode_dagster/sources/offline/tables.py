@@ -35,7 +35,7 @@ R = TypeVar("R", bound=OfflineRow)
 
 @dataclass(frozen=True)
 class Repositories:
-    """Return the repositories in the files of a month, by every current or former name, in lower case."""
+    """The repositories in the files of a month, by every current or former name, in lower case."""
 
     by_name: dict[str, Repository] = field(default_factory=dict)
 
