@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import glob
 import json
 import os
 import re
@@ -34,7 +33,9 @@ class GcovCounts:
         """Return the countable lines in the code compiled with coverage."""
         counted: dict[str, dict[int, int]] = {}
         self._notes = []
-        for notes in sorted(glob.glob(os.path.join(glob.escape(self._data), "**", "*.gcno"), recursive=True)):
+        # `glob` would skip a home whose name begins with a dot
+        found = [os.path.join(folder, name) for folder, _, names in os.walk(self._data) for name in names]
+        for notes in sorted(path for path in found if path.endswith(".gcno")):
             counts = self._counts(notes)
             if counts:
                 self._notes.append(notes)

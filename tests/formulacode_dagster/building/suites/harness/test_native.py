@@ -62,9 +62,9 @@ os.environ["GCOV_PREFIX"] = {folder!r}
 
 @pytest.fixture
 def build(tmp_path, monkeypatch):
-    """Build `_fast` in a tree that goes afterwards, as a package's build does; its stored record."""
+    """Build `_fast` below a hidden folder, in a tree that goes afterwards, as a package's; its stored record."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    tree = tmp_path / "tree"
+    tree = tmp_path / ".home" / "tree"
     (tree / "src").mkdir(parents=True)
     (tree / "src" / "_fast.c").write_text(SOURCE)
 
