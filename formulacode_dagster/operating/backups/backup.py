@@ -15,6 +15,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, write_atomically
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.migrations import migrate, read_migrations, rewind
+from formulacode_dagster.operating.store.tables import METADATA
 from formulacode_dagster.operating.store.views import VIEWS
 
 from .dagster_files import load_file, save_files
@@ -119,6 +120,9 @@ def restore(
     rewind(database.engine, then, VIEWS)
     migrate(database.engine, then)
     platform = [table for table in manifest.tables if table.origin is TableOwner.PLATFORM]
+    # tables of documents that no migration makes, only the views of their artifacts
+    names = {table.table for table in platform}
+    METADATA.create_all(database.engine, [table for table in METADATA.sorted_tables if table.name in names])
     load_tables(database.engine, platform, folder, identity, progress)
     # additions of this platform version to that of the backup
     database.migrate()

@@ -12,16 +12,19 @@ from sqlalchemy import Column, Connection, MetaData, Table, Text, func, select, 
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.links import Discussion
 from formulacode_dagster.operating.backups import backup as backups
 from formulacode_dagster.operating.backups.backup import back_up, prune, restore
 from formulacode_dagster.operating.backups.manifest import MANIFEST, TableOwner
 from formulacode_dagster.operating.backups.tables import tables_of
 from formulacode_dagster.operating.files.atomic import PARTIAL
 from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import documents
 from formulacode_dagster.operating.store.blobs import get_log, put_log
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.migrations import migrate, read_migrations
 from formulacode_dagster.operating.store.spending import Spent, add_spending, spending_of
+from formulacode_dagster.operating.store.tables import METADATA
 
 MONTH = "2026-02"
 
@@ -202,6 +205,24 @@ def test_an_older_backup_restores_into_an_empty_migrated_database(
     with database.transaction() as connection:
         weak = connection.execute(text("SELECT document->>'weak_tests' FROM correctness_documents")).scalar_one()
     assert weak == "true", "a later migration has changed the rows that came in"
+
+
+@pytest.mark.slow
+def test_documents_of_a_stage_without_a_migration_are_restored(
+    database: Database, dagster_home: Path, tmp_path: Path, empty: Database
+) -> None:
+    example = documents("examples", Discussion)
+    row = Discussion(month=MONTH, repository_id=7, number=1)
+    try:
+        example.table.create(database.engine)
+        with database.transaction() as connection:
+            example.save(connection, [row])
+        folder, _ = back_up(database, dagster_home, tmp_path / "backups")
+        restore(folder, empty, tmp_path / "again")
+        with empty.transaction() as connection:
+            assert example.read(connection, MONTH) == [row]
+    finally:
+        METADATA.remove(example.table)
 
 
 @pytest.mark.slow
