@@ -31,7 +31,7 @@ def tasks(exported):
 
 def run(agent, tasks, folder):
     """Rewards and metrics by task; raises where a trial ended in an exception."""
-    options = ["--env", "docker", "--jobs-dir", "jobs", "--job-name", agent, "--agent-concurrency", "1", "--yes"]
+    options = ["--env", "docker", "--jobs-dir", "jobs", "--job-name", agent, "--n-concurrent", "1", "--yes"]
     asked = [f"--include-task-name={task.name}" for task in tasks]
     said = call(
         "harbor", "harbor", "run", "--path", str(tasks[0].parent), "--agent", agent, *options, *asked, cwd=folder

@@ -27,7 +27,7 @@ def run(exported, tmp_path):
         tasks = {kind: exported(kind, format_) for kind in kinds}
         (folder,) = {task.parent for task in tasks.values()}
         dataset = ["--dataset-path", str(folder), *(f"--task-id={task.name}" for task in tasks.values())]
-        output = ["--output-path", "runs", "--run-id", name, "--agent-concurrency", "1", "--no-cleanup"]
+        output = ["--output-path", "runs", "--run-id", name, "--n-concurrent", "1", "--no-cleanup"]
         try:
             said = call(format_, program, "run", *dataset, *output, *options, cwd=tmp_path)
         finally:
