@@ -22,12 +22,12 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
-from formulacode_dagster.building.engines.docker.settings import BuildSettings
+from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits
 from formulacode_dagster.building.specs.context import Origins
 spec, limits, mirror, bundle, installation = sys.argv[1:]
 limits = ResourceLimits.model_validate_json(limits)
-settings = BuildSettings(limits, ca_bundle=Path(bundle) if bundle else None, installation=installation)
+settings = DockerBuildSettings(limits, ca_bundle=Path(bundle) if bundle else None, installation=installation)
 engine = DockerEngine({os_image!r}, settings)
 engine.build(BuildSpec.model_validate_json(spec), Origins(Path(mirror)), progress=print)
 """
