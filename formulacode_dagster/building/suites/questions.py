@@ -20,6 +20,7 @@ class ReturnValue(Frozen):
     """Result of one call, as far as two calls can be compared by it."""
 
     type: str
+    types: tuple[str, ...] = Field(default=(), description="types of the value and all within it")
     form: str = Field(default="", description="hash over all but floats; empty where it cannot be compared")
     numbers: tuple[float, ...] = Field(default=(), description="its floats in order; of many some, evenly spread")
     total: float = Field(default=0.0, description="their sum")

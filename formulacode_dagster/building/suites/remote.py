@@ -34,6 +34,7 @@ RELINK_SECONDS = 900.0
 START_SECONDS = 20.0
 """Extra seconds for starting the interpreter and importing a benchmark's module, beyond the benchmark's timeout."""
 MAX_LOST_MODULES = 20
+PADDING_STEPS = 4096
 
 ONE_THREAD = dict.fromkeys(
     (
@@ -52,6 +53,12 @@ Request = Mapping[str, object]
 def environment_of_runs(configured: Mapping[str, str]) -> dict[str, str]:
     """Return variables for every process of a repository's code, with those that its suite has *configured*."""
     return {**NO_DISPLAY, **configured, **ONE_THREAD}
+
+
+def _setting() -> dict[str, str]:
+    """Return a random hash seed and start of the stack: no code is to know a process that is timed by its variables."""
+    seed, padding = secrets.randbelow(2**32 - 1) + 1, secrets.randbelow(PADDING_STEPS)
+    return {"PYTHONHASHSEED": str(seed), "FC_PADDING": "." * padding}
 
 
 @dataclass(frozen=True)
@@ -337,7 +344,7 @@ class HarnessClient:
             [self._session.python, self._archive],
             timeout=timeout,
             stdin=json.dumps({**request, "nonce": nonce}).encode(),
-            environment={**environment_of_runs(self._environment), **(environment or {})},
+            environment={**environment_of_runs(self._environment), **_setting(), **(environment or {})},
         )
         prefix = f"{nonce} ".encode()
         lines = [line[len(prefix) :] for line in completed.stdout.split(b"\n") if line.startswith(prefix)]

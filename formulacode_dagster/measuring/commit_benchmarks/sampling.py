@@ -19,10 +19,9 @@ from formulacode_dagster.building.suites.questions import (
     Timed,
     TimedBenchmark,
 )
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import PADDING_STEPS, HarnessClient
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.relevance import FAILED, TIMEABLE
-from formulacode_dagster.measuring.measurement.sampling import PADDING_STEPS
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure

@@ -17,7 +17,7 @@ from formulacode_dagster.building.suites.questions import (
     Timed,
     TimedBenchmark,
 )
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import PADDING_STEPS, HarnessClient
 from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import (
@@ -41,7 +41,6 @@ MakeBuild = Callable[[Arm], KeptBuild]
 
 LEAST_ROUNDS = 2
 """Two are needed for a spread."""
-PADDING_STEPS = 4096
 UNKNOWN_MACHINE = "unknown"
 BLAMELESS = frozenset({"skipped", "no_ratio"})
 """Kinds of not having been sampled that are no fault of the code."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
+from typing import Any, Callable  # noqa: UP035 - CPython 3.7 evaluates no annotation, but an alias
 
-MOST_ELEMENTS = 100_000
+MOST_ELEMENTS = 1_000_000
 """Values read from a list or an array of floats; a longer one is sampled evenly."""
 MOST_NUMBERS = 1000
-"""Reported numbers; more are sampled evenly, with their sums."""
+"""Reported numbers; more are sampled, with their sums."""
+BUILTINS = (bool, int, float, complex, str, bytes, range, list, tuple, set, frozenset, dict, type(None))
 EXACT_KINDS = "biuSUmM"
 """numpy dtypes whose bytes are equal if their values are."""
 
@@ -23,9 +24,12 @@ class Reading:
         """Sum over arrays that are not reported in full, and over the sizes of their content."""
         self.itemsize = 8
         """Bytes of the least precise float."""
+        self.types: set[str] = set()
+        """Types of the value and all within it; one that only calls itself `list` has another name."""
 
     def form(self, value: Any) -> str:
         """Return *value* without its floats, which are added to the numbers; raises TypeError if it is not plain."""
+        self.types.add(name_of_type(type(value)))
         if value is None or isinstance(value, (bool, int, str, bytes, range)):
             return f"{type(value).__name__} {value!r}"
         if isinstance(value, float):
@@ -60,6 +64,7 @@ class Reading:
             reading = Reading()
             form = ": ".join(map(reading.form, entry))
             self.itemsize = min(self.itemsize, reading.itemsize)
+            self.types |= reading.types
             self.total, self.size = self.total + reading.total, self.size + reading.size
             read.append((form, reading.numbers))
         for _, numbers in sorted(read):
@@ -87,8 +92,16 @@ class Reading:
         return f"{shape} {self.form(flat[:: 1 + flat.size // MOST_ELEMENTS].tolist())}"
 
 
-def returned(value: object) -> dict[str, object]:
-    """Return the type of *value*, and for a plain value its hash, its numbers with their sums, and precision."""
+def name_of_type(kind: type) -> str:
+    """Return the name of a built-in type, and of another one with its module, which may be any."""
+    return kind.__name__ if kind in BUILTINS else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def returned(value: object, most: int = MOST_NUMBERS, draw: Callable[[int], int] | None = None) -> dict[str, object]:
+    """Return the type of *value*, and for a plain value its hash, its numbers with their sums, and precision.
+
+    Of more than *most* numbers as many are sampled: evenly, or at places that *draw* gives, each below its argument.
+    """
     told: dict[str, object] = {"type": type(value).__name__}
     reading = Reading()
     try:
@@ -96,10 +109,15 @@ def returned(value: object) -> dict[str, object]:
     except Exception:  # noqa: BLE001 - reading a package's own objects may raise anything
         return told
     numbers = reading.numbers
+    if draw is None or len(numbers) <= most:
+        sampled = numbers[:: 1 + len(numbers) // most] if len(numbers) > most else numbers
+    else:
+        sampled = [numbers[draw(len(numbers))] for _ in range(most)]
     return {
         **told,
+        "types": sorted(reading.types),
         "form": hashlib.sha256(form.encode("utf-8", "surrogatepass")).hexdigest(),
-        "numbers": numbers[:: 1 + len(numbers) // MOST_NUMBERS],
+        "numbers": sampled,
         "total": reading.total + math.fsum(numbers),
         "size": reading.size + math.fsum(map(abs, numbers)),
         "itemsize": reading.itemsize,

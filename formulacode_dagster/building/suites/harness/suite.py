@@ -168,16 +168,6 @@ def prepare(benchmark: RunnableBenchmark, index: int, cache_folder: str) -> None
         benchmark.insert_param(cache)
 
 
-def fill_cache(benchmark: RunnableBenchmark, folder: str) -> None:
-    """Run `setup_cache` in *folder* and pickle its result there."""
-    os.chdir(folder)
-    import pickle
-
-    cache = benchmark.do_setup_cache()
-    with open("cache.pickle", "wb") as file:
-        pickle.dump(cache, file)
-
-
 def median(values: list[float]) -> float:
     """The middle one of *values*, at least one; as `statistics.median`, whose module takes long to import."""
     ordered, half = sorted(values), len(values) // 2

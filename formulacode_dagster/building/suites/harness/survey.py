@@ -6,6 +6,7 @@ import importlib
 import importlib.machinery
 import os
 import pkgutil
+import resource
 import shutil
 import signal
 import sys
@@ -14,10 +15,12 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import suite
+from .caches import CacheFolders
 from .child import Answer, in_child
 from .lines import LineWatch
 from .native import NativeWatch
 from .order import FoundBenchmark, in_order_of_relevance
+from .proofs import parts_of, witness
 from .results import returned
 
 if TYPE_CHECKING:
@@ -39,6 +42,8 @@ class BenchmarkFacts(NamedTuple):
     results: bool
     state: str
     """The benchmarks to test for state between calls: ALL, RELEVANT to the change, or NONE."""
+    parts: int
+    """Numbers to report of each value that the call computes, returned or not; 0 reports none of them."""
 
 
 class ImportTimeoutError(BaseException):
@@ -52,9 +57,12 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     many ran, but not before one of them ran one of `lines`, if there are any. State between calls is reported for
     benchmarks that run one of them, or for all if there are none: it takes several setups.
     """
+    if request.get("closed"):
+        # this process, and the fork that runs one benchmark
+        resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
     left, lines = request["enough"], request["lines"]
     seek, ruled_out = bool(lines), frozenset(request["ruled_out"])
-    asked = BenchmarkFacts(bool(request["results"]), _of_state(request))
+    asked = BenchmarkFacts(bool(request["results"]), _of_state(request), int(request.get("parts", 0)))
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
     native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
@@ -73,7 +81,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     emit(event="seen", names=native.find())
     # imports are not in the budget: on a busy machine nothing would be left of it to run a benchmark with
     deadline = time.monotonic() + float(request["budget"])
-    caches: dict[str, tuple[str, Answer]] = {}
+    caches = CacheFolders()
     for (module, owner, attribute, benchmark), index in in_order_of_relevance(benchmarks, request["names"]):
         name = suite.label(benchmark, index)
         if only is not None and name not in only:
@@ -82,7 +90,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         folder = ""
         answer: Answer = {"outcome": "ruled_out" if name in ruled_out else "untraced"}
         if name not in ruled_out and time.monotonic() < deadline and (left is None or left > 0 or seek):
-            folder, answer = _cache(benchmark, caches, limit)
+            folder, answer = caches.fill(benchmark, limit)
             if answer["outcome"] == "ran":
                 watches = LineWatch(lines), native
                 answer = _run_once(benchmark, index, folder, watches, timeout, asked)
@@ -137,24 +145,6 @@ def _extension_modules() -> list[str]:
     )
 
 
-def _cache(
-    benchmark: suite.RunnableBenchmark, caches: dict[str, tuple[str, Answer]], limit: float
-) -> tuple[str, Answer]:
-    """Folder and outcome of the benchmark's `setup_cache`, run once for all benchmarks that share it."""
-    key = benchmark.setup_cache_key
-    if key is None:
-        return "", {"outcome": "ran"}
-    if key not in caches:
-        folder = tempfile.mkdtemp(prefix="fc-cache-")
-
-        def fill() -> Answer:
-            suite.fill_cache(benchmark, folder)
-            return {"outcome": "ran"}
-
-        caches[key] = folder, in_child(fill, limit)
-    return caches[key]
-
-
 def _run_once(
     benchmark: suite.RunnableBenchmark,
     index: int,
@@ -200,7 +190,7 @@ def _trace(benchmark: suite.RunnableBenchmark, watch: LineWatch, native: NativeW
         native.start()
         watch.start()
         try:
-            seconds, result = _clock(benchmark, arguments)
+            seconds, result, parts = _clock(benchmark, arguments, witnessed=bool(asked.parts))
         finally:
             watch.stop()
         lines = {**watch.executed(), **native.executed()}
@@ -215,13 +205,24 @@ def _trace(benchmark: suite.RunnableBenchmark, watch: LineWatch, native: NativeW
         benchmark.do_teardown()
     # the patch may change a tracked value
     told: Answer = {"returned": returned(result)} if asked.results and metric != "track" else {}
+    if asked.parts and metric != "track":
+        told["proof"] = [{"part": name, **returned(value, asked.parts)} for name, value in parts]
     return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
 
 
-def _clock(benchmark: suite.RunnableBenchmark, arguments: tuple[object, ...]) -> tuple[float, object]:
+def _clock(
+    benchmark: suite.RunnableBenchmark, arguments: tuple[object, ...], *, witnessed: bool = False
+) -> tuple[float, object, list[tuple[str, object]]]:
+    """Seconds of a call, its result, and if it is *witnessed*, each value that it computes."""
+    function = witness(benchmark.func) if witnessed else None
+    call = function or benchmark.func
     start = time.perf_counter()
-    result = benchmark.func(*arguments)
-    return time.perf_counter() - start, result
+    result = call(*arguments)
+    seconds = time.perf_counter() - start
+    if function is None:
+        return seconds, result, [("", result)]
+    parts = parts_of(result, function)
+    return seconds, parts[0][1], parts
 
 
 def _depends_on_state(benchmark: suite.RunnableBenchmark) -> bool:

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import suite
+from . import suite, tools
 from .collect import lay_built_files, provide_pytest, run_options
 from .files_of_tests import files_of_tests
 from .lines import LineWatch, executable_lines
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .answers import Emit
 
 MESSAGE_CHARACTERS = 3000
+TOOLS = ("_pytest", "pytest", "pluggy", "unittest", "builtins", "operator", "math", "numpy.testing", "warnings")
+"""Modules, with those below them, that decide how a test ends."""
 _ENDED_BEFORE = {3: "ended with an error of its own", 4: "did not start"}
 """Exit codes of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html"""
 
@@ -47,7 +49,8 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     then those run by imports after collection, and with each test the lines it runs and its seconds, of the call
     itself, without fixtures, `setUp` and `tearDown`. After `enough` passing tests whose calls run watched lines for
     `least` seconds no other is begun; 0 means no such end. With a `mutation` its file is imported with that fault, and
-    the first failing test is the last.
+    the first failing test is the last. Those `sabotaged` fail at the end of their call: one that is then reported as
+    passed was not run, or not by pytest's own code, of which `tools` reports hashes.
     """
     folder = Path(request["folder"])
     lay_built_files(str(folder), request["packages"])
@@ -83,6 +86,8 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
         emit(event="uncollected", name="plugins", message=suite.failure_message())
     finally:
         watching.stop()
+    if "sabotaged" in request:
+        emit(event="tools", codes=tools.hashes(TOOLS))
     emit(event="ran", pytest=pytest.__version__)
 
 
@@ -130,6 +135,17 @@ def name_of(item: Any, folder: str) -> str:
     return "::".join([file, *item.nodeid.split("::")[1:]])
 
 
+def sabotaged(test: Callable[..., Any]) -> Callable[..., Any]:
+    """Return *test*, but failing at its end."""
+
+    @functools.wraps(test)
+    def fails(*arguments: Any, **keywords: Any) -> Any:
+        test(*arguments, **keywords)
+        raise AssertionError("sabotaged")
+
+    return fails
+
+
 class RunPlugin:
     """A plugin that runs the requested tests, and reports how each ended."""
 
@@ -138,6 +154,7 @@ class RunPlugin:
         self._folder = request["folder"]
         self._names: dict[str, str] = {}
         self._without = frozenset(request["without"])
+        self._sabotaged = frozenset(request.get("sabotaged", ()))
         self._limit = float(request["limit"])
         self._turn = int(request["turn"])
         self._enough, self._least = int(request["enough"]), float(request["least"])
@@ -174,6 +191,10 @@ class RunPlugin:
 
     def pytest_runtest_call(self, item: Any) -> None:
         """For a test of unittest pytest's call includes `setUp` and `tearDown`: only its method is watched."""
+        if self._names[item.nodeid] in self._sabotaged and not inspect.iscoroutinefunction(item.obj):
+            item.obj = sabotaged(item.obj)
+            if getattr(item, "_testcase", None) is not None:
+                setattr(item._testcase, item.name, item.obj)
         case = getattr(item, "_testcase", None) or getattr(item, "instance", None)
         if isinstance(case, unittest.TestCase) and not inspect.iscoroutinefunction(item.obj):
             # which of the two it takes depends on pytest's version

@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import resource
 import shutil
 import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
 from . import clocks, suite
+from .caches import CacheFolders
 from .child import Answer, in_child
 from .conditions import CoreWatch, machine, pin
 from .own_time import own_time
+from .proofs import KeptCall
 
 if TYPE_CHECKING:
     from .answers import Emit
@@ -34,6 +37,9 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     """Sample every one of `benchmarks`, in order, each once; report the result and the machine's activity."""
     described = machine()
     core = pin(int(request["core"]))
+    if request.get("closed"):
+        # this process, and the fork that is timed
+        resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
     if request["build"]:
         from . import builds
 
@@ -46,9 +52,11 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     began = time.process_time()
     modules = {module: load_module(module) for module in sorted({asked["module"] for asked in request["benchmarks"]})}
     emit(event="loaded", seconds=time.process_time() - began)
+    caches = CacheFolders()
     for place, asked in enumerate(request["benchmarks"]):
         started = time.monotonic()
-        emit(event="sample", place=place, **_sample(asked, modules, watched, request), wall=time.monotonic() - started)
+        answer = _sample(asked, modules, watched, {**request, "place": place}, caches, emit)
+        emit(event="sample", place=place, **answer, wall=time.monotonic() - started)
     emit(event="conditions", machine=described, **watch.conditions())
     del padding
 
@@ -58,6 +66,8 @@ def _sample(
     modules: dict[str, dict[tuple[str, str], suite.RunnableBenchmark] | str],
     watched: clocks.Watched,
     request: dict[str, Any],
+    caches: CacheFolders,
+    emit: Emit,
 ) -> Answer:
     benchmarks = modules[asked["module"]]
     if isinstance(benchmarks, str):
@@ -66,15 +76,34 @@ def _sample(
     index = int(asked["index"])
     if benchmark is None or index >= suite.combinations(benchmark) or suite.label(benchmark, index) != asked["name"]:
         return {"outcome": "missing", "message": "not defined here, or with other parameters"}
+    cached = _cached(benchmark, asked, caches)
+    if cached["outcome"] != "ran":
+        return cached
+    asked = {**asked, "cache_folder": cached["folder"]}
     folder = tempfile.mkdtemp(prefix="fc-work-")
     try:
-        seconds = float(request["seconds"])
-        return in_child(
-            lambda: {**_timed(benchmark, asked, folder, seconds), "tampered": clocks.changed(watched)},
+        answer = in_child(
+            lambda: {**_timed(benchmark, asked, folder, request, emit), "tampered": clocks.changed(watched)},
             float(asked["timeout"]),
         )
+        return {**answer, "prepared": float(str(answer.get("prepared", 0.0))) + float(str(cached["seconds"]))}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _cached(benchmark: suite.RunnableBenchmark, asked: dict[str, Any], caches: CacheFolders) -> Answer:
+    """Folder of the benchmark's `setup_cache`, filled here if the survey's is gone, and the CPU seconds that took."""
+    folder = asked["cache_folder"]
+    if not folder or os.path.isdir(folder):
+        return {"outcome": "ran", "folder": folder, "seconds": 0.0}
+    before = _spent()
+    found, answer = caches.fill(benchmark, float(asked["timeout"]))
+    return {**answer, "folder": found, "seconds": _spent() - before}
+
+
+def _spent() -> float:
+    """CPU seconds of this process and those that ended under it."""
+    return sum(os.times()[:4])
 
 
 def load_module(name: str) -> dict[tuple[str, str], suite.RunnableBenchmark] | str:
@@ -88,7 +117,10 @@ def load_module(name: str) -> dict[tuple[str, str], suite.RunnableBenchmark] | s
     return benchmarks or "\n".join(errors) or "no benchmark is defined here"
 
 
-def _timed(benchmark: suite.RunnableBenchmark, asked: dict[str, Any], folder: str, seconds: float) -> Answer:
+def _timed(
+    benchmark: suite.RunnableBenchmark, asked: dict[str, Any], folder: str, request: dict[str, Any], emit: Emit
+) -> Answer:
+    seconds, place = float(request["seconds"]), request["place"]
     os.chdir(folder)
     try:
         suite.prepare(benchmark, int(asked["index"]), asked["cache_folder"])
@@ -98,25 +130,36 @@ def _timed(benchmark: suite.RunnableBenchmark, asked: dict[str, Any], folder: st
         setup = time.process_time() - before
         if suite.metric_of(benchmark) != "time":
             try:
-                return _valued(benchmark)
+                return {**_valued(benchmark), "prepared": setup}
             finally:
                 benchmark.do_teardown()
         if benchmark.sample_time == ASV_BATCH_SECONDS:
             # each batch has a setup, which is not to take most of the time
             benchmark.sample_time = min(max(BATCH_SECONDS, setup), ASV_BATCH_SECONDS)
         try:
-            timer = own_time(benchmark._get_timer(*suite.arguments(benchmark)))
+            arguments = suite.arguments(benchmark)
+            timer = benchmark._get_timer(*arguments)
+            kept = None
+            if not suite.is_raw(benchmark):
+                kept = KeptCall(benchmark.func, arguments, int(request.get("kept", 0)) + place)
+                kept.watch(timer, consume=bool(asked.get("consume")))
+            timer = own_time(timer)
             if benchmark.number == 0 and setup > ASV_BATCH_SECONDS:
                 timer = SetUpOnce(timer, benchmark)
+            emit(event="begin", place=place)
             timings, number = _timings(benchmark, timer, bool(asked["isolate"]), bool(asked["once"]), seconds)
+            emit(event="finish", place=place)
         finally:
             benchmark.do_teardown()
+        proof: Answer = {} if kept is None else {"accounted": kept.accounted}
+        if kept is not None and request.get("proofs"):
+            proof["proof"] = kept.values(int(request["proofs"]) + place)
     except NotImplementedError:
         return {"outcome": "skipped", "message": suite.failure_message()}
     # other load only ever adds to a batch; the minimum is a moment that the other arms need not have met
     taken = {"value": sorted(timings)[len(timings) // 4] / number, "calls": number * len(timings)}
     # a timer of another kind uses the clock
-    return {"outcome": "timed", "waited": getattr(timer, "waited", True), **taken}
+    return {"outcome": "timed", "waited": getattr(timer, "waited", True), "prepared": setup, **taken, **proof}
 
 
 def _valued(benchmark: suite.RunnableBenchmark) -> Answer:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import random
 import shutil
 import sys
 import time
@@ -14,24 +15,32 @@ import traceback
 from typing import Any
 
 from . import places
-from .equality import same_values
-from .harness_session import Harness
+from .equality import ComparedValues, same_values
+from .harness_session import EndedTests, Harness
 from .judging import ArmVerdict
 from .places import AGENT, ARMS, ArmFailedError, Place
-from .running import cpu_of_children, empty_public, end_processes
+from .running import ProcessesRemainError, adopt_orphans, cpu_of_children, empty_public, end_processes
 from .sampling import ArmSampler, BenchmarksFailError, with_linkers
 from .terminal_reports import NOT_GRADABLE, TOLD
 
 LEAST_SHARE = 0.5
-"""Limits: the share of a call's savings that may be spent on importing; the share of the author's gain in first calls
-that makes them count; the share of tests failing without a change that makes grading impossible.
+"""Limits: the share of a call's savings that may be spent on preparing it; the share of the author's gain in first
+calls that makes them count; the share of tests failing without a change that makes grading impossible.
 """
-FIRST_CALL_SHARE = 0.25
-"""Share of the agent's gain that must appear in first calls, if the author's does."""
+FIRST_CALL_NOISE = 1.1
+"""First calls are few: a speed-up of theirs may be so many times smaller by chance."""
+MOST_SABOTAGED = 3
+"""Tests that are made to fail, to see that failures are reported."""
+MOST_DIFFERING = 1
+"""Processes in which the values of a call may differ from the base's: any code may meet a moment of chance."""
+MOST_OUTSIDE, LEAST_OUTSIDE_SECONDS = 1.3, 0.05
+"""Limit of the time outside as a multiple of what timed processes account for, compared with that of other arms."""
 MOST_CPU, MOST_BESIDE = 3.0, 0.2
 """Limit of a process's CPU time as a multiple of the other arms', for the same timed work."""
 NOISE_FACTOR, LEAST_SECONDS = 4.0, 0.001
 FIRST_CALL_ROUNDS = 3
+NO_PROCESS = ("Resource temporarily unavailable", "can't start new thread", "BlockingIOError")
+"""Signs in the message of a process that may not start another."""
 REPORTS = ("reward.json", "reward.txt", "report.json")
 
 
@@ -113,11 +122,14 @@ class Grading:
     def grade(self) -> dict[str, Any]:
         """Return the result: `reason` in a word with `detail`, and `metrics`, all numbers, the `reward` among them."""
         self._report["reason"], self._report["detail"] = "", ""
+        adopt_orphans()
         try:
             self._report["reason"] = self._graded()
         except Refused as refused:
             self._metrics["reward"] = 0.0
             self._report["reason"], self._report["detail"] = refused.reason, str(refused)
+        except ProcessesRemainError as error:
+            self._report["reason"], self._report["detail"] = "processes_remain", str(error)
         return self._report
 
     def _graded(self) -> str:
@@ -136,20 +148,21 @@ class Grading:
         os.chmod(places.HARNESS, 0o444)
         arms, linkers = self._built(changes)
         self._require_tests(arms)
-        surveyed = self._surveyed(arms)
-        sampler = ArmSampler(self._task, self._harness, arms, surveyed, linkers)
+        surveyed, consumed = self._surveyed(arms)
+        sampler = ArmSampler(self._task, self._harness, arms, surveyed, linkers, consumed)
         try:
             judged = sampler.take()
             self._tell(judged, sampler)
             self._require_clocks(sampler)
+            self._require_values(sampler)
             if judged.verdict != "faster":
                 raise Refused(judged.verdict)
-            self._require_honest(sampler, judged)
+            counted = self._require_honest(sampler, judged)
         except BenchmarksFailError as error:
-            raise Refused("benchmarks_fail" if error.arm == AGENT else NOT_GRADABLE, str(error)) from error
+            raise self._failed_benchmark(error.arm, str(error)) from error
         reference = self._metrics["oracle_speedup"]
         reference = reference if reference > self._task["rule"]["min_speedup"] else self._task["speedup"]
-        self._metrics["reward"] = max(0.0, min(1.0, math.log(judged.speedup) / math.log(reference)))
+        self._metrics["reward"] = max(0.0, min(1.0, counted / math.log(reference)))
         return judged.verdict
 
     def _built(self, changes: dict[str, bytes | None]) -> tuple[dict[str, Place], dict[str, str]]:
@@ -167,38 +180,85 @@ class Grading:
         return arms, linkers
 
     def _require_tests(self, arms: dict[str, Place]) -> None:
-        """Raise Refused unless every test passes that passed before and after the author's patch, and does so here."""
+        """Raise Refused unless every test passes that passed before and after the author's patch, and does so here.
+
+        Some tests are made to fail first: one that passes all the same was not judged by pytest.
+        """
         names = self._task["pass_to_pass"]
-        failed = self._failed(arms[AGENT], names)
+        drawn = random.SystemRandom().sample(names, min(MOST_SABOTAGED, len(names)))
+        ended = self._tested(arms[AGENT], names, drawn)
+        outcomes = {**ended.outcomes, **self._tested(arms[AGENT], drawn).outcomes}
+        failed = [name for name in names if outcomes.get(name) != "passed"]
+        base = self._tested(arms["base"], sorted({*failed, *drawn}), drawn)
+        again = self._tested(arms["base"], failed)
         # one that does not pass here without any change either says nothing of the agent's
-        unfit = frozenset(self._failed(arms["base"], failed))
+        unfit = frozenset(name for name in failed if again.outcomes.get(name) != "passed")
         if len(unfit) > LEAST_SHARE * len(names):
             raise Refused(NOT_GRADABLE, f"tests do not pass here without any change: {', '.join(sorted(unfit)[:20])}")
         broken = [name for name in failed if name not in unfit]
         self._metrics["tests"], self._metrics["tests_failed"] = float(len(names)), float(len(broken))
         if broken:
             raise Refused("tests_fail", ", ".join(broken[:20]))
+        unnoticed = [
+            name for name in drawn if ended.outcomes.get(name) == "passed" and base.outcomes.get(name) != "passed"
+        ]
+        if unnoticed:
+            raise Refused("tests_changed", f"tests that were made to fail pass: {', '.join(unnoticed)}")
+        replaced = [name for name, code in ended.tools.items() if base.tools.get(name, code) != code]
+        if replaced:
+            raise Refused("tests_changed", f"code that judges tests is replaced: {', '.join(sorted(replaced)[:20])}")
 
-    def _failed(self, place: Place, names: list[str]) -> list[str]:
+    def _tested(self, place: Place, names: list[str], sabotaged: list[str] | None = None) -> EndedTests:
         if not names:
-            return []
-        ended = self._harness.tests(place, places.for_tests(place), names, self._task["tests_seconds"])
-        return [name for name in names if ended.get(name) != "passed"]
+            return EndedTests({}, {})
+        folder = places.for_tests(place)
+        return self._harness.tests(place, folder, names, self._task["tests_seconds"], sabotaged or ())
 
-    def _surveyed(self, arms: dict[str, Place]) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return each benchmark's result on each arm; raises Refused if one does not run, or returns another value."""
+    def _surveyed(self, arms: dict[str, Place]) -> tuple[dict[str, dict[str, dict[str, Any]]], frozenset[str]]:
+        """Return each benchmark's result on each arm, and those whose values are of other types than the base's.
+
+        Raises Refused if a benchmark does not run, or computes other values.
+        """
         names, surveyed = self._task["benchmarks"], {}
         for arm, place in arms.items():
             surveyed[arm], ended = self._harness.survey(place, names)
-            lost = [name for name in names if surveyed[arm].get(name, {}).get("outcome") != "ran"]
+            lost = self._lost(surveyed[arm])
+            if lost and arm != AGENT and self._harness.closed:
+                # what its own code starts, the agent's may start too
+                self._harness.closed = False
+                surveyed[arm], ended = self._harness.survey(place, names)
+                lost = self._lost(surveyed[arm])
             if lost:
                 told = surveyed[arm].get(lost[0], {}).get("message") or ended
-                raise Refused("benchmarks_fail" if arm == AGENT else NOT_GRADABLE, f"{arm}: {lost[0]}: {told}")
+                raise self._failed_benchmark(arm, f"{lost[0]}: {told}")
+        others, unproven = set(), []
+        for name in names:
+            proofs = {arm: surveyed[arm][name].get("proof", []) for arm in ARMS}
+            compared = ComparedValues(proofs["base"], proofs["control"], proofs["oracle"])
+            differing = compared.differing(proofs[AGENT])
+            if differing:
+                raise Refused("returns_other", _place_of(name, differing[0]))
+            if compared.of_other_types(proofs[AGENT]):
+                others.add(name)
+            if not compared.is_proof:
+                unproven.append(name)
         for name in self._task["returns_same"]:
             before, after = (surveyed[arm][name].get("returned") for arm in ("base", AGENT))
             if before and not same_values(before, after or {}):
                 raise Refused("returns_other", name)
-        return surveyed
+        self._report["unproven"], self._report["consumed"] = unproven, sorted(others)
+        self._report["closed"] = self._harness.closed
+        self._metrics["proven_share"] = 1 - len(unproven) / len(names)
+        return surveyed, frozenset(others)
+
+    def _lost(self, surveyed: dict[str, dict[str, Any]]) -> list[str]:
+        return [name for name in self._task["benchmarks"] if surveyed.get(name, {}).get("outcome") != "ran"]
+
+    def _failed_benchmark(self, arm: str, message: str) -> Refused:
+        if arm != AGENT:
+            return Refused(NOT_GRADABLE, f"{arm}: {message}")
+        is_process = self._harness.closed and any(sign in message for sign in NO_PROCESS)
+        return Refused("starts_processes" if is_process else "benchmarks_fail", f"{arm}: {message}")
 
     def _tell(self, judged: ArmVerdict, sampler: ArmSampler) -> None:
         oracle = sampler.judged("oracle")
@@ -218,50 +278,90 @@ class Grading:
         }
         self._report["samples"] = sampler.samples.values
 
-    def _require_honest(self, sampler: ArmSampler, judged: ArmVerdict) -> None:
-        """Raise Refused when clocks were changed or disagree with the kernel's, and when calls only seem faster."""
+    def _require_honest(self, sampler: ArmSampler, judged: ArmVerdict) -> float:
+        """Return the logarithm of the speed-up that counts.
+
+        Raises Refused when clocks were changed or disagree with others, and when calls only seem faster.
+        """
         sampler.call_once(FIRST_CALL_ROUNDS)
         self._require_clocks(sampler)
-        self._require_first_calls(sampler.first_calls, judged, sampler.judged("oracle"))
+        self._require_values(sampler)
+        counted = self._counted(sampler.first_calls, judged, sampler.judged("oracle"))
         costs = {arm: min(sampler.spent[arm]) for arm in ARMS}
         self._report["cpu_seconds"] = costs
         if costs[AGENT] > MOST_CPU * max(costs[arm] for arm in ARMS if arm != AGENT) + MOST_BESIDE:
             raise Refused(
                 "clocks_differ", f"a process takes {costs[AGENT]:.1f} s of CPU for samples of the same length"
             )
+        self._require_outside(sampler)
         if self._task["is_time"]:
             self._require_savings(sampler)
+        return counted
 
     def _require_clocks(self, sampler: ArmSampler) -> None:
-        if sampler.tampered:
-            raise Refused("clocks_changed", ", ".join(sorted(sampler.tampered)))
+        # what the package itself replaces, the agent's code has too
+        tampered = sampler.tampered[AGENT] - sampler.tampered["base"]
+        if tampered:
+            raise Refused("clocks_changed", ", ".join(sorted(tampered)))
 
-    def _require_first_calls(self, first: dict[str, Any], judged: ArmVerdict, oracle: ArmVerdict) -> None:
-        """If the author's code is faster on first calls, the agent's must be, too."""
+    def _require_outside(self, sampler: ArmSampler) -> None:
+        """The clock of this process must agree with those of the timed ones, as it does for the other arms."""
+        shares = {arm: sampler.outside[arm] / (sampler.accounted[arm] or math.inf) for arm in ARMS}
+        self._report["outside"] = shares
+        missing = sampler.outside[AGENT] - sampler.accounted[AGENT]
+        most = MOST_OUTSIDE * max(1.0, *(shares[arm] for arm in ARMS if arm != AGENT))
+        if shares[AGENT] > most and missing > LEAST_OUTSIDE_SECONDS:
+            raise Refused("clocks_differ", f"batches take {shares[AGENT]:.3g} times as long as they report")
+
+    def _require_values(self, sampler: ArmSampler) -> None:
+        """The calls within the clock must compute what the base's do."""
+        self._report["proven"] = sampler.proven
+        for name, differing in sampler.differing.items():
+            if len(differing) > MOST_DIFFERING:
+                raise Refused("returns_other", f"{_place_of(name, differing[0])}, while it is timed")
+
+    def _counted(self, first: dict[str, Any], judged: ArmVerdict, oracle: ArmVerdict) -> float:
+        """Return the logarithm of the agent's speed-up; of first calls if those say more, as they do of a cache.
+
+        They do where the author's code is faster on them, too: then the agent's counts for what it saves there.
+        """
         gains = {}
         for arm in ("oracle", AGENT):
             ratios = [math.log(min(first["base"][name]) / min(first[arm][name])) for name in first["base"]]
             gains[arm] = math.fsum(ratios) / len(ratios)
         self._metrics["first_call_speedup"] = math.exp(gains[AGENT])
         self._metrics["oracle_first_call_speedup"] = math.exp(gains["oracle"])
-        is_telling = oracle.speedup > 1 and gains["oracle"] >= LEAST_SHARE * math.log(oracle.speedup)
-        if is_telling and gains[AGENT] < FIRST_CALL_SHARE * math.log(judged.speedup):
+        gain = math.log(judged.speedup)
+        if oracle.speedup <= 1 or gains["oracle"] < LEAST_SHARE * math.log(oracle.speedup):
+            return gain
+        # the author's first calls may be less faster than the later ones
+        usual = min(1.0, gains["oracle"] / math.log(oracle.speedup))
+        if gains[AGENT] + math.log(FIRST_CALL_NOISE) >= usual * gain:
+            return gain
+        counted = gains[AGENT] / usual
+        if counted < math.log(self._task["rule"]["min_speedup"]):
             raise Refused(
                 "only_called_again", f"first calls are {math.exp(gains[AGENT]):.3g} times as fast as the base's"
             )
+        return counted
 
     def _require_savings(self, sampler: ArmSampler) -> None:
-        """Savings of calls must not be spent on importing, unless the author does so."""
+        """Savings of calls must not be spent on imports and setups, unless the author does so."""
         # the minimum of each: other load only ever adds
-        imported = {arm: min(taken) for arm, taken in sampler.imported.items()}
+        prepared = {arm: min(taken) for arm, taken in sampler.prepared.items()}
         called = {arm: math.fsum(map(min, by_name.values())) for arm, by_name in sampler.first_calls.items()}
-        self._report["import_seconds"], self._report["first_call_seconds"] = imported, called
-        if is_moved(imported, called, AGENT) and not is_moved(imported, called, "oracle"):
-            raise Refused("work_moved", f"importing takes {imported[AGENT] - imported['base']:.3f} s longer")
+        self._report["prepare_seconds"], self._report["first_call_seconds"] = prepared, called
+        if is_moved(prepared, called, AGENT) and not is_moved(prepared, called, "oracle"):
+            longer = prepared[AGENT] - prepared["base"]
+            raise Refused("work_moved", f"imports and setups take {longer:.3f} s longer")
 
 
-def is_moved(imported: dict[str, float], called: dict[str, float], arm: str) -> bool:
-    """Return True if importing takes longer on *arm* by most of what its calls save; all in seconds."""
-    longer, saved = imported[arm] - imported["base"], called["base"] - called[arm]
-    noise = NOISE_FACTOR * abs(imported["base"] - imported["control"]) + LEAST_SECONDS
+def is_moved(prepared: dict[str, float], called: dict[str, float], arm: str) -> bool:
+    """Return True if preparing takes longer on *arm* by most of what its calls save; all in seconds."""
+    longer, saved = prepared[arm] - prepared["base"], called["base"] - called[arm]
+    noise = NOISE_FACTOR * abs(prepared["base"] - prepared["control"]) + LEAST_SECONDS
     return longer > max(noise, LEAST_SHARE * saved)
+
+
+def _place_of(name: str, part: str) -> str:
+    return f"{name}: {part}" if part else name

@@ -3,13 +3,49 @@
 from __future__ import annotations
 
 import json
+import random
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .places import Place
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 START_SECONDS = 20.0
 TAIL_CHARACTERS = 2000
+PADDING_STEPS = 4096
+MOST_NUMBERS = 200_000
+"""Floats of a value that a survey reports."""
+
+
+class TimedProcess(NamedTuple):
+    """Answers of one process that timed benchmarks."""
+
+    samples: list[dict[str, Any]]
+    """One for each benchmark, with the seconds of its batches by the clock `outside`, if both ends arrived."""
+    prepared: float
+    """CPU seconds of imports, setups and caches."""
+    cpu: float
+    """CPU seconds of all its processes."""
+    is_forged: bool
+    """Whether more than one answer came for a benchmark."""
+
+
+class EndedTests(NamedTuple):
+    """How tests ended in one checkout."""
+
+    outcomes: dict[str, str]
+    """By name; one that did not end has no entry."""
+    tools: dict[str, str]
+    """Hashes of the code that decided so, by name."""
+
+
+def random_setting() -> dict[str, str]:
+    """Return a random hash seed and start of the stack, as `suites.remote` gives every process."""
+    generator = random.SystemRandom()
+    padding = generator.randrange(PADDING_STEPS)
+    return {"PYTHONHASHSEED": str(generator.randrange(1, 2**32)), "FC_PADDING": "." * padding}
 
 
 class Harness:
@@ -20,6 +56,10 @@ class Harness:
         instrument = {"PYTHONPATH": "/opt/formulacode/instrument"}
         self._environment: dict[str, str] = {**instrument, **task["environment"]}
         self._limit = float(task["limits"]["benchmark_seconds"])
+        self.closed = True
+        """Whether benchmarks may start no process and no thread."""
+        self._setting = random_setting()
+        """Variables of all processes but those that are timed, which have others of the same kind."""
 
     def survey(self, place: Place, names: list[str]) -> tuple[dict[str, dict[str, Any]], str]:
         """Return the result of running each of *names* once, by name, with return values; and the reason if it broke
@@ -40,25 +80,45 @@ class Harness:
             "enough": None,
             "coverage": "",
             "results": True,
+            "parts": MOST_NUMBERS,
+            "closed": self.closed,
         }
         longest = self._task["survey_seconds"] + 2 * self._limit + START_SECONDS
-        answers, _, ended = self._ask(place, request, longest, {"PYTHONHASHSEED": "1"})
+        answers, _, ended = self._ask(place, request, longest, self._setting)
         return {answer["name"]: answer for answer in answers if answer["event"] == "benchmark"}, ended
 
-    def time(
-        self, place: Place, asked: list[dict[str, Any]], setting: dict[str, Any]
-    ) -> tuple[list[dict[str, Any]], float, float]:
-        """An answer for each benchmark *asked*, of one fresh process; CPU seconds of importing them, and of it all."""
-        request = {**self._where(place), "command": "time", "benchmarks": asked, **setting["request"]}
+    def time(self, place: Place, asked: list[dict[str, Any]], setting: dict[str, Any]) -> TimedProcess:
+        """Sample each benchmark *asked* in one fresh process."""
+        request = {
+            **self._where(place),
+            "command": "time",
+            "benchmarks": asked,
+            "closed": self.closed,
+            **setting["request"],
+        }
         longest = sum(float(each["timeout"]) for each in asked) + START_SECONDS
         answers, cpu, ended = self._ask(place, request, longest, setting["environment"])
         lost = {"outcome": "crash", "message": ended}
-        by_place = {answer["place"]: answer for answer in answers if answer["event"] == "sample"}
-        imported = sum(float(answer["seconds"]) for answer in answers if answer["event"] == "loaded")
-        return [by_place.get(at, lost) for at in range(len(asked))], imported, cpu
+        by_event: dict[str, dict[int, dict[str, Any]]] = {"begin": {}, "finish": {}, "sample": {}}
+        is_forged = False
+        for answer in answers:
+            if answer["event"] in by_event:
+                is_forged = is_forged or answer["place"] in by_event[answer["event"]]
+                by_event[answer["event"]][answer["place"]] = answer
+        samples = []
+        for at in range(len(asked)):
+            sample = by_event["sample"].get(at, lost)
+            began, finished = (by_event[event].get(at) for event in ("begin", "finish"))
+            passed = finished["arrived"] - began["arrived"] if began and finished else None
+            samples.append({**sample, "outside": passed})
+        prepared = sum(float(answer["seconds"]) for answer in answers if answer["event"] == "loaded")
+        prepared += sum(float(sample.get("prepared", 0.0)) for sample in samples)
+        return TimedProcess(samples, prepared, cpu, is_forged)
 
-    def tests(self, place: Place, folder: str, names: list[str], seconds: float) -> dict[str, str]:
-        """Return how each of the tests *names* ended in the checkout *folder*; one that did not end has no entry."""
+    def tests(
+        self, place: Place, folder: str, names: list[str], seconds: float, sabotaged: Iterable[str] = ()
+    ) -> EndedTests:
+        """Run the tests *names* in the checkout *folder*, of which those *sabotaged* are to fail."""
         root = f"{folder}/{self._task['package_root']}".rstrip("/")
         request: dict[str, Any] = {
             "watched": {},
@@ -74,18 +134,25 @@ class Harness:
             "limit": self._task["test_seconds"],
             "budget": seconds,
             "mutation": None,
+            "sabotaged": sorted(sabotaged),
             "turn": 0,
             "enough": 0,
             "least": 0.0,
         }
         ended: dict[str, str] = {}
+        tools: dict[str, str] = {}
         while True:
             request["without"] = [*ended]
-            answers, _, _ = self._ask(place, request, seconds + START_SECONDS, {"PYTHONHASHSEED": "1"})
-            ended.update({answer["name"]: answer["outcome"] for answer in answers if answer["event"] == "test"})
+            answers, _, _ = self._ask(place, request, seconds + START_SECONDS, self._setting)
+            for answer in answers:
+                if answer["event"] == "test":
+                    # the first one is pytest's: a later one of that name is forged
+                    ended.setdefault(answer["name"], answer["outcome"])
+                elif answer["event"] == "tools":
+                    tools.update(answer["codes"])
             started = [answer["name"] for answer in answers if answer["event"] == "started"]
             if not started or (answers and answers[-1]["event"] == "end") or started[-1] in ended:
-                return ended
+                return EndedTests(ended, tools)
             ended[started[-1]] = "crash"
 
     def keep(self, place: Place) -> dict[str, str]:
@@ -128,12 +195,13 @@ class Harness:
         )
         prefix = f"{nonce} ".encode()
         answers = []
-        for line in done.stdout.split(b"\n"):
+        for moment, line in done.lines:
             if line.startswith(prefix):
                 try:
-                    answers.append(json.loads(line[len(prefix) :]))
+                    answer = json.loads(line[len(prefix) :])
                 except ValueError:
                     # the last line of a process that was killed may be cut
                     break
+                answers.append({**answer, "arrived": moment})
         tail = done.stderr.decode(errors="replace")[-TAIL_CHARACTERS:]
         return answers, done.cpu, f"ended with status {done.rc}{', out of time' if done.timed_out else ''}: {tail}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import random
 import re
 import shutil
 import stat
@@ -20,8 +21,11 @@ GRADED = "/opt/formulacode/graded"
 HARNESS = os.path.join(GRADED, "harness.pyz")
 AGENT = "agent"
 ARMS = ("base", "control", "oracle", AGENT)
-FIRST_USER = 61000
-"""Arms build and run as separate users: none can reach the files of another, nor those of the agent."""
+FIRST_USER = 20_000 + 8 * random.SystemRandom().randrange(5000)
+"""Arms build and run as separate users: none can reach the files of another, nor those of the agent.
+
+Random, since the kernel counts the processes of a user over all containers of the machine.
+"""
 BUILD_FAILED_CHARACTERS = 3000
 MOST_BYTES = 1_000_000
 SOURCES = re.compile(

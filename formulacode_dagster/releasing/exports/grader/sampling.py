@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 from . import places
-from .harness_session import Harness
+from .equality import ComparedValues
+from .harness_session import PADDING_STEPS, Harness, TimedProcess
 from .judging import ArmVerdict, Samples, StoredRule, judge
 from .places import AGENT, ARMS, Place
 
-PADDING_STEPS = 4096
 ALIGNMENT, CODE_STEPS, DATA_STEPS = 16, 1024, 64
 TRIES = 2
 
@@ -34,8 +34,13 @@ class ArmSampler:
         arms: dict[str, Place],
         surveyed: dict[str, dict[str, dict[str, Any]]],
         linkers: dict[str, str],
+        consumed: frozenset[str] = frozenset(),
     ) -> None:
-        """*surveyed* is each benchmark's result on each arm; *linkers* are those that each arm was built with."""
+        """*surveyed* is each benchmark's result on each arm; *linkers* are those that each arm was built with.
+
+        Values of the benchmarks *consumed* are read within the clock, on all arms.
+        """
+        self._consumed = consumed
         self._task, self._harness, self._arms, self._surveyed = task, harness, arms, surveyed
         self._rule, self._linkers = StoredRule(task["rule"]), linkers
         # not the platform's seed: chances are not to be met twice, nor to be known before
@@ -45,10 +50,17 @@ class ArmSampler:
         self.spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
         """CPU seconds of each process, as the kernel counted them."""
         self.first_calls: dict[str, dict[str, list[float]]] = {arm: {name: [] for name in names} for arm in ARMS}
-        self.imported: dict[str, list[float]] = {arm: [] for arm in ARMS}
-        """CPU seconds of each process for importing the timed modules."""
-        self.tampered: set[str] = set()
+        self.prepared: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        """CPU seconds of each process for imports, setups and caches."""
+        self.outside = dict.fromkeys(ARMS, 0.0)
+        """Seconds of all batches by the clock of this process, and by those of the timed ones."""
+        self.accounted = dict.fromkeys(ARMS, 0.0)
+        self.tampered: dict[str, set[str]] = {arm: set() for arm in ARMS}
         """Names of clocks that were replaced."""
+        self.differing: dict[str, list[str]] = {name: [] for name in names}
+        """Parts of each benchmark's values that differed from the base's, one for each process."""
+        self.proven = dict.fromkeys(names, 0)
+        """Processes in which a benchmark computed a value that can be compared."""
 
     def take(self) -> ArmVerdict:
         """Rounds until the rule decides on the agent's arm, or the task's time is used up."""
@@ -76,44 +88,71 @@ class ArmSampler:
         """Add *rounds* of processes in which each benchmark is called once, to `first_calls`."""
         for _ in range(rounds):
             setting = self._setting()
+            answers = {}
             for arm in self._generator.sample(ARMS, len(ARMS)):
-                answers, _ = self._timed(arm, setting, once=True)
-                for name, answer in zip(self._task["benchmarks"], answers):
+                answers[arm] = self._timed(arm, setting, once=True).samples
+                for name, answer in zip(self._task["benchmarks"], answers[arm]):
                     self.first_calls[arm][name].append(float(answer["value"]))
+            self._compare(answers)
 
     def _round(self) -> None:
         if self._rule.by_build:
             for arm in ARMS:
                 self.samples.objects[arm].append(self._build_anew(arm))
         setting = self._setting()
+        answers = {}
         for arm in self._generator.sample(ARMS, len(ARMS)):
-            answers, cpu = self._timed(arm, setting)
-            self.spent[arm].append(cpu)
-            for name, answer in zip(self._task["benchmarks"], answers):
+            process = self._timed(arm, setting)
+            answers[arm] = process.samples
+            self.spent[arm].append(process.cpu)
+            for name, answer in zip(self._task["benchmarks"], process.samples):
                 self.samples.values[arm][name].append(float(answer["value"]))
+                if answer["outside"] is not None and "accounted" in answer:
+                    self.outside[arm] += answer["outside"]
+                    self.accounted[arm] += float(answer["accounted"])
+        self._compare(answers)
 
-    def _timed(self, arm: str, setting: dict[str, Any], *, once: bool = False) -> tuple[list[dict[str, Any]], float]:
+    def _compare(self, answers: dict[str, list[dict[str, Any]]]) -> None:
+        """Compare the values of one call of each benchmark, which the timed process drew, on all arms."""
+        for place, name in enumerate(self._task["benchmarks"]):
+            proofs = {arm: answers[arm][place].get("proof", []) for arm in ARMS}
+            compared = ComparedValues(proofs["base"], proofs["control"], proofs["oracle"])
+            self.proven[name] += compared.is_proof
+            self.differing[name] += compared.differing(proofs[AGENT])[:1]
+
+    def _timed(self, arm: str, setting: dict[str, Any], *, once: bool = False) -> TimedProcess:
         asked = [
             {
                 **{key: surveyed[key] for key in ("name", "module", "owner", "attribute", "index", "cache_folder")},
                 "timeout": surveyed["timeout"],
                 "isolate": surveyed.get("isolate", False),
+                "consume": surveyed["name"] in self._consumed,
                 "once": once or float(surveyed.get("seconds", 0.0)) > self._task["single_call_seconds"],
             }
             for surveyed in (self._surveyed[arm][name] for name in self._task["benchmarks"])
         ]
         for _ in range(TRIES):
-            answers, imported, cpu = self._harness.time(self._arms[arm], asked, setting)
-            failed = [answer for answer in answers if answer["outcome"] != "timed"]
-            self.tampered |= {name for answer in answers for name in answer.get("tampered", ())}
+            process = self._harness.time(self._arms[arm], asked, setting)
+            failed = [answer for answer in process.samples if answer["outcome"] != "timed"]
+            self.tampered[arm].update(name for answer in process.samples for name in answer.get("tampered", ()))
+            if process.is_forged:
+                self.tampered[arm].add("answers")
             if not failed:
-                self.imported[arm].append(imported)
-                return answers, cpu
+                self.prepared[arm].append(process.prepared)
+                return process
         raise BenchmarksFailError(arm, f"{failed[0]['outcome']}: {failed[0].get('message', '')}")
 
     def _setting(self) -> dict[str, Any]:
         padding = self._generator.randrange(PADDING_STEPS)
-        request = {"seconds": self._task["seconds_per_sample"], "core": 0, "padding": padding, "build": ""}
+        kept, proofs = (self._generator.randrange(1, 2**62) for _ in range(2))
+        request = {
+            "seconds": self._task["seconds_per_sample"],
+            "core": 0,
+            "padding": padding,
+            "build": "",
+            "kept": kept,
+            "proofs": proofs,
+        }
         seed = str(self._generator.randrange(1, 2**32))
         return {"request": request, "environment": {"PYTHONHASHSEED": seed, "FC_PADDING": "." * padding}}
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from formulacode_dagster.releasing.exports.grader import places
 from formulacode_dagster.releasing.exports.grader.grading import Grading, Refused
+from formulacode_dagster.releasing.exports.grader.harness_session import EndedTests
 from formulacode_dagster.releasing.exports.grader.judging import ArmVerdict
 from formulacode_dagster.releasing.exports.grader.places import ARMS
 
@@ -18,6 +21,7 @@ TASK = {
     "is_time": True,
     "pass_to_pass": ["test_a", "test_b", "test_c"],
     "tests_seconds": 60,
+    "rule": {"min_speedup": 1.05},
 }
 
 
@@ -30,35 +34,49 @@ class SampledWork:
 
     def __init__(self, **told):
         seconds = {"base": 0.08, "control": 0.08, "oracle": 0.02, "agent": 0.02} | told.get("first", {})
-        self.tampered = told.get("tampered", set())
+        self.tampered = {arm: told.get("tampered", {}).get(arm, set()) for arm in ARMS}
         self.first_calls = {arm: {NAME: [seconds[arm]] * 3} for arm in ARMS}
         self.spent = {arm: [told.get("cpu", {}).get(arm, 0.5)] for arm in ARMS}
-        self.imported = {arm: [told.get("imported", {}).get(arm, 0.01)] for arm in ARMS}
+        self.prepared = {arm: [told.get("prepared", {}).get(arm, 0.01)] for arm in ARMS}
+        self.accounted = dict.fromkeys(ARMS, 1.0)
+        self.outside = {arm: told.get("outside", {}).get(arm, 1.02) for arm in ARMS}
+        self.differing = {NAME: told.get("differing", [])}
+        self.proven = {NAME: 5}
         self.late = told.get("late", set())
 
     def call_once(self, rounds):
-        self.tampered = self.tampered | self.late
+        self.tampered["agent"] = self.tampered["agent"] | self.late
 
     def judged(self, arm):
         return judged(4.0)
 
 
 class EndedHarness:
-    """A harness with the tests' results *told* for each arm."""
+    """A harness with the tests' results *told* for each arm; those made to fail do so unless *unnoticed*."""
 
-    def __init__(self, told):
-        self._told = told
+    def __init__(self, told, unnoticed=(), tools=None):
+        self._told, self._unnoticed, self._tools = told, unnoticed, tools or {}
 
-    def tests(self, arm, folder, names, seconds):
-        return self._told[arm]
+    def tests(self, arm, folder, names, seconds, sabotaged=()):
+        is_noticed = arm not in self._unnoticed
+        outcomes = {
+            name: "failed" if name in sabotaged and is_noticed else outcome
+            for name, outcome in self._told[arm].items()
+            if name in names
+        }
+        return EndedTests(outcomes, self._tools.get(arm, {"_pytest.runner.runtestprotocol": "1"}))
 
 
 def require_honest(**told):
-    Grading(TASK, b"", "")._require_honest(SampledWork(**told), judged(4.0))
+    return Grading(TASK, b"", "")._require_honest(SampledWork(**told), judged(4.0))
 
 
-def test_honest_work_passes():
-    require_honest()
+def test_honest_work_counts_as_it_was_measured():
+    assert require_honest() == pytest.approx(math.log(4.0))
+
+
+def test_first_calls_are_what_counts_where_they_gain_less():
+    assert require_honest(first={"agent": 0.04}) == pytest.approx(math.log(2))
 
 
 @pytest.mark.parametrize(
@@ -66,8 +84,10 @@ def test_honest_work_passes():
     [
         ({"late": {"time.perf_counter"}}, "clocks_changed"),
         ({"first": {"agent": 0.079}}, "only_called_again"),
-        ({"imported": {"agent": 0.06}}, "work_moved"),
+        ({"prepared": {"agent": 0.06}}, "work_moved"),
         ({"cpu": {"agent": 2.0}}, "clocks_differ"),
+        ({"outside": {"agent": 2.5}}, "clocks_differ"),
+        ({"differing": ["", ""]}, "returns_other"),
     ],
 )
 def test_work_that_only_looks_faster_is_refused(told, reason):
@@ -81,8 +101,12 @@ def test_work_that_only_looks_faster_is_refused(told, reason):
     [
         # what the author's own code needs before it is fast, or while importing, the agent's may too
         {"first": {"agent": 0.079, "oracle": 0.079}},
-        {"imported": {"agent": 0.06, "oracle": 0.06}},
+        {"prepared": {"agent": 0.06, "oracle": 0.06}},
         {"cpu": {"agent": 1.4}},
+        {"outside": {"agent": 2.5, "base": 2.5}},
+        {"tampered": {"agent": {"time.time"}, "base": {"time.time"}}},
+        # a moment of chance
+        {"differing": [""]},
     ],
 )
 def test_what_the_authors_code_does_too_is_no_deceit(told):
@@ -92,7 +116,7 @@ def test_what_the_authors_code_does_too_is_no_deceit(told):
 @pytest.mark.parametrize("tampered", [{"time.perf_counter"}, {"timeit.default_timer", "time.thread_time"}])
 def test_a_clock_that_was_changed_is_named(tampered):
     with pytest.raises(Refused) as refused:
-        Grading(TASK, b"", "")._require_clocks(SampledWork(tampered=tampered))
+        Grading(TASK, b"", "")._require_clocks(SampledWork(tampered={"agent": tampered}))
     assert (refused.value.reason, str(refused.value)) == ("clocks_changed", ", ".join(sorted(tampered)))
 
 
@@ -112,3 +136,35 @@ def test_tests_that_passed_before_must_pass(agent, base, reason, monkeypatch):
     with pytest.raises(Refused) as refused:
         grading._require_tests({arm: arm for arm in ARMS})
     assert refused.value.reason == reason
+
+
+PASSED = dict.fromkeys(TASK["pass_to_pass"], "passed")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"unnoticed": {"agent"}},
+        {
+            "tools": {
+                "agent": {"_pytest.python.Function.runtest": "2"},
+                "base": {"_pytest.python.Function.runtest": "1"},
+            }
+        },
+    ],
+)
+def test_tests_that_the_agents_code_judges_are_refused(told, monkeypatch):
+    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    grading = Grading(TASK, b"", "")
+    grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, **told)
+    with pytest.raises(Refused) as refused:
+        grading._require_tests({arm: arm for arm in ARMS})
+    assert refused.value.reason == "tests_changed"
+
+
+def test_tests_that_cannot_be_made_to_fail_say_nothing(monkeypatch):
+    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    grading = Grading(TASK, b"", "")
+    grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, unnoticed={"agent", "base"})
+    grading._require_tests({arm: arm for arm in ARMS})
+    assert grading._metrics["tests_failed"] == 0.0
