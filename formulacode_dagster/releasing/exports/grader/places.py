@@ -13,7 +13,7 @@ import subprocess
 import sysconfig
 from typing import Any
 
-from .running import Done, plain_environment, run
+from .running import PUBLIC, Done, plain_environment, run
 
 SEALED = "/opt/formulacode/sealed"
 """The image's files from before an agent saw it, owned by root."""
@@ -28,16 +28,22 @@ Random, since the kernel counts the processes of a user over all containers of t
 """
 BUILD_FAILED_CHARACTERS = 3000
 MOST_BYTES = 1_000_000
-SOURCES = re.compile(
-    r"\.(py|pyi|pyx|pxd|pxi|c|h|cc|cpp|cxx|hh|hpp|hxx|inc|s|f|f90|f95|rs|go|jl|in|tmpl|txt|toml|md|rst)$"
-)
+MOST_NUMBERS, LONGEST_RUN = 500, 500
+"""Limits of what a change may add to a file: numbers, in code or in texts, and characters in a row without a space.
+
+More of either is a table, which may hold results.
+"""
+NUMBER = re.compile(rb"(?<![\w.])\d[\w.]*")
+RUN = re.compile(rb"\S{%d,}" % LONGEST_RUN)
+SOURCES = re.compile(r"\.(py|pyi|pyx|pxd|pxi|c|h|cc|cpp|cxx|hh|hpp|hxx|inc|s|f|f90|f95|rs|go|jl|in|tmpl)$")
 """File types an agent may add; others may only be changed, and only as text."""
 HOW_TO_TEST = re.compile(
     r"(^|/)tests?/|^testing/|(^|/)(test_[^/]*|[^/]*_tests?|conftest|noxfile)\.py$|(^|/)(pytest\.ini|tox\.ini)$|"
     r"(^|/)asv[^/]*\.json$"
 )
 HOW_TO_BUILD = re.compile(
-    r"(^|/)(setup\.cfg|pyproject\.toml|MANIFEST\.in|sitecustomize\.py|usercustomize\.py|[^/]*\.pth)$|(^|/)testing/"
+    r"(^|/)(setup\.(py|cfg)|pyproject\.toml|MANIFEST\.in|meson(\.build|_options\.txt|\.options)|CMakeLists\.txt|"
+    r"[^/]*\.cmake|Makefile|build\.rs|Cargo\.(toml|lock)|sitecustomize\.py|usercustomize\.py|[^/]*\.pth)$|(^|/)testing/"
 )
 """Files that may bring plug-ins of pytest, start with the interpreter, or be compared with by tests (`pkg/testing/`,
 which may be timed too): an agent may change them only if the author did.
@@ -227,6 +233,38 @@ def _is_same(before: str, after: str) -> bool:
     )
 
 
+def seal() -> None:
+    """Leave nothing that others own or may write to: what code under test keeps anywhere is not there for the next.
+
+    Before an agent came, all of its image but its checkout, its environment and its home was root's. Files in public
+    places go with each process. What the harness has mounted stays, behind a folder that only root enters.
+    """
+    own = os.lstat("/").st_dev
+    agents = {os.environ["FC_REPOSITORY"], os.environ["FC_VENV"], "/home/formulacode"}
+    passed = {"/proc", "/sys", "/dev", *PUBLIC, *agents}
+    for folder, folders, files in os.walk("/"):
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in passed]
+        mounted = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev != own]
+        if mounted and folder != "/":
+            os.chmod(folder, 0o700)
+        folders[:] = [name for name in folders if name not in mounted]
+        for path in [folder, *(os.path.join(folder, name) for name in files)]:
+            with contextlib.suppress(OSError):
+                told = os.lstat(path)
+                if told.st_dev != own:
+                    continue
+                if told.st_uid and not stat.S_ISDIR(told.st_mode):
+                    os.unlink(path)
+                    continue
+                if told.st_uid:
+                    os.chown(path, 0, 0)
+                if told.st_mode & stat.S_IWOTH and not stat.S_ISLNK(told.st_mode):
+                    os.chmod(path, stat.S_IMODE(told.st_mode) & ~(stat.S_IWOTH | stat.S_IWGRP))
+    for folder in agents:
+        os.chmod(folder, 0o700)
+        os.chown(folder, 0, 0)
+
+
 def _move(source: str, target: str) -> None:
     if os.path.lexists(source):
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -248,8 +286,8 @@ def _libraries(place: Place) -> list[str]:
 def changes_of(task: dict[str, Any]) -> tuple[dict[str, bytes | None], list[str]]:
     """Return the agent's changes to the checkout that count, and the paths of those that do not.
 
-    Sources count. Instructions for measuring or testing never do, nor do binary files, links and large files: they may
-    hold results.
+    Sources count. Instructions for measuring or testing never do, nor do binary files, links, tables and large files:
+    they may hold results.
     """
     before, after = (_files(folder) for folder in (os.path.join(SEALED, "repo"), os.environ["FC_REPOSITORY"]))
     authors = frozenset(task["patched_paths"])
@@ -260,7 +298,8 @@ def changes_of(task: dict[str, Any]) -> tuple[dict[str, bytes | None], list[str]
         if old and new and _content(old) == _content(new):
             continue
         content = _content(new) if new else None
-        if not _counts(path, task["benchmark_dir"], authors) or (new and not _is_source(path, content, is_new=not old)):
+        is_other = not _counts(path, task["benchmark_dir"], authors)
+        if is_other or (new and not _is_source(path, content, _content(old) if old else None)):
             left_out.append(path)
         else:
             changes[path] = content
@@ -273,10 +312,16 @@ def _counts(path: str, benchmark_dir: str, authors: frozenset[str]) -> bool:
     return path in authors or not HOW_TO_BUILD.search(path)
 
 
-def _is_source(path: str, content: bytes | None, *, is_new: bool) -> bool:
-    if content is None or len(content) > MOST_BYTES or b"\0" in content:
+def _is_source(path: str, content: bytes | None, before: bytes | None) -> bool:
+    if content is None or len(content) > MOST_BYTES or b"\0" in content or _is_table(content, before or b""):
         return False
-    return not is_new or SOURCES.search(path) is not None
+    return before is not None or SOURCES.search(path) is not None
+
+
+def _is_table(content: bytes, before: bytes) -> bool:
+    """Return True if *content* has more numbers than *before*, or longer runs of characters, than code needs."""
+    added = len(NUMBER.findall(content)) - len(NUMBER.findall(before))
+    return added > MOST_NUMBERS or not set(RUN.findall(content)) <= set(RUN.findall(before))
 
 
 def _files(root: str) -> dict[str, str]:

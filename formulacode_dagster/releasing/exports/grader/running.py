@@ -14,7 +14,12 @@ from typing import Any, NamedTuple
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PUBLIC = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", "/var/lock")  # noqa: S108 - looked through only
-SHARED_MEMORY = tuple(f"/proc/sysvipc/{kind}" for kind in ("shm", "msg", "sem"))
+SYSTEM_V = {"shm": "shmctl", "msg": "msgctl", "sem": "semctl"}
+"""Objects of System V, which no process needs to stay, by the function that removes them.
+
+https://man7.org/linux/man-pages/man7/sysvipc.7.html
+"""
+IPC_RMID = 0
 SETTLE_SECONDS = 10.0
 MOST_OUTPUT = 256 * 2**20
 """Bytes kept of what a process prints; the rest is read and dropped."""
@@ -197,12 +202,9 @@ def _kill_as(user: int) -> None:
 
 
 def empty_public(users: set[int] | None) -> None:
-    """Remove what *users*, or all but root, left in world-writable places, and all shared memory of System V."""
-    for path in SHARED_MEMORY:
-        with contextlib.suppress(OSError), open(path) as file:
-            # a line of headings
-            if len(file.readlines()) > 1:
-                subprocess.run(["ipcrm", "--all"], env={"PATH": SYSTEM_PATH}, check=True)
+    """Remove what *users*, or all but root, left in world-writable places, and all objects of System V."""
+    for kind in SYSTEM_V:
+        _remove_system_v(kind)
     for folder in PUBLIC:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -213,6 +215,17 @@ def empty_public(users: set[int] | None) -> None:
                             shutil.rmtree(entry.path, ignore_errors=True)
                         else:
                             os.unlink(entry.path)
+
+
+def _remove_system_v(kind: str) -> None:
+    import ctypes
+
+    with contextlib.suppress(OSError), open(f"/proc/sysvipc/{kind}") as file:
+        _, *lines = file.readlines()
+        for line in lines:
+            number = int(line.split()[1])
+            arguments = (number, 0, IPC_RMID) if kind == "sem" else (number, IPC_RMID, None)
+            getattr(ctypes.CDLL(None), SYSTEM_V[kind])(*arguments)
 
 
 def _is_of(process: dict[str, Any], users: set[int] | None) -> bool:
