@@ -171,7 +171,11 @@ def end_processes(users: set[int] | None) -> list[str]:
     ended: list[str] = []
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
-        others = [process for process in _processes() if process["pid"] not in ours and _is_of(process, users)]
+        everything = [process for process in _processes() if process["pid"] not in ours and _is_of(process, users)]
+        others = [process for process in everything if process["is_running"]]
+        # those of one user at once: what keeps forking has another number whenever it is looked for
+        for user in (users or set()).union(*(process["users"] for process in everything)) - {0}:
+            _kill_as(user)
         if not others:
             return ended
         if time.monotonic() > deadline:
@@ -182,9 +186,6 @@ def end_processes(users: set[int] | None) -> list[str]:
                 ended.append(process["name"])
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process["pid"], signal.SIGKILL)
-        # at once, since one that keeps forking has another number whenever it is looked for
-        for user in {user for process in others for user in process["users"]} - {0}:
-            _kill_as(user)
 
 
 def _kill_as(user: int) -> None:
@@ -233,7 +234,7 @@ def _is_of(process: dict[str, Any], users: set[int] | None) -> bool:
 
 
 def _processes() -> list[dict[str, Any]]:
-    """Return running processes: an ended one that waits for its parent does not count."""
+    """Return all processes; one that ended and waits for its parent is not running."""
     told = []
     for name in os.listdir("/proc"):
         # gone meanwhile
@@ -241,9 +242,11 @@ def _processes() -> list[dict[str, Any]]:
             if name.isdigit() and name != "1":
                 with open(f"/proc/{name}/status") as file:
                     fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
-                if fields["State"].split()[0] not in "ZX":
-                    users = {int(user) for user in fields["Uid"].split()}
-                    told.append({"pid": int(name), "name": fields["Name"].strip(), "users": users})
+                users = {int(user) for user in fields["Uid"].split()}
+                is_running = fields["State"].split()[0] not in "ZX"
+                told.append(
+                    {"pid": int(name), "name": fields["Name"].strip(), "users": users, "is_running": is_running}
+                )
     return told
 
 
