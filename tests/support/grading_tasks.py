@@ -91,7 +91,7 @@ def _row_of(
         benchmark_lines=("{}",) * count,
         benchmark_returns=("same",) * count,
         faster_benchmarks=names,
-        pass_to_pass=tuple(tests_of(package)),
+        pass_to_pass=tuple(listed_tests(package)),
         procedure=procedure.to_json(),
     ).model_dump()
 
@@ -101,7 +101,7 @@ def task_id(package: Package, workload: str) -> str:
     return f"acme__{package}-{workload}-5"
 
 
-def tests_of(package: Package) -> list[str]:
+def listed_tests(package: Package) -> list[str]:
     """Names of the package's tests, as pytest gives them."""
     found = []
     for path, text in FILES[package].items():

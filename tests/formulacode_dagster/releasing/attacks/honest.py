@@ -344,7 +344,7 @@ def _distinct(words):
         ),
     ),
     Honest(
-        "plain-loop-and-build-flag",
+        "unrolled-loop-and-build-flag",
         C,
         "function",
         (
@@ -352,7 +352,11 @@ def _distinct(words):
             *rewrite(
                 C,
                 "function",
-                "    long sum = 0;\n    for (long i = 0; i < n; i++) sum += i;\n    return PyLong_FromLong(sum);\n",
+                """    long i = 0, sum = 0;
+    for (; i + 16 <= n; i += 16) sum += 16 * i + 120;
+    while (i < n) sum += i++;
+    return PyLong_FromLong(sum);
+""",
             ),
         ),
     ),
