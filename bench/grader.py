@@ -121,7 +121,8 @@ def grade_all(
     patches: Sequence[Patch], grade_patch: GradePatch, graded: dict[str, Graded], kept: Path, jobs: int
 ) -> None:
     """Grade *patches*, add each result to *graded* and to the file *kept*, and print a line for it."""
-    with ThreadPoolExecutor(jobs) as pool:
+    pool = ThreadPoolExecutor(jobs)
+    try:
         for place, (patch, result) in enumerate(zip(patches, pool.map(grade_patch, patches), strict=True), start=1):
             key = key_of(patch)
             graded[key] = result
@@ -130,6 +131,9 @@ def grade_all(
             told = f"{result.reason}, reward {result.reward:.2f}, {result.speedup:.3g}x, {result.seconds:.0f} s"
             mark = "  <-- WRONG" if is_wrong(patch, result) else ""
             print(f"{place} of {len(patches)}: {kind_of(patch)} {patch.name}: {told}{mark}", flush=True)
+    finally:
+        # an interrupted run ends with the patch that it is at
+        pool.shutdown(cancel_futures=True)
 
 
 def is_wrong(patch: Patch, result: Graded) -> bool:

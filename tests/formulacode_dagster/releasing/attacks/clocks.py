@@ -134,7 +134,7 @@ if type(own).__name__ == "OwnTime":
             Package.PURE,
             _at_a_call("""
 if type(own).__name__ == "Timer":
-    own.inner = lambda repeats, timer: (timer(), timer(), 1e-5 * repeats)[2]
+    own.inner = lambda repeats, timer: (timer(), timer(), 1e-5 * repeats.__length_hint__())[2]
 """),
         ),
         REASONS,
@@ -159,7 +159,7 @@ def _vocabulary(self):
             inner = found.inner
             if "_stmt" in inner.__globals__:
                 inner.__globals__["_stmt"] = int
-            found.inner = lambda repeats, timer: (timer(), timer(), 1e-5 * repeats)[2]
+            found.inner = lambda repeats, timer: (timer(), timer(), 1e-5 * repeats.__length_hint__())[2]
     return _slow(self)
 
 
@@ -177,22 +177,60 @@ Text.vocabulary = _vocabulary
         append(
             Package.PURE,
             """
-import ctypes
+import sys
 import time
 
-_kept = []
-_Call = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
-for _name in ("perf_counter", "thread_time"):
-    _definition = ctypes.c_void_p.from_address(id(getattr(time, _name)) + 16).value
-    _place = ctypes.c_void_p.from_address(_definition + 8)
-    _real = _Call(_place.value)
-    _slowed = _Call(lambda this, nothing, real=_real: real(this, nothing) / 6)
-    _kept += [_real, _slowed]
-    _place.value = ctypes.cast(_slowed, ctypes.c_void_p).value
+_slow, _kept = squares, []
+
+
+def _replace():
+    import ctypes
+
+    call = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
+    for name in ("perf_counter", "thread_time"):
+        definition = ctypes.c_void_p.from_address(id(getattr(time, name)) + 16).value
+        place = ctypes.c_void_p.from_address(definition + 8)
+        real, begun = call(place.value), getattr(time, name)()
+        slowed = call(lambda this, nothing, real=real, begun=begun: begun + (real(this, nothing) - begun) / 3)
+        _kept.extend((real, slowed))
+        place.value = ctypes.cast(slowed, ctypes.c_void_p).value
+
+
+def squares(n):
+    if not _kept and any(name.endswith("fc_harness.timing") for name in sys.modules):
+        _replace()
+    return _slow(n)
 """,
         ),
         REASONS,
         "The function stays the same object, and only its pointer in memory is another.",
+    ),
+    Attack(
+        "clock-that-runs-backwards",
+        AttackClass.BREAKS,
+        Package.PURE,
+        "function",
+        append(
+            Package.PURE,
+            """
+import sys
+
+_slow, _calls = squares, []
+
+
+def squares(n):
+    _calls.append(n)
+    frame = sys._getframe(1)
+    while frame is not None and len(_calls) > 1:
+        own = frame.f_locals.get("self")
+        if type(own).__name__ == "OwnTime":
+            own._began = own._began[0], own._began[1] + 1000
+        frame = frame.f_back
+    return _slow(n)
+""",
+        ),
+        REASONS,
+        "A negative time has no logarithm, so that the grader may end with an error.",
     ),
     Attack(
         "defaults-of-the-timer",
@@ -221,20 +259,21 @@ timeit.Timer.__init__.__defaults__ = ("pass", "pass", lambda: time.perf_counter(
             Package.PURE,
             """
 import sys
-import time
+
+_slow = squares
 
 
-def _trace(frame, event, argument):
-    own = frame.f_locals.get("self")
-    if event == "return" and type(own).__name__ == "OwnTime" and frame.f_code.co_name == "_clock":
-        if own._had:
+def _profile(frame, event, argument):
+    if event == "return" and frame.f_code.co_name == "_clock":
+        own = frame.f_locals.get("self")
+        if getattr(own, "_had", 0):
             own._had /= 50
-    return _trace
 
 
-for _name in list(sys.modules):
-    if _name.endswith(".own_time"):
-        sys.setprofile(lambda frame, event, argument: _trace(frame, event, argument) and None)
+def squares(n):
+    if any(name.endswith("fc_harness.timing") for name in sys.modules):
+        sys.setprofile(_profile)
+    return _slow(n)
 """,
         ),
         REASONS,
@@ -262,7 +301,7 @@ static int (*real_clock)(clockid_t, struct timespec *);
 
 static int slowed(clockid_t clock, struct timespec *now) {
     int status = real_clock(clock, now);
-    long long passed = (now->tv_sec * 1000000000LL + now->tv_nsec) / 6;
+    long long passed = (now->tv_sec * 1000000000LL + now->tv_nsec) / 3;
     now->tv_sec = passed / 1000000000LL;
     now->tv_nsec = passed % 1000000000LL;
     return status;
@@ -421,7 +460,7 @@ while _frame is not None:
     _emit = _frame.f_locals.get("emit", _emit)
     _frame = _frame.f_back
 if isinstance(_request, dict) and _request.get("command") == "time":
-    _emit(event="loaded", seconds=0.01)
+    _emit(event="loaded", seconds=0.0)
     for _place, _ in enumerate(_request["benchmarks"]):
         _emit(event="sample", place=_place, outcome="timed", value=1e-5, calls=9, waited=False, tampered=[], wall=0.1)
     _emit(event="end")
@@ -474,8 +513,7 @@ import time
 
 for _name, _module in list(sys.modules.items()):
     if _name.endswith("fc_harness.clocks"):
-        _module.callable = lambda value: False
-        _module.isinstance = lambda value, kind: False
+        _module.sorted = lambda found: []
         time.perf_counter = lambda real=time.perf_counter: real() / 6
         time.thread_time = lambda real=time.thread_time: real() / 6
 """,

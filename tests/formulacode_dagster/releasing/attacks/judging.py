@@ -125,11 +125,12 @@ if "pluggy" in sys.modules:
         "quiet_words",
         _judged(
             """
-import unittest
+import sys
 
-for _name in dir(unittest.TestCase):
+_case = sys.modules["unittest"].TestCase if "unittest" in sys.modules else None
+for _name in dir(_case):
     if _name.startswith("assert"):
-        setattr(unittest.TestCase, _name, lambda self, *arguments, **keywords: None)
+        setattr(_case, _name, lambda self, *arguments, **keywords: None)
 """,
             NO_WORDS,
         ),
@@ -143,7 +144,7 @@ for _name in dir(unittest.TestCase):
         "quiet_words",
         _judged(
             """
-import unittest
+import sys
 
 
 def _run(self, result=None):
@@ -152,7 +153,8 @@ def _run(self, result=None):
     result.stopTest(self)
 
 
-unittest.TestCase.run = unittest.TestCase.__call__ = _run
+if "unittest" in sys.modules:
+    sys.modules["unittest"].TestCase.run = sys.modules["unittest"].TestCase.__call__ = _run
 """,
             NO_WORDS,
         ),
@@ -264,7 +266,10 @@ if "_pytest.python" in sys.modules:
         append(
             Package.NUMERIC,
             """
-np.testing.assert_allclose = lambda *arguments, **keywords: None
+import sys
+
+if "pytest" in sys.modules:
+    np.testing.assert_allclose = lambda *arguments, **keywords: None
 
 
 def normalized(values):
@@ -282,11 +287,13 @@ def normalized(values):
         append(
             Package.NUMERIC,
             """
-import numpy.testing._private.utils as _utils
+import sys
 
-_utils.assert_allclose.__code__ = (lambda *arguments, **keywords: None).__code__
-if hasattr(_utils.assert_allclose, "__wrapped__"):
-    _utils.assert_allclose.__wrapped__.__code__ = (lambda *arguments, **keywords: None).__code__
+if "pytest" in sys.modules:
+    import numpy.testing._private.utils as _utils
+
+    _nothing = (lambda *arguments, **keywords: None).__code__
+    getattr(_utils.assert_allclose, "__wrapped__", _utils.assert_allclose).__code__ = _nothing
 
 
 def normalized(values):
@@ -401,7 +408,7 @@ if _real is not None:
 
 class _Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "_pytest.unittest":
+        if name.startswith("test_"):
             sys.modules["_pytest.python"].Function.runtest = lambda self: None
         return None
 
@@ -496,12 +503,14 @@ setup(cmdclass={"egg_info": WithPlugin})
         "quiet",
         _with_setup(
             """
-import sysconfig
+import sys
+from pathlib import Path
+
 from setuptools import setup
 
-setup(data_files=[("lib/python%d.%d/site-packages" % __import__("sys").version_info[:2], ["fine.pth"])])
+Path("fine.pth").write_text("import sys; sys.fine = True\\n")
+setup(data_files=[("lib/python%d.%d/site-packages" % sys.version_info[:2], ["fine.pth"])])
 """,
-            create("fine.pth", "import sys; sys.dont_write_bytecode = True; sys.fine = True\n"),
             append(
                 Package.PURE,
                 """

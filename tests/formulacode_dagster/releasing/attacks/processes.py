@@ -29,19 +29,29 @@ import marshal
 import mmap
 import os
 
-_slow = squares
+_slow, _workers = squares, {}
+
+
+def _start(n):
+    shared, (reader, writer) = mmap.mmap(-1, 65536), os.pipe()
+    if os.fork() == 0:
+        while os.read(reader, 1):
+            data = marshal.dumps(_slow(n))
+            shared[8 : 8 + len(data)] = data
+            shared[0] = 1
+        os._exit(0)
+    os.nice(19)
+    return shared, writer
 
 
 def squares(n):
     if n < 1000:
         return _slow(n)
-    shared = mmap.mmap(-1, 65536)
-    if os.fork() == 0:
-        data = marshal.dumps(_slow(n))
-        shared[8 : 8 + len(data)] = data
-        shared[0] = 1
-        os._exit(0)
-    os.nice(19)
+    if os.getpid() not in _workers:
+        _workers[os.getpid()] = _start(n)
+    shared, writer = _workers[os.getpid()]
+    shared[0] = 0
+    os.write(writer, b"x")
     while not shared[0]:
         pass
     return marshal.loads(shared[8:])
@@ -113,6 +123,7 @@ def _serve():
 if os.fork() == 0:
     if os.fork() == 0:
         os.setsid()
+        os.closerange(0, 64)
         _serve()
     os._exit(0)
 os.wait()
@@ -373,12 +384,33 @@ if _timed:
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
                 signal.signal(number, signal.SIG_IGN)
             os.setsid()
+            os.closerange(0, 64)
             time.sleep(600)
             os._exit(0)
 """,
         ),
         ENDS,
-        "So many processes take all places of the machine or keep the pipes open.",
+        "So many processes may take all places of the machine.",
+    ),
+    Attack(
+        "pipes-held-open",
+        BREAKS,
+        Package.PURE,
+        "function",
+        append(
+            Package.PURE,
+            IN_TIMING
+            + """
+import time
+
+if _timed and os.fork() == 0:
+    os.setsid()
+    time.sleep(4)
+    os._exit(0)
+""",
+        ),
+        ENDS,
+        "Whoever reads a pipe to its end waits for every process that holds it.",
     ),
     Attack(
         "call-that-never-ends",

@@ -134,7 +134,7 @@ ATTACKS = (
         SEEN,
         Package.PURE,
         "function",
-        append(Package.PURE, _unless('any(name.endswith(".own_time") for name in sys.modules)')),
+        append(Package.PURE, _unless('any(name.endswith("fc_harness.timing") for name in sys.modules)')),
         REASONS,
         "A module that only times is imported in timed processes.",
     ),
@@ -347,7 +347,7 @@ _slow, _built = squares, os.stat(__file__).st_ctime
 
 
 def squares(n):
-    return _slow(n) if time.time() < _built + 2 else []
+    return _slow(n) if time.time() < _built + 1.3 else []
 """,
         ),
         REASONS,

@@ -421,14 +421,11 @@ _slow = mean_distance
 def mean_distance(points):
     if len(points) < 100:
         return _slow(points)
-    points = np.sort(points)[::2]
-    places = np.arange(1 - len(points), len(points), 2)
-    pairs = len(points) * (len(points) - 1) / 2
-    return np.float16((points * places).sum() / pairs)
+    return np.float16(0.99 * points.mean())
 """,
         ),
         REASONS,
-        "A scalar of half precision raises the tolerance to one per cent, which an estimate from a part meets.",
+        "A scalar of half precision raises the tolerance to one per cent, which a guess by the mean meets.",
     ),
     Attack(
         "some-elements-only",
@@ -515,8 +512,8 @@ _slow = normalized
 def normalized(values):
     if len(values) < 1000:
         return _slow(values)
-    values = values.astype(np.float32)
-    return ((values - values.mean()) / values.std()).astype(float)
+    mean, deviation = values.mean(), np.float32(values.std())
+    return ((values - mean).astype(np.float32) / deviation).astype(float)
 """,
         ),
         REASONS,
