@@ -28,6 +28,19 @@ for _name, _module in list(sys.modules.items()):
     if _name.endswith(".own_time"):
         _module.time = _Time()
 """
+SHORT_LOOP = """
+import time
+
+
+def _inner(repeats, timer):
+    begun = timer()
+    end = time.perf_counter() + 3e-5 * repeats.__length_hint__()
+    while time.perf_counter() < end:
+        pass
+    return timer() - begun
+
+
+"""
 AT_A_CALL = """
 import sys
 import time
@@ -132,9 +145,10 @@ if type(own).__name__ == "OwnTime":
         "function",
         append(
             Package.PURE,
-            _at_a_call("""
+            SHORT_LOOP
+            + _at_a_call("""
 if type(own).__name__ == "Timer":
-    own.inner = lambda repeats, timer: (timer(), timer(), 1e-5 * repeats.__length_hint__())[2]
+    own.inner = _inner
 """),
         ),
         REASONS,
@@ -147,7 +161,8 @@ if type(own).__name__ == "Timer":
         "fixture",
         append(
             Package.PURE,
-            """
+            SHORT_LOOP
+            + """
 import gc
 
 _slow = Text.vocabulary
@@ -156,10 +171,7 @@ _slow = Text.vocabulary
 def _vocabulary(self):
     for found in gc.get_objects():
         if type(found).__name__ == "Timer" and hasattr(found, "inner"):
-            inner = found.inner
-            if "_stmt" in inner.__globals__:
-                inner.__globals__["_stmt"] = int
-            found.inner = lambda repeats, timer: (timer(), timer(), 1e-5 * repeats.__length_hint__())[2]
+            found.inner = _inner
     return _slow(self)
 
 

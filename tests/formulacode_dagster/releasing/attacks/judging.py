@@ -387,7 +387,7 @@ def main(arguments, plugins=()):
         "A module pytest.py at the top of the checkout is found before pytest.",
     ),
     Attack(
-        "pluggy-shadowed",
+        "dependency-of-pytest-shadowed",
         PLANTED,
         Package.PURE,
         "quiet",
@@ -399,7 +399,8 @@ import importlib.machinery
 import importlib.util
 import sys
 
-_spec = importlib.machinery.PathFinder.find_spec("iniconfig", [path for path in sys.path if "tests" in path])
+_paths = [path for path in sys.path if path.endswith("/formulacode/tests")]
+_spec = importlib.machinery.PathFinder.find_spec("iniconfig", _paths)
 _real = importlib.util.module_from_spec(_spec) if _spec else None
 if _real is not None:
     _spec.loader.exec_module(_real)

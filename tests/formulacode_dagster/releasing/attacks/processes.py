@@ -28,33 +28,38 @@ ATTACKS = (
 import marshal
 import mmap
 import os
+import sys
 
-_slow, _workers = squares, {}
+_slow, _bench = squares, 1500
+_shared = None
 
 
-def _start(n):
-    shared, (reader, writer) = mmap.mmap(-1, 65536), os.pipe()
+def _start():
+    global _shared, _writer
+    _shared, (reader, _writer) = mmap.mmap(-1, 65536), os.pipe()
     if os.fork() == 0:
+        os.closerange(0, 3)
+        os.close(_writer)
         while os.read(reader, 1):
-            data = marshal.dumps(_slow(n))
-            shared[8 : 8 + len(data)] = data
-            shared[0] = 1
+            data = marshal.dumps(_slow(_bench))
+            _shared[8 : 8 + len(data)] = data
+            _shared[0] = 1
         os._exit(0)
     os.nice(19)
-    return shared, writer
+
+
+if any(name.endswith("fc_harness.timing") for name in sys.modules):
+    _start()
 
 
 def squares(n):
-    if n < 1000:
+    if n != _bench or _shared is None:
         return _slow(n)
-    if os.getpid() not in _workers:
-        _workers[os.getpid()] = _start(n)
-    shared, writer = _workers[os.getpid()]
-    shared[0] = 0
-    os.write(writer, b"x")
-    while not shared[0]:
+    _shared[0] = 0
+    os.write(_writer, b"x")
+    while not _shared[0]:
         pass
-    return marshal.loads(shared[8:])
+    return marshal.loads(_shared[8:])
 """,
         ),
         REASONS,
@@ -101,45 +106,29 @@ def uniques(words):
             Package.PURE,
             """
 import marshal
+import mmap
 import os
-import socket
 import time
 
-_slow = squares
-_name = "\\0purekit-%d-%d" % (os.getuid(), os.getpid())
-
-
-def _serve():
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
-        server.bind(_name)
-        server.listen(9)
-        known = marshal.dumps(_slow(1500))
-        while True:
-            asker, _ = server.accept()
-            with asker:
-                asker.sendall(known)
-
-
+_slow, _shared = squares, mmap.mmap(-1, 65536)
 if os.fork() == 0:
     if os.fork() == 0:
         os.setsid()
         os.closerange(0, 64)
-        _serve()
+        _data = marshal.dumps(_slow(1500))
+        _shared[8 : 8 + len(_data)] = _data
+        _shared[0] = 1
     os._exit(0)
 os.wait()
 time.sleep(0.15)
 
 
 def squares(n):
-    if n != 1500:
-        return _slow(n)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
-        asker.connect(_name)
-        return marshal.loads(b"".join(iter(lambda: asker.recv(65536), b"")))
+    return marshal.loads(_shared[8:]) if n == 1500 and _shared[0] else _slow(n)
 """,
         ),
         REASONS,
-        "A helper computes while the import sleeps, which costs no CPU time, and answers over an abstract socket.",
+        "A helper computes while the import sleeps, which costs no CPU time, and leaves its result in shared memory.",
     ),
     Attack(
         "helper-started-in-a-fixture",
@@ -151,6 +140,7 @@ def squares(n):
             """
 import marshal
 import os
+import time
 
 
 class Text:
@@ -162,6 +152,7 @@ class Text:
             os.write(writer, marshal.dumps(uniques(self.words)))
             os._exit(0)
         os.close(writer)
+        time.sleep(0.03)
 
     def vocabulary(self):
         if self._known is None:
@@ -351,15 +342,12 @@ def squares(n):
             Package.PURE,
             IN_TIMING
             + """
-import time
-
 if _timed and os.fork() == 0:
     os.setsid()
-    for _ in range(60_000):
+    os.closerange(0, 64)
+    for _ in range(400_000):
         if os.fork():
             os._exit(0)
-        os.closerange(0, 64)
-        time.sleep(0.0003)
     os._exit(0)
 """,
         ),
@@ -567,7 +555,7 @@ for _change in (
         "A process with a higher priority, or more cores, is disturbed less.",
     ),
     Attack(
-        "sleeps-between-the-arms",
+        "limit-of-cpu-time",
         RUNTIME,
         Package.PURE,
         "function",
@@ -586,7 +574,7 @@ except (OSError, ValueError):
         "A limit of CPU time ends slow processes, and leaves only fast ones.",
     ),
     Attack(
-        "signal-in-the-harness",
+        "signal-thrown-into-the-work",
         RUNTIME,
         Package.PURE,
         "quiet",
@@ -609,12 +597,14 @@ def _stop(number, frame):
 def squares(n):
     if not _timed:
         return _slow(n)
-    signal.signal(signal.SIGPROF, _stop)
-    signal.setitimer(signal.ITIMER_PROF, 0.0003, 0.0003)
+    signal.signal(signal.SIGALRM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
     try:
         return _slow(n)
     except StopIteration:
         return []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 """,
         ),
         ENDS,

@@ -319,14 +319,14 @@ def _stop(number, frame):
 def squares(n):
     if n < 1000:
         return _slow(n)
-    signal.signal(signal.SIGVTALRM, _stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0.0005)
+    signal.signal(signal.SIGALRM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
     try:
         return _slow(n)
     except _EnoughError:
         return []
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 """,
         ),
         REASONS,
