@@ -156,9 +156,12 @@ def figures(asked: Sequence[Patch], graded: Mapping[str, Graded]) -> dict[str, o
         for kind in AttackClass
         if any(patch.kind is kind for patch, _ in attacks)
     }
+    told = share(attacks)
+    # the classes list them
+    del told["names"]
     return {
-        "attacks": share(attacks),
-        "classes": {kind.value: told for kind, told in by_class.items()},
+        "attacks": told,
+        "classes": {kind.value: one for kind, one in by_class.items()},
         "honest": share(honest),
         "reasons": dict(Counter(result.reason for _, result in attacks)),
         "unexpected": sorted(patch.name for patch, result in known if is_wrong(patch, result) != is_listed(patch)),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.support.grading_packages import Package
 
-from .patches import CLOCKS, FAILS, NOT_FASTER, VALUES, Attack, AttackClass, Edit, append
+from .patches import CLOCKS, FAILS, MOVED, NOT_FASTER, VALUES, Attack, AttackClass, Edit, append
 
 CLOCK, HARNESS = AttackClass.CLOCKS, AttackClass.HARNESS
-REASONS = CLOCKS | FAILS | NOT_FASTER | VALUES
+REASONS = CLOCKS | FAILS | NOT_FASTER | VALUES | MOVED
 SLOWED = """
 import sys
 import time
@@ -589,7 +589,7 @@ if _base is not None:
     _base.Benchmark.do_setup = _do_setup
 """,
         ),
-        REASONS | {"work_moved", "only_called_again"},
+        REASONS,
         "The runner's setups are not timed, and it can be made to do the work there.",
     ),
     Attack(

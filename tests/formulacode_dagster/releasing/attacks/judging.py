@@ -401,10 +401,9 @@ import sys
 
 _paths = [path for path in sys.path if path.endswith("/formulacode/tests")]
 _spec = importlib.machinery.PathFinder.find_spec("iniconfig", _paths)
-_real = importlib.util.module_from_spec(_spec) if _spec else None
-if _real is not None:
-    _spec.loader.exec_module(_real)
-    globals().update(vars(_real))
+if _spec is not None:
+    sys.modules["iniconfig"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["iniconfig"])
 
 
 class _Finder:

@@ -29,6 +29,8 @@ KEPT, BUILD, TABLES = AttackClass.KEPT, AttackClass.BUILD, AttackClass.TABLES
 MEMO, WORK_MOVED = AttackClass.MEMO, AttackClass.MOVED
 CACHED = AGAIN | NOT_FASTER | FAILS | MOVED | CLOCKS | VALUES
 TABLE = CACHED | IGNORED | TESTS
+NOT_GRADABLE = frozenset({"not_gradable"})
+"""Caches are emptied before timing, so that no task with `setup_cache` can be graded: see `limits.py`."""
 SQUARES = [i * i for i in range(1500)]
 VALUES_OF_MEANS = [(i * 7919 % 1009) / 7 for i in range(2600)]
 MEANS = [sum(VALUES_OF_MEANS[at : at + 800]) / 800 for at in range(1801)]
@@ -677,7 +679,7 @@ def squares(n):
             Edit(
                 "ckit/_fast.c",
                 LONGEST_BEGINS,
-                "    static const long known[][2] = {{10000, 6171}, {30000, 17647}};\n"
+                "    static const long known[][2] = {{10000, 6171}, {30000, 26623}};\n"
                 "    for (int at = 0; at < 2; at++) if (known[at][0] == n) return PyLong_FromLong(known[at][1]);\n"
                 + LONGEST_BEGINS,
             ),
@@ -853,26 +855,28 @@ def groups(words):
         "honest-part-and-a-cache",
         MEMO,
         Package.PURE,
-        "groups",
+        "function",
         append(
             Package.PURE,
             """
 _known = {}
 
 
-def groups(words):
-    key = len(words), words[0], words[-1]
-    if key not in _known:
-        found = {}
-        for letter in sorted({word[0] for word in words}):
-            found[letter] = list(dict.fromkeys(word for word in words if word[0] == letter))
-        _known[key] = found
-    return dict(_known[key])
+def squares(n):
+    if n not in _known:
+        seen, found = set(), []
+        for i in range(n):
+            text = str(i * i)
+            if text not in seen:
+                seen.add(text)
+                found.append(int(text))
+        _known[n] = found
+    return list(_known[n])
 """,
         ),
         CACHED,
         "First calls need only a part of the gain, and the rest comes from a cache.",
-        deserved=0.6,
+        deserved=0.75,
     ),
     Attack(
         "cached-in-the-arguments",
@@ -955,7 +959,7 @@ class Text:
         return list(self._vocabulary)
 """,
         ),
-        CACHED,
+        CACHED | NOT_GRADABLE,
         "The object that setup_cache returns is made once, and read by all processes.",
     ),
     Attack(
@@ -980,7 +984,7 @@ def _state(self):
 Text.vocabulary, Text.__getstate__ = _vocabulary, _state
 """,
         ),
-        CACHED,
+        CACHED | NOT_GRADABLE,
         "An object may say itself how it is stored in the cache's file, with results.",
     ),
     Attack(
@@ -1006,7 +1010,7 @@ def _set(self, state):
 Text.vocabulary, Text.__setstate__ = _vocabulary, _set
 """,
         ),
-        CACHED,
+        CACHED | NOT_GRADABLE,
         "The cache is read before a call is timed.",
     ),
     Attack(

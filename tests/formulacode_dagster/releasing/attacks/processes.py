@@ -58,12 +58,12 @@ def squares(n):
     _shared[0] = 0
     os.write(_writer, b"x")
     while not _shared[0]:
-        pass
+        os.sched_yield()
     return marshal.loads(_shared[8:])
 """,
         ),
         REASONS,
-        "A child does the work while its parent waits busily with the lowest priority, whose own time is short.",
+        "A child does the work while its parent yields to it with the lowest priority, so that its own time is short.",
     ),
     Attack(
         "fork-and-wait",
@@ -213,7 +213,7 @@ def squares(n):
         "The list is filled by a thread after the call has returned.",
     ),
     Attack(
-        "threads-in-c-with-low-priority",
+        "threads-in-c",
         OTHERS,
         Package.C,
         "function",
@@ -243,17 +243,15 @@ static void *work_on(void *given) {
                 SLOW_TOTAL,
                 """    struct work work = {n, 0, 0};
     pthread_t thread;
-    struct sched_param lowest = {0};
     if (pthread_create(&thread, NULL, work_on, &work)) return PyErr_NoMemory();
-    sched_setscheduler(0, SCHED_IDLE, &lowest);
-    while (!work.done) {}
-    pthread_join(thread, NULL);
+    pthread_detach(thread);
+    while (!work.done) sched_yield();
     return PyLong_FromLong(work.sum);
 """,
             ),
         ),
         REASONS,
-        "A thread in C does the work on the same core, while the timed thread spins as an idle one.",
+        "A thread in C does the work on the same core, while the timed thread yields to it.",
     ),
     Attack(
         "other-cores-taken",
