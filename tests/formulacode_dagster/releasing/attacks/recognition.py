@@ -1,0 +1,416 @@
+"""Attacks that recognize when they are timed, or count calls and seconds until they are."""
+
+from __future__ import annotations
+
+from tests.support.grading_packages import Package
+
+from .patches import CLOCKS, FAILS, NOT_FASTER, TESTS, VALUES, Attack, AttackClass, Edit, append, create
+
+SEEN, COUNTING = AttackClass.TIMING_SEEN, AttackClass.COUNTING
+REASONS = VALUES | NOT_FASTER | FAILS | CLOCKS
+IN_A_FRAME = """
+import sys
+
+_slow = {name}
+
+
+def _caller(wanted):
+    frame = sys._getframe(2)
+    while frame is not None:
+        if wanted(frame):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def {name}({arguments}):
+    if _caller(lambda frame: {test}):
+        return None
+    return _slow({arguments})
+"""
+UNLESS = """
+import os
+import sys
+
+_slow = {name}
+
+
+def {name}({arguments}):
+    if {test}:
+        return {otherwise}
+    return _slow({arguments})
+"""
+
+
+def _unless(test: str, name: str = "squares", arguments: str = "n", otherwise: str = "None") -> str:
+    return UNLESS.format(test=test, name=name, arguments=arguments, otherwise=otherwise)
+
+
+def _in_a_frame(test: str, name: str = "squares", arguments: str = "n") -> str:
+    return IN_A_FRAME.format(test=test, name=name, arguments=arguments)
+
+
+ATTACKS = (
+    Attack(
+        "padding-variable",
+        SEEN,
+        Package.PURE,
+        "function",
+        append(Package.PURE, _unless('"FC_PADDING" in os.environ')),
+        REASONS,
+        "A variable that is only set in timed processes tells them apart from all that look at results.",
+    ),
+    Attack(
+        "hash-seed",
+        SEEN,
+        Package.PURE,
+        "function",
+        append(Package.PURE, _unless('os.environ.get("PYTHONHASHSEED") != "1"')),
+        REASONS,
+        "Tests and survey have a fixed hash seed, and timed processes a random one.",
+    ),
+    Attack(
+        "seed-of-a-hash",
+        SEEN,
+        Package.PURE,
+        "groups",
+        append(Package.PURE, _unless('hash("squares") != -4470259758350762687', "groups", "words", "{}")),
+        REASONS,
+        "The hash of a text shows the seed without a look at the environment.",
+    ),
+    Attack(
+        "frames-of-timeit",
+        SEEN,
+        Package.PURE,
+        "function",
+        append(
+            Package.PURE,
+            _in_a_frame('frame.f_code.co_filename.endswith("timeit.py") or frame.f_code.co_name == "inner"'),
+        ),
+        REASONS,
+        "Only timed calls have a frame of timeit below them.",
+    ),
+    Attack(
+        "frames-of-timeit-and-setup",
+        SEEN,
+        Package.PURE,
+        "params",
+        append(Package.PURE, _in_a_frame('frame.f_globals.get("__name__") == "timeit"', "uniques", "words")),
+        REASONS,
+        "The name of the caller's module differs between survey and timing, with parameters too.",
+    ),
+    Attack(
+        "command-in-a-frame",
+        SEEN,
+        Package.PURE,
+        "function",
+        append(
+            Package.PURE,
+            _in_a_frame('getattr(frame.f_locals.get("request"), "get", dict().get)("command") == "time"'),
+        ),
+        REASONS,
+        "The request of the harness is a local variable of some caller.",
+    ),
+    Attack(
+        "pinned-to-a-core",
+        SEEN,
+        Package.PURE,
+        "function",
+        append(Package.PURE, _unless("len(os.sched_getaffinity(0)) == 1")),
+        REASONS,
+        "Only timed processes are pinned to one core.",
+    ),
+    Attack(
+        "collector-is-off",
+        SEEN,
+        Package.PURE,
+        "function",
+        append(Package.PURE, "import gc\n" + _unless("not gc.isenabled()")),
+        REASONS,
+        "timeit switches the garbage collector off while it times.",
+    ),
+    Attack(
+        "modules-of-the-harness",
+        SEEN,
+        Package.PURE,
+        "function",
+        append(Package.PURE, _unless('any(name.endswith("fc_harness.timing") for name in sys.modules)')),
+        REASONS,
+        "A module that only times is imported in timed processes.",
+    ),
+    Attack(
+        "lazy-metadata",
+        SEEN,
+        Package.PURE,
+        "function",
+        append(
+            Package.PURE,
+            _unless('type(sys.modules.get("importlib.metadata")).__name__ != "module"'),
+        ),
+        REASONS,
+        "The survey loads importlib.metadata and timing leaves it to be loaded later.",
+    ),
+    Attack(
+        "pytest-is-absent",
+        SEEN,
+        Package.PURE,
+        "quiet",
+        append(Package.PURE, _unless('"pytest" not in sys.modules', otherwise="[]")),
+        REASONS,
+        "No benchmark returns the value, so that only tests see it, and those import pytest.",
+    ),
+    Attack(
+        "benchmarks-are-there",
+        SEEN,
+        Package.PURE,
+        "quiet_words",
+        append(Package.PURE, _unless('"benchmarks" in sys.modules', "uniques", "words", "[]")),
+        REASONS,
+        "The package of the benchmarks is imported wherever something is timed.",
+    ),
+    Attack(
+        "working-folder",
+        SEEN,
+        Package.PURE,
+        "quiet",
+        append(Package.PURE, _unless('"fc-work-" in os.getcwd()', otherwise="[]")),
+        REASONS,
+        "Benchmarks run in a folder of a known name, and tests do not.",
+    ),
+    Attack(
+        "arguments-of-the-process",
+        SEEN,
+        Package.PURE,
+        "quiet",
+        append(
+            Package.PURE,
+            """
+import os
+
+_slow = squares
+_tested = os.path.exists("tests/test_squares.py")
+
+
+def squares(n):
+    return _slow(n) if _tested else []
+""",
+        ),
+        REASONS,
+        "Tests run in a checkout, so that their files lie in the working folder at import.",
+    ),
+    Attack(
+        "environment-read-in-c",
+        SEEN,
+        Package.C,
+        "function",
+        (
+            Edit("ckit/_fast.c", "#include <Python.h>\n", "#include <Python.h>\n#include <stdlib.h>\n"),
+            Edit(
+                "ckit/_fast.c",
+                "    volatile long sum = 0;\n",
+                '    if (getenv("FC_PADDING")) return PyLong_FromLong(0);\n    volatile long sum = 0;\n',
+            ),
+        ),
+        REASONS,
+        "A C function reads the environment without any trace in Python.",
+    ),
+    Attack(
+        "affinity-read-in-cython",
+        SEEN,
+        Package.CYTHON,
+        "function",
+        (
+            Edit(
+                "cykit/_lists.pyx",
+                "    cdef int i\n    found = []\n    for i in range(n):\n",
+                "    cdef int i\n    found = []\n    if len(os.sched_getaffinity(0)) == 1:\n        return found\n"
+                "    for i in range(n):\n",
+            ),
+            Edit("cykit/_lists.pyx", '"""Lists of numbers."""\n', '"""Lists of numbers."""\nimport os\n'),
+        ),
+        REASONS,
+        "An extension asks the kernel for its cores, which no tracing of Python sees.",
+    ),
+    Attack(
+        "fast-after-some-calls",
+        COUNTING,
+        Package.PURE,
+        "quiet",
+        append(
+            Package.PURE,
+            """
+_slow, _calls = squares, []
+
+
+def squares(n):
+    _calls.append(n)
+    return [] if len(_calls) > 6 else _slow(n)
+""",
+        ),
+        REASONS | {"only_called_again"},
+        "Tests and survey call seldom, and timing calls often.",
+    ),
+    Attack(
+        "same-answer-after-a-call",
+        COUNTING,
+        Package.PURE,
+        "params",
+        append(
+            Package.PURE,
+            """
+_slow, _last = uniques, {}
+
+
+def uniques(words):
+    if len(words) > 300 and len(words) in _last:
+        return _last[len(words)]
+    _last[len(words)] = _slow(words)
+    return _last[len(words)]
+""",
+        ),
+        REASONS | {"only_called_again"},
+        "Words of one number are taken for the same words.",
+    ),
+    Attack(
+        "gives-up-after-a-moment",
+        COUNTING,
+        Package.PURE,
+        "quiet",
+        append(
+            Package.PURE,
+            """
+import time
+
+
+def squares(n):
+    found, end = [], time.thread_time() + 0.0002 + (n < 1000)
+    for i in range(n):
+        if i * i not in found:
+            found.append(i * i)
+            if time.thread_time() > end:
+                break
+    return found
+""",
+        ),
+        REASONS,
+        "No benchmark returns the value, and tests are too short to notice that work is abandoned.",
+    ),
+    Attack(
+        "interrupted-by-an-alarm",
+        COUNTING,
+        Package.PURE,
+        "quiet",
+        append(
+            Package.PURE,
+            """
+import signal
+
+_slow = squares
+
+
+class _EnoughError(Exception):
+    pass
+
+
+def _stop(number, frame):
+    raise _EnoughError
+
+
+def squares(n):
+    if n < 1000:
+        return _slow(n)
+    signal.signal(signal.SIGALRM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+    try:
+        return _slow(n)
+    except _EnoughError:
+        return []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+""",
+        ),
+        REASONS,
+        "A signal ends the work of long calls, which only benchmarks make.",
+    ),
+    Attack(
+        "some-time-after-the-build",
+        COUNTING,
+        Package.PURE,
+        "quiet",
+        append(
+            Package.PURE,
+            """
+import os
+import time
+
+_slow, _built = squares, os.stat(__file__).st_ctime
+
+
+def squares(n):
+    return _slow(n) if time.time() < _built + 1.3 else []
+""",
+        ),
+        REASONS,
+        "Tests and survey come right after the build, and most of the timing later.",
+    ),
+    Attack(
+        "age-of-the-process",
+        COUNTING,
+        Package.PURE,
+        "quiet",
+        append(
+            Package.PURE,
+            """
+import time
+
+_slow, _began = squares, time.monotonic()
+
+
+def squares(n):
+    return _slow(n) if time.monotonic() < _began + 0.06 else []
+""",
+        ),
+        REASONS | {"only_called_again"},
+        "A process that looks at a result ends soon, and one that times goes on.",
+    ),
+    Attack(
+        "warm-calls-are-skipped-in-cython",
+        COUNTING,
+        Package.CYTHON,
+        "params",
+        (
+            Edit(
+                "cykit/_lists.pyx",
+                "    cdef int i\n    found = []\n    for i in range(1, n):\n",
+                "    cdef int i\n    found = []\n    _calls.append(n)\n    if len(_calls) > 3 and n > 100:\n"
+                "        return found\n    for i in range(1, n):\n",
+            ),
+            Edit("cykit/_lists.pyx", '"""Lists of numbers."""\n', '"""Lists of numbers."""\n_calls = []\n'),
+        ),
+        REASONS | {"only_called_again"},
+        "The count of calls lies in an extension.",
+    ),
+    Attack(
+        "date-of-the-file-of-tests",
+        SEEN,
+        Package.PURE,
+        "quiet_words",
+        (
+            *create("purekit/_tested.py", "import os\n\nTESTED = os.path.isdir('tests')\n"),
+            *append(
+                Package.PURE,
+                """
+from purekit._tested import TESTED
+
+_slow = uniques
+
+
+def uniques(words):
+    return _slow(words) if TESTED else []
+""",
+            ),
+        ),
+        REASONS | TESTS,
+        "A helper module looks for the folder of tests and the package only reads a flag.",
+    ),
+)
