@@ -16,7 +16,7 @@ from formulacode_dagster.measuring.measurement.statistics.chance import ENUMERAT
 from formulacode_dagster.measuring.measurement.statistics.intervals import expanded_tail
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import EngineName
-from formulacode_dagster.models.measurement import Metric, Quantity, Returned
+from formulacode_dagster.models.measurement import Metric, Quantity
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.diff import split_patch
 
@@ -96,7 +96,6 @@ class ExportedTask:
         """Input of the grader: the stored rule and plan, workloads, tests and limits, as plain values."""
         row, procedure = self.row, self.procedure
         spec, plan, rule = procedure.spec, procedure.plan, procedure.rule
-        returns = dict(zip(row["benchmarks"], row["benchmark_returns"], strict=True))
         measures = zip(row["benchmarks"], row["benchmark_metrics"], row["benchmark_units"], strict=True)
         quantities = {name: Quantity(metric=Metric(metric), unit=unit) for name, metric, unit in measures}
         paths = {path for file in split_patch(self.patch) for path in (file.old_path, file.new_path) if path}
@@ -111,7 +110,6 @@ class ExportedTask:
             "suite_provenance": procedure.provenance.model_dump(mode="json"),
             "suite_files": procedure.files,
             "benchmarks": list(procedure.benchmarks),
-            "returns_same": [name for name in procedure.benchmarks if returns[name] == Returned.SAME],
             "pass_to_pass": list(row["pass_to_pass"]),
             "package_root": "" if spec.package_root == "." else spec.package_root,
             "packages": [spec.package_name.partition(".")[0]] if spec.package_name else [],

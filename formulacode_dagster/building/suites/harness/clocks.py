@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import builtins
 import sys
+from types import ModuleType
 from typing import Dict, List, Tuple  # noqa: UP035 - CPython 3.7 evaluates the alias below
 
 CLOCKS = (
     "time",
     "timeit",
     "resource",
+    "json",
+    "json.encoder",
+    "os",
+    "signal",
     "asv_runner.benchmarks.time",
     "asv_runner.benchmarks._base",
     "asv_runner.timing",
 )
-"""Modules of which each function, class and method is watched, in addition to those of the harness."""
+"""Modules of which each function, class, method and imported module is watched, besides those of the harness."""
 REPLACED_BY_MANY = frozenset({"__import__", "_", "print", "open", "input", "help", "exit", "quit", "copyright"})
 """Built-in functions that libraries replace, and no clock depends on."""
 HOOKS = ("gettrace", "getprofile")
@@ -28,7 +33,7 @@ def watched() -> Watched:
     for name in (*CLOCKS, *_own()):
         module = sys.modules.get(name)
         for attribute, value in list(vars(module).items()) if module is not None else ():
-            if callable(value):
+            if callable(value) or isinstance(value, ModuleType):
                 found[name, attribute] = value, getattr(value, "__code__", None)
             if isinstance(value, type) and value.__module__ == name:
                 for method, function in list(vars(value).items()):

@@ -7,12 +7,11 @@ import contextlib
 import inspect
 import itertools
 import operator
-import textwrap
 import time
 import types
 from typing import TYPE_CHECKING, Any, Callable  # noqa: UP035 - CPython 3.7 evaluates the aliases below
 
-from .results import Reading, returned
+from .results import Reading, public_attributes, returned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +50,8 @@ class KeptCall:
         self._kept: object = None
         self.accounted = 0.0
         """Seconds of all batches with their setups, by the clock."""
+        self.setups = 0.0
+        """CPU seconds of their setups."""
         kept = self._witness or function
         self._call: Call = (lambda: kept(*arguments)) if arguments else kept
 
@@ -77,8 +78,9 @@ class KeptCall:
             number = operator.length_hint(batch)
             place = self._draws.below(number)
             before, after = itertools.repeat(None, place), itertools.repeat(None, number - place - 1)
-            started = time.perf_counter()
+            started, spent = time.perf_counter(), time.process_time()
             setup()
+            self.setups += time.process_time() - spent
             began = clock()
             for _ in before:
                 statement()
@@ -99,11 +101,25 @@ class KeptCall:
 
     def values(self, seed: int) -> list[dict[str, object]]:
         """Describe each value of the kept call: its result, and its variables; *seed* draws those of many floats."""
-        parts = self._parts_of(self._kept)
-        return [{"part": name, **returned(value, MOST_NUMBERS, Draws(seed).below)} for name, value in parts]
+        return described(self._parts_of(self._kept), MOST_NUMBERS, Draws(seed).below)
 
     def _parts_of(self, value: object) -> list[tuple[str, object]]:
         return [("", value)] if self._witness is None else parts_of(value, self._witness)
+
+
+def described(
+    parts: list[tuple[str, object]], most: int, draw: Callable[[int], int] | None = None
+) -> list[dict[str, object]]:
+    """Describe each of *parts* as `returned` does, and each attribute of an object that cannot be described whole."""
+    told = []
+    for name, value in parts:
+        whole = returned(value, most, draw, objects=True)
+        told.append({"part": name, **whole})
+        if "form" not in whole:
+            with contextlib.suppress(Exception):
+                each = [(f"{name}.{attribute}", held) for attribute, held in public_attributes(value)]
+                told += [{"part": part, **returned(held, most, draw, objects=True)} for part, held in each]
+    return told
 
 
 def parts_of(value: Any, function: Any) -> list[tuple[str, object]]:
@@ -124,13 +140,12 @@ def witness(function: Any) -> Any:
     if code is None or code.co_freevars or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         return None
     try:
-        source = textwrap.dedent("".join(inspect.getsourcelines(code)[0]))
+        # all of the file: what a name compiles to depends on the imports and the class around it
+        source = "".join(inspect.findsource(code)[0])
         plain, kept = ast.parse(source), ast.parse(source)
-        for tree in (plain, kept):
-            tree.body[0].decorator_list = []  # type: ignore[attr-defined]  # otherwise it raises, as what is no function
-        _KeepValues().add_to(kept.body[0])
+        _KeepValues().add_to(next(node for node in ast.walk(kept) if _is_of(node, code)))
         if _compiled(plain, code).co_code != code.co_code:
-            # another function than the source says, or one whose names depend on where it stands
+            # another function than the source says
             return None
         made = types.FunctionType(_compiled(kept, code), method.__globals__, method.__name__, method.__defaults__)
     except Exception:  # noqa: BLE001 - whatever prevents it, the benchmark is timed without a witness
@@ -139,9 +154,23 @@ def witness(function: Any) -> Any:
     return made if method is function else types.MethodType(made, function.__self__)
 
 
-def _compiled(tree: ast.Module, code: types.CodeType) -> types.CodeType:
-    module = compile(ast.fix_missing_locations(tree), code.co_filename, "exec", code.co_flags & _FLAGS, True)
-    return next(each for each in module.co_consts if isinstance(each, types.CodeType) and each.co_name == code.co_name)
+def _is_of(node: ast.AST, code: types.CodeType) -> bool:
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != code.co_name:
+        return False
+    # a function's code begins with its decorators, but for CPython 3.7
+    return code.co_firstlineno in (node.lineno, *(each.lineno for each in node.decorator_list))
+
+
+def _compiled(module: ast.Module, code: types.CodeType) -> types.CodeType:
+    """The code of the same function in *module*."""
+    ast.fix_missing_locations(module)
+    pending: list[types.CodeType] = [compile(module, code.co_filename, "exec", code.co_flags & _FLAGS, True)]
+    while pending:
+        each = pending.pop()
+        if (each.co_name, each.co_firstlineno) == (code.co_name, code.co_firstlineno):
+            return each
+        pending += [constant for constant in each.co_consts if isinstance(constant, types.CodeType)]
+    raise LookupError(code.co_name)
 
 
 class _KeepValues(ast.NodeTransformer):
@@ -181,4 +210,4 @@ def _read(parts: list[tuple[str, object]]) -> None:
     for _, value in parts:
         # what cannot be compared is not read
         with contextlib.suppress(Exception):
-            Reading().form(value)
+            Reading(objects=True).form(value)

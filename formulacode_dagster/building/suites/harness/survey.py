@@ -20,7 +20,7 @@ from .child import Answer, in_child
 from .lines import LineWatch
 from .native import NativeWatch
 from .order import FoundBenchmark, in_order_of_relevance
-from .proofs import parts_of, witness
+from .proofs import described, parts_of, witness
 from .results import returned
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _trace(benchmark: suite.RunnableBenchmark, watch: LineWatch, native: NativeW
     # the patch may change a tracked value
     told: Answer = {"returned": returned(result)} if asked.results and metric != "track" else {}
     if asked.parts and metric != "track":
-        told["proof"] = [{"part": name, **returned(value, asked.parts)} for name, value in parts]
+        told["proof"] = described(parts, asked.parts)
     return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
 
 

@@ -7,6 +7,7 @@ import math
 import os
 import resource
 import shutil
+import signal
 import tempfile
 import time
 from typing import TYPE_CHECKING, Any
@@ -146,12 +147,21 @@ def _timed(
             timer = own_time(timer)
             if benchmark.number == 0 and setup > ASV_BATCH_SECONDS:
                 timer = SetUpOnce(timer, benchmark)
-            emit(event="begin", place=place)
-            timings, number = _timings(benchmark, timer, bool(asked["isolate"]), bool(asked["once"]), seconds)
-            emit(event="finish", place=place)
+            counted = Counted(timer)
+            _meet(emit, request, event="begin", place=place)
+            timings, number = _timings(benchmark, counted, bool(asked["isolate"]), bool(asked["once"]), seconds)
+            _meet(emit, request, event="finish", place=place)
         finally:
             benchmark.do_teardown()
-        proof: Answer = {} if kept is None else {"accounted": kept.accounted}
+        proof: Answer = {}
+        if kept is not None:
+            proof = {
+                "accounted": kept.accounted,
+                "setups": kept.setups,
+                "measured": sum(timings),
+                "counted": counted.seconds,
+                "batches": counted.batches,
+            }
         if kept is not None and request.get("proofs"):
             proof["proof"] = kept.values(int(request["proofs"]) + place)
     except NotImplementedError:
@@ -160,6 +170,13 @@ def _timed(
     taken = {"value": sorted(timings)[len(timings) // 4] / number, "calls": number * len(timings)}
     # a timer of another kind uses the clock
     return {"outcome": "timed", "waited": getattr(timer, "waited", True), "prepared": setup, **taken, **proof}
+
+
+def _meet(emit: Emit, request: dict[str, Any], **fields: object) -> None:
+    """Tell the host, and if it wants to look at its own clocks meanwhile, stop until it lets this process go on."""
+    emit(**fields)
+    if request.get("meets"):
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def _valued(benchmark: suite.RunnableBenchmark) -> Answer:
@@ -172,6 +189,21 @@ def _valued(benchmark: suite.RunnableBenchmark) -> Answer:
     if not (math.isfinite(value) and value > 0):
         return {"outcome": "no_ratio", "message": f"{value:g} has no ratio"}
     return {"outcome": "timed", "waited": suite.metric_of(benchmark) == "track", "value": value, "calls": 1}
+
+
+class Counted:
+    """Times as *timer* does, and adds up what it says."""
+
+    def __init__(self, timer: suite.Timer) -> None:
+        self._timer = timer
+        self.seconds, self.batches = 0.0, 0
+
+    def timeit(self, number: int) -> float:
+        """Seconds that *number* calls took."""
+        passed = self._timer.timeit(number)
+        self.seconds += passed
+        self.batches += 1
+        return passed
 
 
 class SetUpOnce:

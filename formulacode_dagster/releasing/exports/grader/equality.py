@@ -56,12 +56,16 @@ class ComparedValues:
 
     def differing(self, agent: list[dict[str, Any]]) -> list[str]:
         """Return the parts in which the values of *agent* are others."""
-        theirs = by_part(agent)
-        return [
-            part
-            for part, (value, close) in self._demanded.items()
-            if not same_values(value, theirs.get(part, {}), close=close)
-        ]
+        try:
+            theirs = by_part(agent)
+            return [
+                part
+                for part, (value, close) in self._demanded.items()
+                if not same_values(value, theirs.get(part, {}), close=close)
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            # the agent's code may have written them
+            return ["what its process answered"]
 
     def of_other_types(self, agent: list[dict[str, Any]]) -> bool:
         """Return True if some value of *agent* is equal, but of another type, so that it may be computed later."""

@@ -15,7 +15,7 @@ import traceback
 from typing import Any
 
 from . import places
-from .equality import ComparedValues, same_values
+from .equality import ComparedValues
 from .harness_session import EndedTests, Harness
 from .judging import ArmVerdict
 from .places import AGENT, ARMS, ArmFailedError, Place
@@ -33,8 +33,12 @@ MOST_SABOTAGED = 3
 """Tests that are made to fail, to see that failures are reported."""
 MOST_DIFFERING = 1
 """Processes in which the values of a call may differ from the base's: any code may meet a moment of chance."""
-MOST_OUTSIDE, LEAST_OUTSIDE_SECONDS = 1.3, 0.05
-"""Limit of the time outside as a multiple of what timed processes account for, compared with that of other arms."""
+MOST_OUTSIDE, MOST_CPU_OUTSIDE, MOST_SETUP, MOST_SPREAD = 1.2, 1.2, 1.3, 3.0
+"""Limits, as multiples of what other arms have: of the time outside for the time that timed processes account for, of
+the CPU time of a setup, and of the mean call for the one that is said to be usual.
+"""
+LEAST_OUTSIDE_SECONDS, SHORT_SECONDS = 0.05, 20e-6
+"""Time that need not be accounted for: of all batches together, and of each."""
 MOST_CPU, MOST_BESIDE = 3.0, 0.2
 """Limit of a process's CPU time as a multiple of the other arms', for the same timed work."""
 NOISE_FACTOR, LEAST_SECONDS = 4.0, 0.001
@@ -172,8 +176,8 @@ class Grading:
                 place = places.make(arm, patch, files)
                 linkers[arm] = self._harness.linkers(place, 0, 0) if self._task["rule"]["unit"] == "build" else ""
                 places.install(place, self._task, with_linkers(linkers[arm]))
-            # an agent's file names can be too long for the copy
-            except (ArmFailedError, OSError) as error:
+            # an agent's file names can be too long for the copy, and its folders too deep
+            except (ArmFailedError, OSError, RecursionError) as error:
                 raise Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}") from error
             arms[arm] = place
         return arms, linkers
@@ -241,10 +245,6 @@ class Grading:
                 others.add(name)
             if not compared.is_proof:
                 unproven.append(name)
-        for name in self._task["returns_same"]:
-            before, after = (surveyed[arm][name].get("returned") for arm in ("base", AGENT))
-            if before and not same_values(before, after or {}):
-                raise Refused("returns_other", name)
         self._report["unproven"], self._report["consumed"] = unproven, sorted(others)
         self._report["closed"] = self._harness.closed
         self._metrics["proven_share"] = 1 - len(unproven) / len(names)
@@ -304,13 +304,29 @@ class Grading:
             raise Refused("clocks_changed", ", ".join(sorted(tampered)))
 
     def _require_outside(self, sampler: ArmSampler) -> None:
-        """The clock of this process must agree with those of the timed ones, as it does for the other arms."""
-        shares = {arm: sampler.outside[arm] / (sampler.accounted[arm] or math.inf) for arm in ARMS}
-        self._report["outside"] = shares
-        missing = sampler.outside[AGENT] - sampler.accounted[AGENT]
-        most = MOST_OUTSIDE * max(1.0, *(shares[arm] for arm in ARMS if arm != AGENT))
-        if shares[AGENT] > most and missing > LEAST_OUTSIDE_SECONDS:
-            raise Refused("clocks_differ", f"batches take {shares[AGENT]:.3g} times as long as they report")
+        """Clocks outside of the timed processes must agree with theirs, as they do for the other arms."""
+        agent, others = sampler.clocked[AGENT], [sampler.clocked[arm] for arm in ARMS if arm != AGENT]
+        self._report["clocks"] = {arm: vars(sampler.clocked[arm]) for arm in ARMS}
+        if agent.unmet or (not agent.batches and any(other.batches for other in others)):
+            raise Refused("clocks_differ", "a process did not stop for its clock to be read")
+        setups = min(agent.setups, agent.batches * (MOST_SETUP * max(other.setup for other in others) + SHORT_SECONDS))
+        limits = {
+            "wall clock": (MOST_OUTSIDE, agent.wall, agent.accounted, [(o.wall, o.accounted) for o in others]),
+            "CPU time": (
+                MOST_CPU_OUTSIDE,
+                agent.cpu if self._harness.closed else agent.wall,
+                agent.counted + setups + agent.batches * SHORT_SECONDS,
+                [(o.cpu if self._harness.closed else o.wall, o.counted + o.setups) for o in others],
+            ),
+        }
+        for clock, (most, passed, told, theirs) in limits.items():
+            usual = max(1.0, *(outside / (inside or math.inf) for outside, inside in theirs))
+            if passed > most * usual * told and passed - usual * told > LEAST_OUTSIDE_SECONDS:
+                raise Refused(
+                    "clocks_differ", f"calls take {passed:.3g} s of {clock}, of which they account for {told:.3g} s"
+                )
+        if agent.spread > MOST_SPREAD * max(1.0, *(other.spread for other in others)):
+            raise Refused("clocks_differ", f"the mean call takes {agent.spread:.3g} times as long as is said")
 
     def _require_values(self, sampler: ArmSampler) -> None:
         """The calls within the clock must compute what the base's do."""

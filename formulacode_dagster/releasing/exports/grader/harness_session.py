@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import random
 import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .places import Place
+from .running import Done, Moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
 START_SECONDS = 20.0
 TAIL_CHARACTERS = 2000
 PADDING_STEPS = 4096
+MEETINGS = ("begin", "finish")
+"""Events after which a timed process stops until the clocks outside have been read."""
+NUMBERS = ("value", "calls", "prepared", "accounted", "setups", "measured", "counted", "batches")
+NO_MOMENT = Moment(0.0, 0.0)
 MOST_NUMBERS = 200_000
 """Floats of a value that a survey reports."""
 
@@ -23,7 +30,7 @@ class TimedProcess(NamedTuple):
     """Answers of one process that timed benchmarks."""
 
     samples: list[dict[str, Any]]
-    """One for each benchmark, with the seconds of its batches by the clock `outside`, if both ends arrived."""
+    """One for each benchmark; with `wall` and `cpu`, the seconds of its batches by the clocks outside, if it met."""
     prepared: float
     """CPU seconds of imports, setups and caches."""
     cpu: float
@@ -46,6 +53,31 @@ def random_setting() -> dict[str, str]:
     generator = random.SystemRandom()
     padding = generator.randrange(PADDING_STEPS)
     return {"PYTHONHASHSEED": str(generator.randrange(1, 2**32)), "FC_PADDING": "." * padding}
+
+
+def read_number(told: object) -> float:
+    """Return a number of an answer, which the timed code may have written; NaN if it is none."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        return float(told)  # type: ignore[arg-type]  # that is what raises
+    return math.nan
+
+
+def read_sample(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the outcome of a sample, and its numbers, which are finite if it is `timed`."""
+    outcome, told = str(answer.get("outcome")), {name: read_number(answer.get(name, 0.0)) for name in NUMBERS}
+    if not all(math.isfinite(number) and number >= 0 for number in told.values()):
+        outcome, told = "unreadable", dict.fromkeys(NUMBERS, 0.0)
+    elif outcome == "timed" and not told["value"]:
+        outcome = "unreadable"
+    proof, tampered = answer.get("proof"), answer.get("tampered")
+    return {
+        "outcome": outcome,
+        "message": str(answer.get("message", "")),
+        "proof": proof if isinstance(proof, list) else [],
+        "tampered": [str(name) for name in tampered] if isinstance(tampered, list) else [],
+        "is_clocked": "accounted" in answer,
+        **told,
+    }
 
 
 class Harness:
@@ -84,8 +116,9 @@ class Harness:
             "closed": self.closed,
         }
         longest = self._task["survey_seconds"] + 2 * self._limit + START_SECONDS
-        answers, _, ended = self._ask(place, request, longest, self._setting)
-        return {answer["name"]: answer for answer in answers if answer["event"] == "benchmark"}, ended
+        answers, done = self._ask(place, request, longest, self._setting)
+        found = (answer for answer in answers if answer["event"] == "benchmark")
+        return {str(answer.get("name")): answer for answer in found}, _ended(done)
 
     def time(self, place: Place, asked: list[dict[str, Any]], setting: dict[str, Any]) -> TimedProcess:
         """Sample each benchmark *asked* in one fresh process."""
@@ -94,26 +127,36 @@ class Harness:
             "command": "time",
             "benchmarks": asked,
             "closed": self.closed,
+            "meets": True,
             **setting["request"],
         }
         longest = sum(float(each["timeout"]) for each in asked) + START_SECONDS
-        answers, cpu, ended = self._ask(place, request, longest, setting["environment"])
-        lost = {"outcome": "crash", "message": ended}
+        answers, done = self._ask(place, request, longest, setting["environment"], meets=True)
+        lost = {"outcome": "crash", "message": _ended(done)}
+        meetings = iter(done.meetings)
         by_event: dict[str, dict[int, dict[str, Any]]] = {"begin": {}, "finish": {}, "sample": {}}
-        is_forged = False
+        met: dict[str, dict[int, Moment]] = {event: {} for event in MEETINGS}
+        is_forged, prepared = False, 0.0
         for answer in answers:
-            if answer["event"] in by_event:
-                is_forged = is_forged or answer["place"] in by_event[answer["event"]]
-                by_event[answer["event"]][answer["place"]] = answer
+            event, place_of = answer["event"], answer.get("place")
+            if event == "loaded":
+                prepared += read_number(answer.get("seconds"))
+            elif event in by_event and isinstance(place_of, int):
+                is_forged = is_forged or place_of in by_event[event]
+                by_event[event][place_of] = answer
+            if event in MEETINGS:
+                moment = next(meetings, NO_MOMENT)
+                if isinstance(place_of, int):
+                    met[event][place_of] = moment
         samples = []
         for at in range(len(asked)):
-            sample = by_event["sample"].get(at, lost)
-            began, finished = (by_event[event].get(at) for event in ("begin", "finish"))
-            passed = finished["arrived"] - began["arrived"] if began and finished else None
-            samples.append({**sample, "outside": passed})
-        prepared = sum(float(answer["seconds"]) for answer in answers if answer["event"] == "loaded")
-        prepared += sum(float(sample.get("prepared", 0.0)) for sample in samples)
-        return TimedProcess(samples, prepared, cpu, is_forged)
+            sample = read_sample(by_event["sample"].get(at, lost))
+            if at in met["begin"] and at in met["finish"]:
+                began, finished = met["begin"][at], met["finish"][at]
+                sample.update(wall=finished.clock - began.clock, cpu=finished.cpu - began.cpu)
+            samples.append(sample)
+        prepared += sum(sample["prepared"] for sample in samples)
+        return TimedProcess(samples, prepared, done.cpu, is_forged)
 
     def tests(
         self, place: Place, folder: str, names: list[str], seconds: float, sabotaged: Iterable[str] = ()
@@ -143,14 +186,14 @@ class Harness:
         tools: dict[str, str] = {}
         while True:
             request["without"] = [*ended]
-            answers, _, _ = self._ask(place, request, seconds + START_SECONDS, self._setting)
+            answers, _ = self._ask(place, request, seconds + START_SECONDS, self._setting)
             for answer in answers:
                 if answer["event"] == "test":
                     # the first one is pytest's: a later one of that name is forged
-                    ended.setdefault(answer["name"], answer["outcome"])
-                elif answer["event"] == "tools":
+                    ended.setdefault(str(answer.get("name")), str(answer.get("outcome")))
+                elif answer["event"] == "tools" and isinstance(answer.get("codes"), dict):
                     tools.update(answer["codes"])
-            started = [answer["name"] for answer in answers if answer["event"] == "started"]
+            started = [str(answer.get("name")) for answer in answers if answer["event"] == "started"]
             if not started or (answers and answers[-1]["event"] == "end") or started[-1] in ended:
                 return EndedTests(ended, tools)
             ended[started[-1]] = "crash"
@@ -161,7 +204,7 @@ class Harness:
 
     def linkers(self, place: Place, code: int, data: int) -> str:
         """Return a folder of linkers that move code and data by that many bytes; `` if none can be made."""
-        answers, _, _ = self._ask(place, {"command": "vary", "code": code, "data": data}, START_SECONDS, {}, build=True)
+        answers, _ = self._ask(place, {"command": "vary", "code": code, "data": data}, START_SECONDS, {}, build=True)
         return next((str(answer["folder"]) for answer in answers if answer["event"] == "linkers"), "")
 
     def relink(self, place: Place, linkers: str, code: int, data: int) -> dict[str, str]:
@@ -169,7 +212,7 @@ class Harness:
         return self._kept(place, {"command": "relink", "linkers": linkers, "code": code, "data": data})
 
     def _kept(self, place: Place, request: dict[str, Any]) -> dict[str, str]:
-        answers, _, _ = self._ask(place, request, float(self._task["limits"]["build_seconds"]), {}, build=True)
+        answers, _ = self._ask(place, request, float(self._task["limits"]["build_seconds"]), {}, build=True)
         return next((answer for answer in answers if answer["event"] == "kept"), {"folder": "", "objects": ""})
 
     def _where(self, place: Place) -> dict[str, str]:
@@ -184,24 +227,30 @@ class Harness:
         environment: dict[str, str],
         *,
         build: bool = False,
-    ) -> tuple[list[dict[str, Any]], float, str]:
+        meets: bool = False,
+    ) -> tuple[list[dict[str, Any]], Done]:
         nonce = secrets.token_hex(16)
+        prefix = f"{nonce} ".encode()
+
+        def read(line: bytes) -> dict[str, Any]:
+            """Return the answer in *line*; without content if it is none, or cut as a process was killed."""
+            with contextlib.suppress(ValueError):
+                answer = json.loads(line[len(prefix) :]) if line.startswith(prefix) else None
+                if isinstance(answer, dict) and isinstance(answer.get("event"), str):
+                    return answer
+            return {}
+
         done = place.run(
             [place.python, self._archive],
             timeout=timeout,
             environment={**self._environment, **environment},
             stdin=json.dumps({**request, "nonce": nonce}).encode(),
             build=build,
+            is_meeting=(lambda line: read(line).get("event") in MEETINGS) if meets else None,
         )
-        prefix = f"{nonce} ".encode()
-        answers = []
-        for moment, line in done.lines:
-            if line.startswith(prefix):
-                try:
-                    answer = json.loads(line[len(prefix) :])
-                except ValueError:
-                    # the last line of a process that was killed may be cut
-                    break
-                answers.append({**answer, "arrived": moment})
-        tail = done.stderr.decode(errors="replace")[-TAIL_CHARACTERS:]
-        return answers, done.cpu, f"ended with status {done.rc}{', out of time' if done.timed_out else ''}: {tail}"
+        return [answer for answer in map(read, done.stdout.split(b"\n")) if answer], done
+
+
+def _ended(done: Done) -> str:
+    tail = done.stderr.decode(errors="replace")[-TAIL_CHARACTERS:]
+    return f"ended with status {done.rc}{', out of time' if done.timed_out else ''}: {tail}"

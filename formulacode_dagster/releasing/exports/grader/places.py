@@ -11,9 +11,12 @@ import shutil
 import stat
 import subprocess
 import sysconfig
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .running import PUBLIC, Done, plain_environment, run
+from .running import PUBLIC, Done, plain_environment, remove_tree, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SEALED = "/opt/formulacode/sealed"
 """The image's files from before an agent saw it, owned by root."""
@@ -69,19 +72,35 @@ class Place:
         self._laid: list[str] = []
 
     def run(
-        self, argv: list[str], *, timeout: float, environment: dict[str, str], stdin: bytes = b"", build: bool = False
+        self,
+        argv: list[str],
+        *,
+        timeout: float,
+        environment: dict[str, str],
+        stdin: bytes = b"",
+        build: bool = False,
+        is_meeting: Callable[[bytes], bool] | None = None,
     ) -> Done:
         """Run *argv* as the arm's user, in an empty home; or as the one that builds, whose home is kept."""
         user = self.builder if build else self.user
         home = f"{self.folder}-{'builder' if build else 'user'}"
         if not build:
-            shutil.rmtree(home, ignore_errors=True)
+            remove_tree(home)
         if not os.path.isdir(home):
             os.mkdir(home, 0o700)
             os.chown(home, user, user)
         own = {"HOME": home, "TMPDIR": home} if build else {"HOME": home}
         environment = {**plain_environment(), **own, **environment}
-        return run(argv, user=user, group=self.user, timeout=timeout, cwd=home, environment=environment, stdin=stdin)
+        return run(
+            argv,
+            user=user,
+            group=self.user,
+            timeout=timeout,
+            cwd=home,
+            environment=environment,
+            stdin=stdin,
+            is_meeting=is_meeting,
+        )
 
     def open_to(self, user: int) -> None:
         """Let *user* put files into all folders of the arm; those that are there stay root's."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PUBLIC = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", "/var/lock")  # noqa: S108 - looked through only
@@ -21,6 +24,10 @@ https://man7.org/linux/man-pages/man7/sysvipc.7.html
 """
 IPC_RMID = 0
 SETTLE_SECONDS = 10.0
+MEET_SECONDS, STEP_SECONDS = 2.0, 0.0005
+"""Limit of the wait for a process to stop itself, and the pause between two looks."""
+CPUCLOCK_SCHED = 2
+"""https://man7.org/linux/man-pages/man3/clock_getcpuclockid.3.html"""
 MOST_OUTPUT = 256 * 2**20
 """Bytes kept of what a process prints; the rest is read and dropped."""
 CHUNK = 2**16
@@ -32,20 +39,25 @@ class ProcessesRemainError(Exception):
     """Some processes of untrusted code do not end."""
 
 
+class Moment(NamedTuple):
+    """What the clocks outside of a process say, while all that it could do stands still."""
+
+    clock: float
+    """Seconds by the clock of this process."""
+    cpu: float
+    """CPU seconds of all processes of its user so far, as the kernel counts them."""
+
+
 class Done(NamedTuple):
     """How a command ended, and the CPU seconds of all its processes, as the kernel counts them."""
 
     rc: int
-    lines: list[tuple[float, bytes]]
-    """Lines of its output, each with the moment it arrived, by the clock of this process."""
+    stdout: bytes
+    meetings: list[Moment]
+    """The moments at which it stopped, in order."""
     stderr: bytes
     cpu: float
     timed_out: bool
-
-    @property
-    def stdout(self) -> bytes:
-        """Its whole output."""
-        return b"\n".join(line for _, line in self.lines)
 
 
 def adopt_orphans() -> None:
@@ -57,10 +69,19 @@ def adopt_orphans() -> None:
 
 
 def run(
-    argv: list[str], *, user: int, group: int, timeout: float, cwd: str, environment: dict[str, str], stdin: bytes = b""
+    argv: list[str],
+    *,
+    user: int,
+    group: int,
+    timeout: float,
+    cwd: str,
+    environment: dict[str, str],
+    stdin: bytes = b"",
+    is_meeting: Callable[[bytes], bool] | None = None,
 ) -> Done:
     """Run *argv* as *user*; nothing of that user's runs, and nothing of it is in public places, once it has ended.
 
+    After a line for which *is_meeting* is true, a process stops itself, and goes on when the clocks have been read.
     Raises ProcessesRemainError.
     """
 
@@ -83,7 +104,8 @@ def run(
         preexec_fn=drop,  # no thread runs here, and CPython 3.7 knows no `user=`
         start_new_session=True,
     )
-    output, errors = _Reader(process.stdout), _Reader(process.stderr)
+    output = _Reader(process.stdout, user, is_meeting)
+    errors = _Reader(process.stderr, user, None)
     writer = threading.Thread(target=_write, args=(process.stdin, stdin), daemon=True)
     for thread in (output, errors, writer):
         thread.start()
@@ -99,16 +121,19 @@ def run(
         thread.join()
     _reap()
     empty_public({user})
-    return Done(process.returncode, output.lines(), errors.content(), cpu_of_children() - before, timed_out)
+    spent = cpu_of_children() - before
+    return Done(process.returncode, output.content(), output.meetings, errors.content(), spent, timed_out)
 
 
 class _Reader(threading.Thread):
-    """Reads a pipe to its end, and notes when each piece arrived."""
+    """Reads a pipe to its end, and meets the processes of a user that stop after some of its lines."""
 
-    def __init__(self, pipe: Any) -> None:
+    def __init__(self, pipe: Any, user: int, is_meeting: Callable[[bytes], bool] | None) -> None:
         super().__init__(daemon=True)
-        self._pipe = pipe
-        self._chunks: list[tuple[float, bytes]] = []
+        self._pipe, self._user, self._is_meeting = pipe, user, is_meeting
+        self._chunks: list[bytes] = []
+        self._line = b""
+        self.meetings: list[Moment] = []
 
     def run(self) -> None:
         """Read until every process has closed its end."""
@@ -120,22 +145,39 @@ class _Reader(threading.Thread):
                     return
                 kept += len(chunk)
                 if kept <= MOST_OUTPUT:
-                    self._chunks.append((time.monotonic(), chunk))
+                    self._chunks.append(chunk)
+                if self._is_meeting is not None:
+                    *ended, self._line = (self._line + chunk)[-MOST_OUTPUT:].split(b"\n")
+                    if any(map(self._is_meeting, ended)):
+                        self.meetings.append(_meet(self._user))
 
     def content(self) -> bytes:
         """All that was read."""
-        return b"".join(chunk for _, chunk in self._chunks)
+        return b"".join(self._chunks)
 
-    def lines(self) -> list[tuple[float, bytes]]:
-        """Lines, each with the moment its end arrived."""
-        found, begun = [], b""
-        for moment, chunk in self._chunks:
-            *ended, rest = chunk.split(b"\n")
-            for line in ended:
-                found.append((moment, begun + line))
-                begun = b""
-            begun += rest
-        return [*found, (time.monotonic(), begun)] if begun else found
+
+def _meet(user: int) -> Moment:
+    """Read the clocks as soon as a process of *user* has stopped, or did not do so in time, and let it go on."""
+    deadline = time.monotonic() + MEET_SECONDS
+    while True:
+        theirs = [process for process in _processes() if process["users"] == {user}]
+        stopped = [process["pid"] for process in theirs if process["state"] == "T"]
+        if stopped or time.monotonic() > deadline:
+            moment = Moment(time.monotonic(), sum(_cpu_of(process["pid"]) for process in theirs))
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+            return moment
+        time.sleep(STEP_SECONDS)
+
+
+def _cpu_of(pid: int) -> float:
+    """CPU seconds of a process, and of those that it waited for; 0 if it is gone."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/stat") as file:
+            waited_for = map(int, file.read().rpartition(")")[2].split()[13:15])
+        return time.clock_gettime(~pid << 3 | CPUCLOCK_SCHED) + sum(waited_for) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _write(pipe: Any, content: bytes) -> None:
@@ -172,10 +214,11 @@ def end_processes(users: set[int] | None) -> list[str]:
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
         everything = [process for process in _processes() if process["pid"] not in ours and _is_of(process, users)]
-        others = [process for process in everything if process["is_running"]]
+        others = [process for process in everything if process["state"] not in "ZX"]
         # those of one user at once: what keeps forking has another number whenever it is looked for
         for user in (users or set()).union(*(process["users"] for process in everything)) - {0}:
-            _kill_as(user)
+            # https://man7.org/linux/man-pages/man2/kill.2.html
+            _as_user(user, lambda: os.kill(-1, signal.SIGKILL))
         if not others:
             return ended
         if time.monotonic() > deadline:
@@ -188,15 +231,15 @@ def end_processes(users: set[int] | None) -> list[str]:
                 os.kill(process["pid"], signal.SIGKILL)
 
 
-def _kill_as(user: int) -> None:
-    """Kill all processes of *user* in one call: https://man7.org/linux/man-pages/man2/kill.2.html"""
+def _as_user(user: int, action: Callable[[], object]) -> None:
+    """Do something as *user*, in a process that ends with it."""
     child = os.fork()
     if child == 0:
         try:
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-            os.kill(-1, signal.SIGKILL)
+            action()
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -211,22 +254,29 @@ def empty_public(users: set[int] | None) -> None:
             for entry in entries:
                 owner = entry.stat(follow_symlinks=False).st_uid
                 if owner in users if users is not None else owner != 0:
-                    with contextlib.suppress(OSError):
-                        if entry.is_dir(follow_symlinks=False):
-                            shutil.rmtree(entry.path, ignore_errors=True)
-                        else:
-                            os.unlink(entry.path)
+                    remove_tree(entry.path)
+
+
+def remove_tree(path: str) -> None:
+    """Remove whatever is at *path*; untrusted code may have made folders deeper than this interpreter's stack."""
+    subprocess.run(["/bin/rm", "-rf", "--", path], stderr=subprocess.DEVNULL, check=False)
 
 
 def _remove_system_v(kind: str) -> None:
+    with contextlib.suppress(OSError), open(f"/proc/sysvipc/{kind}") as file:
+        names, *lines = (line.split() for line in file.read().splitlines())
+        for line in lines:
+            creator = int(line[names.index("cuid")])
+            if creator:
+                # which root of a container may not do
+                _as_user(creator, functools.partial(_control_system_v, kind, int(line[1])))
+
+
+def _control_system_v(kind: str, number: int) -> None:
     import ctypes
 
-    with contextlib.suppress(OSError), open(f"/proc/sysvipc/{kind}") as file:
-        _, *lines = file.readlines()
-        for line in lines:
-            number = int(line.split()[1])
-            arguments = (number, 0, IPC_RMID) if kind == "sem" else (number, IPC_RMID, None)
-            getattr(ctypes.CDLL(None), SYSTEM_V[kind])(*arguments)
+    arguments = (number, 0, IPC_RMID) if kind == "sem" else (number, IPC_RMID, None)
+    getattr(ctypes.CDLL(None), SYSTEM_V[kind])(*arguments)
 
 
 def _is_of(process: dict[str, Any], users: set[int] | None) -> bool:
@@ -234,7 +284,7 @@ def _is_of(process: dict[str, Any], users: set[int] | None) -> bool:
 
 
 def _processes() -> list[dict[str, Any]]:
-    """Return all processes; one that ended and waits for its parent is not running."""
+    """Return all processes but the first, each with the letter of its state."""
     told = []
     for name in os.listdir("/proc"):
         # gone meanwhile
@@ -243,10 +293,8 @@ def _processes() -> list[dict[str, Any]]:
                 with open(f"/proc/{name}/status") as file:
                     fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
                 users = {int(user) for user in fields["Uid"].split()}
-                is_running = fields["State"].split()[0] not in "ZX"
-                told.append(
-                    {"pid": int(name), "name": fields["Name"].strip(), "users": users, "is_running": is_running}
-                )
+                state = fields["State"].split()[0]
+                told.append({"pid": int(name), "name": fields["Name"].strip(), "users": users, "state": state})
     return told
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from typing import Any
@@ -22,6 +23,38 @@ class BenchmarksFailError(Exception):
     def __init__(self, arm: str, message: str) -> None:
         super().__init__(f"{arm}: {message}")
         self.arm = arm
+
+
+class Clocked:
+    """Seconds of the batches of one arm, with their setups, by different clocks."""
+
+    def __init__(self) -> None:
+        self.wall = self.accounted = 0.0
+        """By the clock of this process, and by that of the timed ones."""
+        self.cpu = self.counted = self.setups = 0.0
+        """As the kernel counts all of it, and as calls and setups say."""
+        self.batches = 0.0
+        self.spread = 0.0
+        """The greatest ratio of the mean call of a sample and what it is said to be."""
+        self.unmet = 0
+        """Samples without a clock outside."""
+
+    def add(self, answer: dict[str, Any]) -> None:
+        """Add a sample, if it is one of calls."""
+        if not answer["is_clocked"]:
+            return
+        if "wall" not in answer:
+            self.unmet += 1
+            return
+        self.wall, self.accounted = self.wall + answer["wall"], self.accounted + answer["accounted"]
+        self.cpu, self.counted = self.cpu + answer["cpu"], self.counted + answer["counted"]
+        self.setups, self.batches = self.setups + answer["setups"], self.batches + answer["batches"]
+        self.spread = max(self.spread, answer["measured"] / (answer["calls"] * answer["value"] or math.inf))
+
+    @property
+    def setup(self) -> float:
+        """CPU seconds of a setup."""
+        return self.setups / (self.batches or math.inf)
 
 
 class ArmSampler:
@@ -52,9 +85,8 @@ class ArmSampler:
         self.first_calls: dict[str, dict[str, list[float]]] = {arm: {name: [] for name in names} for arm in ARMS}
         self.prepared: dict[str, list[float]] = {arm: [] for arm in ARMS}
         """CPU seconds of each process for imports, setups and caches."""
-        self.outside = dict.fromkeys(ARMS, 0.0)
-        """Seconds of all batches by the clock of this process, and by those of the timed ones."""
-        self.accounted = dict.fromkeys(ARMS, 0.0)
+        self.clocked = {arm: Clocked() for arm in ARMS}
+        """Seconds of all batches by clocks inside and outside."""
         self.tampered: dict[str, set[str]] = {arm: set() for arm in ARMS}
         """Names of clocks that were replaced."""
         self.differing: dict[str, list[str]] = {name: [] for name in names}
@@ -92,7 +124,7 @@ class ArmSampler:
             for arm in self._generator.sample(ARMS, len(ARMS)):
                 answers[arm] = self._timed(arm, setting, once=True).samples
                 for name, answer in zip(self._task["benchmarks"], answers[arm]):
-                    self.first_calls[arm][name].append(float(answer["value"]))
+                    self.first_calls[arm][name].append(answer["value"])
             self._compare(answers)
 
     def _round(self) -> None:
@@ -106,16 +138,13 @@ class ArmSampler:
             answers[arm] = process.samples
             self.spent[arm].append(process.cpu)
             for name, answer in zip(self._task["benchmarks"], process.samples):
-                self.samples.values[arm][name].append(float(answer["value"]))
-                if answer["outside"] is not None and "accounted" in answer:
-                    self.outside[arm] += answer["outside"]
-                    self.accounted[arm] += float(answer["accounted"])
+                self.samples.values[arm][name].append(answer["value"])
         self._compare(answers)
 
     def _compare(self, answers: dict[str, list[dict[str, Any]]]) -> None:
         """Compare the values of one call of each benchmark, which the timed process drew, on all arms."""
         for place, name in enumerate(self._task["benchmarks"]):
-            proofs = {arm: answers[arm][place].get("proof", []) for arm in ARMS}
+            proofs = {arm: answers[arm][place]["proof"] for arm in ARMS}
             compared = ComparedValues(proofs["base"], proofs["control"], proofs["oracle"])
             self.proven[name] += compared.is_proof
             self.differing[name] += compared.differing(proofs[AGENT])[:1]
@@ -134,13 +163,15 @@ class ArmSampler:
         for _ in range(TRIES):
             process = self._harness.time(self._arms[arm], asked, setting)
             failed = [answer for answer in process.samples if answer["outcome"] != "timed"]
-            self.tampered[arm].update(name for answer in process.samples for name in answer.get("tampered", ()))
+            self.tampered[arm].update(name for answer in process.samples for name in answer["tampered"])
             if process.is_forged:
                 self.tampered[arm].add("answers")
             if not failed:
                 self.prepared[arm].append(process.prepared)
+                for answer in process.samples:
+                    self.clocked[arm].add(answer)
                 return process
-        raise BenchmarksFailError(arm, f"{failed[0]['outcome']}: {failed[0].get('message', '')}")
+        raise BenchmarksFailError(arm, f"{failed[0]['outcome']}: {failed[0]['message']}")
 
     def _setting(self) -> dict[str, Any]:
         padding = self._generator.randrange(PADDING_STEPS)

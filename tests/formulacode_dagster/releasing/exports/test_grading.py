@@ -11,6 +11,7 @@ from formulacode_dagster.releasing.exports.grader.grading import Grading, Refuse
 from formulacode_dagster.releasing.exports.grader.harness_session import EndedTests
 from formulacode_dagster.releasing.exports.grader.judging import ArmVerdict
 from formulacode_dagster.releasing.exports.grader.places import ARMS
+from formulacode_dagster.releasing.exports.grader.sampling import Clocked
 
 NAME = "bench.time"
 TASK = {
@@ -29,6 +30,15 @@ def judged(speedup):
     return ArmVerdict("faster", speedup, speedup, speedup, 0.01, 1.0, {NAME: speedup})
 
 
+def clocked(**told):
+    """A second of calls behind setups of a millisecond, by all clocks, unless *told* differs."""
+    answer = {"is_clocked": True, "accounted": 1.1, "setups": 0.1, "counted": 1.0, "batches": 100.0}
+    answer |= {"wall": 1.12, "cpu": 1.11, "measured": 0.9, "calls": 100.0, "value": 0.0085} | told
+    found = Clocked()
+    found.add({name: value for name, value in answer.items() if value is not None})
+    return found
+
+
 class SampledWork:
     """Samples of an honest agent's code that is four times as fast, unless *told* differs."""
 
@@ -38,8 +48,7 @@ class SampledWork:
         self.first_calls = {arm: {NAME: [seconds[arm]] * 3} for arm in ARMS}
         self.spent = {arm: [told.get("cpu", {}).get(arm, 0.5)] for arm in ARMS}
         self.prepared = {arm: [told.get("prepared", {}).get(arm, 0.01)] for arm in ARMS}
-        self.accounted = dict.fromkeys(ARMS, 1.0)
-        self.outside = {arm: told.get("outside", {}).get(arm, 1.02) for arm in ARMS}
+        self.clocked = {arm: clocked(**told.get("clocked", {}).get(arm, {})) for arm in ARMS}
         self.differing = {NAME: told.get("differing", [])}
         self.proven = {NAME: 5}
         self.late = told.get("late", set())
@@ -86,7 +95,14 @@ def test_first_calls_are_what_counts_where_they_gain_less():
         ({"first": {"agent": 0.079}}, "only_called_again"),
         ({"prepared": {"agent": 0.06}}, "work_moved"),
         ({"cpu": {"agent": 2.0}}, "clocks_differ"),
-        ({"outside": {"agent": 2.5}}, "clocks_differ"),
+        ({"clocked": {"agent": {"wall": 2.5}}}, "clocks_differ"),
+        ({"clocked": {"agent": {"cpu": 2.5}}}, "clocks_differ"),
+        # the calls are forged, or called setups
+        ({"clocked": {"agent": {"counted": 0.1}}}, "clocks_differ"),
+        ({"clocked": {"agent": {"counted": 0.1, "setups": 1.0}}}, "clocks_differ"),
+        ({"clocked": {"agent": {"value": 0.001}}}, "clocks_differ"),
+        ({"clocked": {"agent": {"wall": None}}}, "clocks_differ"),
+        ({"clocked": {"agent": {"is_clocked": False}}}, "clocks_differ"),
         ({"differing": ["", ""]}, "returns_other"),
     ],
 )
@@ -103,7 +119,21 @@ def test_work_that_only_looks_faster_is_refused(told, reason):
         {"first": {"agent": 0.079, "oracle": 0.079}},
         {"prepared": {"agent": 0.06, "oracle": 0.06}},
         {"cpu": {"agent": 1.4}},
-        {"outside": {"agent": 2.5, "base": 2.5}},
+        {"clocked": {"agent": {"wall": 2.5}, "base": {"wall": 2.5}}},
+        {"clocked": {"agent": {"cpu": 2.5}, "base": {"cpu": 2.5}}},
+        # short calls that each have a setup
+        {
+            "clocked": {
+                "agent": {
+                    "counted": 0.001,
+                    "cpu": 0.103,
+                    "wall": 0.11,
+                    "accounted": 0.105,
+                    "measured": 0.001,
+                    "value": 1e-5,
+                }
+            }
+        },
         {"tampered": {"agent": {"time.time"}, "base": {"time.time"}}},
         # a moment of chance
         {"differing": [""]},

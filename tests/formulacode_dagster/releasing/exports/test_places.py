@@ -40,7 +40,7 @@ def test_an_arm_is_built_without_the_suite_each_time_and_has_it_afterwards(place
 
     def build(self, argv, **_):
         built.append(files_of(self))
-        return Done(0, b"", b"", 0.0, False)
+        return Done(0, b"", [], b"", 0.0, False)
 
     monkeypatch.setattr(Place, "run", build)
     for _ in range(2):
@@ -58,7 +58,7 @@ def test_a_build_leads_no_file_of_the_suite_out_of_its_arm(place, tmp_path, lay,
             path = Path(self.repository, folder)
             path.rename(f"{path}.old")
             path.symlink_to(others)
-        return Done(0, b"", b"", 0.0, False)
+        return Done(0, b"", [], b"", 0.0, False)
 
     monkeypatch.setattr(Place, "run", build)
     install(place, TASK)

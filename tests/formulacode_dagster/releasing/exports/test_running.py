@@ -36,6 +36,21 @@ while time.process_time() < end:
 """
 
 
+STOPS_AND_WORKS = """
+import os, signal, time
+for _ in range(2):
+    print("stops", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        pass
+"""
+DEEP_FOLDERS = """
+import os
+for _ in range(1500):
+    os.mkdir("d")
+    os.chdir("d")
+"""
 DRIVER = """
 import base64, json, sys
 from formulacode_dagster.releasing.exports.grader import running
@@ -44,27 +59,41 @@ running.adopt_orphans()
 done = running.run(
     ["/usr/bin/python3", "-I", "-S", "-c", told["program"]],
     user=told["user"], group=told["user"], timeout=told["timeout"], cwd="/", environment={"PATH": running.SYSTEM_PATH},
+    is_meeting=(lambda line: line == b"stops") if told["meets"] else None,
 )
-lines = [(moment, line.decode()) for moment, line in done.lines]
-remaining = [each for each in running._processes() if told["user"] in each["users"] and each["is_running"]]
-json.dump({**done._asdict(), "lines": lines, "stderr": done.stderr.decode(), "remaining": len(remaining)}, sys.stdout)
+remaining = [each for each in running._processes() if told["user"] in each["users"] and each["state"] not in "XZ"]
+told = {"stdout": done.stdout.decode(), "stderr": done.stderr.decode(), "remaining": len(remaining)}
+json.dump({**done._asdict(), **told}, sys.stdout)
 """
 """Runs a program as the grader does, in a process of its own: it adopts and waits for what others start."""
 
 
-def done(program, timeout=20.0):
+def done(program, timeout=20.0, *, meets=False):
     """How *program* ended."""
-    request = json.dumps({"program": program, "user": USER, "timeout": timeout})
+    request = json.dumps({"program": program, "user": USER, "timeout": timeout, "meets": meets})
     command = [sys.executable, "-c", DRIVER]
     told = subprocess.run(command, input=request, capture_output=True, text=True, check=True, timeout=60)
     return json.loads(told.stdout)
 
 
-def test_lines_come_with_the_moment_they_arrived():
-    told = done("import time\nfor text in 'ab':\n    print(text, flush=True)\n    time.sleep(0.2)\n")
-    assert [line for _, line in told["lines"]] == ["a", "b"]
-    first, second = (moment for moment, _ in told["lines"])
-    assert 0.1 < second - first < 5
+def test_clocks_are_read_while_a_process_stands_still():
+    told = done(STOPS_AND_WORKS, meets=True)
+    (clock, cpu), (later, more) = told["meetings"]
+    assert 0.2 < more - cpu < 5
+    assert more - cpu < later - clock + 0.1
+    assert told["rc"] == 0
+
+
+def test_a_process_that_does_not_stop_is_not_waited_for_long():
+    told = done("print('stops', flush=True)\nimport time\ntime.sleep(0.1)\n", meets=True)
+    assert len(told["meetings"]) == 1
+    assert told["rc"] == 0
+
+
+def test_folders_deeper_than_the_stack_are_removed(tmp_path):
+    subprocess.run([sys.executable, "-c", DEEP_FOLDERS], cwd=tmp_path, check=True)
+    running.remove_tree(str(tmp_path / "d"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_process_that_keeps_forking_ends():
@@ -73,8 +102,7 @@ def test_a_process_that_keeps_forking_ends():
 
 def test_shared_memory_of_system_v_is_removed():
     key = 0x4643_0000 + os.getpid()
-    ((_, number),) = done(LEAVES_SHARED_MEMORY.format(key=key))["lines"]
-    assert int(number) >= 0
+    assert int(done(LEAVES_SHARED_MEMORY.format(key=key))["stdout"]) >= 0
     keys = {int(line.split()[0]) for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
     assert key not in keys
 
@@ -92,5 +120,4 @@ def test_the_time_of_orphans_counts():
 
 @pytest.mark.parametrize("size", [10, 3 * running.CHUNK])
 def test_output_of_any_size_is_read(size):
-    ((_, line),) = done(f"print('x' * {size})")["lines"]
-    assert len(line) == size
+    assert len(done(f"print('x' * {size})")["stdout"]) == size + 1

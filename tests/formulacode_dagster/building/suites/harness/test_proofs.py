@@ -8,7 +8,7 @@ import timeit
 import pytest
 
 from formulacode_dagster.building.suites.harness import proofs
-from formulacode_dagster.building.suites.harness.proofs import Draws, KeptCall, parts_of, witness
+from formulacode_dagster.building.suites.harness.proofs import Draws, KeptCall, described, parts_of, witness
 
 
 class Suite:
@@ -117,18 +117,17 @@ def test_each_call_is_drawn_as_often():
     assert min(counts) > 900
 
 
-class Lazy(list):
-    """A list that is filled when it is looked at."""
+class Lazy:
+    """A sequence that is computed when it is looked at."""
 
     read = 0
+
+    def __len__(self):
+        return 2
 
     def __iter__(self):
         type(self).read += 1
         return iter([1, 2])
-
-    def __getitem__(self, place):
-        type(self).read += 1
-        return [1, 2][place]
 
 
 @pytest.mark.parametrize(("consume", "times"), [(True, 111), (False, 0)])
@@ -141,6 +140,57 @@ def test_values_that_may_be_lazy_are_read_in_time(consume, times):
 def test_the_value_of_another_type_says_so():
     told = [timed(kind).values(0)[0]["types"] for kind in (Lazy, lambda: [1, 2])]
     assert told[0] != told[1] == ["int", "list"]
+
+
+class Filled(list):
+    """A list that only seems to hold something."""
+
+    def __iter__(self):
+        return iter([1, 2])
+
+    def __getitem__(self, place):
+        return [1, 2][place]
+
+    def __len__(self):
+        return 2
+
+
+class Squared(int):
+    def __repr__(self):
+        return int.__repr__(int(self) ** 2)
+
+
+@pytest.mark.parametrize(("value", "same"), [(Filled(), []), ([Squared(3)], [3]), (Filled([4]), [4])])
+def test_what_a_subclass_stores_counts(value, same):
+    told, other = (described([("", each)], 10)[0] for each in (value, same))
+    assert told["form"] == other["form"]
+    assert told["types"] != other["types"]
+
+
+class Parsed:
+    __slots__ = ("_hidden", "words")
+
+    def __init__(self, words, hidden=()):
+        self.words, self._hidden = words, hidden
+
+
+class Holder:
+    def __init__(self, parsed, other=None):
+        self.parsed, self.other = parsed, other
+
+
+def test_objects_are_equal_by_their_public_attributes():
+    def form(value):
+        return described([("", value)], 10)[0]["form"]
+
+    assert form(Parsed(["a"], 1)) == form(Parsed(["a"], 2)) != form(Parsed([]))
+    assert form(Holder([Parsed(["a"])])) != form(Holder([Parsed(["b"])]))
+
+
+def test_an_object_that_cannot_be_compared_whole_is_so_by_attribute():
+    whole, *parts = described([("x", Holder(Parsed(["a"]), object()))], 10)
+    assert "form" not in whole
+    assert [part["part"] for part in parts if "form" in part] == ["x.parsed"]
 
 
 def test_many_numbers_are_drawn_by_the_seed():
