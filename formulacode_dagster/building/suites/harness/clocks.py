@@ -15,11 +15,9 @@ CLOCKS = (
     "json.encoder",
     "os",
     "signal",
-    "asv_runner.benchmarks.time",
-    "asv_runner.benchmarks._base",
-    "asv_runner.timing",
 )
-"""Modules of which each function, class, method and imported module is watched, besides those of the harness."""
+"""Modules of which each function, class, method and imported module is watched, besides those of asv_runner and
+the harness."""
 REPLACED_BY_MANY = frozenset({"__import__", "_", "print", "open", "input", "help", "exit", "quit", "copyright"})
 """Built-in functions that libraries replace, and no clock depends on."""
 HOOKS = ("gettrace", "getprofile")
@@ -59,4 +57,4 @@ def changed(before: Watched) -> List[str]:  # noqa: UP006 - evaluated on CPython
 
 
 def _own() -> Tuple[str, ...]:  # noqa: UP006 - evaluated on CPython 3.7
-    return tuple(name for name in sys.modules if name.startswith(f"{__package__}."))
+    return tuple(name for name in sys.modules if name.startswith((f"{__package__}.", "asv_runner.")))

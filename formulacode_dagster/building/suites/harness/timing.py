@@ -104,7 +104,8 @@ def _cached(benchmark: suite.RunnableBenchmark, asked: dict[str, Any], caches: C
 
 def _spent() -> float:
     """CPU seconds of this process and those that ended under it."""
-    return sum(os.times()[:4])
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def load_module(name: str) -> dict[tuple[str, str], suite.RunnableBenchmark] | str:
@@ -162,8 +163,8 @@ def _timed(
                 "counted": counted.seconds,
                 "batches": counted.batches,
             }
-        if kept is not None and request.get("proofs"):
-            proof["proof"] = kept.values(int(request["proofs"]) + place)
+            if request.get("proofs"):
+                proof["proof"] = kept.values(int(request["proofs"]) + place)
     except NotImplementedError:
         return {"outcome": "skipped", "message": suite.failure_message()}
     # other load only ever adds to a batch; the minimum is a moment that the other arms need not have met
@@ -185,7 +186,9 @@ def _valued(benchmark: suite.RunnableBenchmark) -> Answer:
 
     A tracked value may be a time that its author measured: nothing may run in parallel with it.
     """
-    value = float(benchmark.run(*suite.arguments(benchmark)))  # type: ignore[arg-type]  # what is no number raises
+    told: Any = benchmark.run(*suite.arguments(benchmark))
+    # what a subclass of a number stores, not what its methods make of it
+    value = float(int.__pos__(told) if isinstance(told, int) else told)
     if not (math.isfinite(value) and value > 0):
         return {"outcome": "no_ratio", "message": f"{value:g} has no ratio"}
     return {"outcome": "timed", "waited": suite.metric_of(benchmark) == "track", "value": value, "calls": 1}
