@@ -27,6 +27,8 @@ LEAST_SHARE = 0.5
 """Limits: the share of a call's savings that may be spent on preparing it; the share of the author's gain in first
 calls that makes them count; the share of tests failing without a change that makes grading impossible.
 """
+PLAIN_GAIN = math.log(2)
+"""Gain of the author's first calls that makes them count, whatever later ones gain."""
 FIRST_CALL_NOISE = 1.1
 """First calls are few: a speed-up of theirs may be so many times smaller by chance."""
 MOST_SABOTAGED = 3
@@ -347,7 +349,8 @@ class Grading:
         self._metrics["first_call_speedup"] = math.exp(gains[AGENT])
         self._metrics["oracle_first_call_speedup"] = math.exp(gains["oracle"])
         gain = math.log(judged.speedup)
-        if oracle.speedup <= 1 or gains["oracle"] < LEAST_SHARE * math.log(oracle.speedup):
+        # of very short calls, a first one is mostly what comes with it
+        if oracle.speedup <= 1 or gains["oracle"] < min(LEAST_SHARE * math.log(oracle.speedup), PLAIN_GAIN):
             return gain
         # the author's first calls may be less faster than the later ones
         usual = min(1.0, gains["oracle"] / math.log(oracle.speedup))

@@ -88,6 +88,14 @@ def test_first_calls_are_what_counts_where_they_gain_less():
     assert require_honest(first={"agent": 0.04}) == pytest.approx(math.log(2))
 
 
+def test_first_calls_count_where_later_ones_gain_much_more():
+    work = SampledWork(first={"oracle": 0.01, "agent": 0.08})
+    work.judged = lambda _: judged(10_000.0)
+    with pytest.raises(Refused) as refused:
+        Grading(TASK, b"", "")._require_honest(work, judged(100.0))
+    assert refused.value.reason == "only_called_again"
+
+
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
