@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.support.grading_packages import Package
 
-from .patches import CLOCKS, FAILS, NOT_FASTER, PROCESSES, VALUES, Attack, AttackClass, append
+from .patches import CLOCKS, FAILS, NOT_FASTER, PROCESSES, TESTS, VALUES, Attack, AttackClass, append
 
 METRICS = AttackClass.METRICS
-REASONS = CLOCKS | NOT_FASTER | FAILS | VALUES | PROCESSES | {"only_called_again"}
+REASONS = CLOCKS | NOT_FASTER | FAILS | VALUES | PROCESSES | TESTS | {"only_called_again"}
 ATTACKS = (
     Attack(
         "peak-of-the-runner-replaced",

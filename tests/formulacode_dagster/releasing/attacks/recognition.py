@@ -7,7 +7,7 @@ from tests.support.grading_packages import Package
 from .patches import CLOCKS, FAILS, NOT_FASTER, TESTS, VALUES, Attack, AttackClass, Edit, append, create
 
 SEEN, COUNTING = AttackClass.TIMING_SEEN, AttackClass.COUNTING
-REASONS = VALUES | NOT_FASTER | FAILS | CLOCKS
+REASONS = VALUES | NOT_FASTER | FAILS | CLOCKS | TESTS
 IN_A_FRAME = """
 import sys
 
