@@ -37,6 +37,6 @@ WEAKNESSES = (
 KNOWN_LIMITS: Mapping[str, str] = {name: weakness.why for weakness in WEAKNESSES for name in weakness.names}
 """Why each attack gets through, by its name."""
 KNOWN_REFUSALS: Mapping[str, str] = {
-    "second-extension": "An extension module needs a change of setup.py, which counts only if the author changed it too.",
+    "second-extension": "An extension module needs a changed setup.py, which counts only if the author changed it.",
 }
 """Why each honest patch is refused, by its name."""
