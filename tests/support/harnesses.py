@@ -11,6 +11,20 @@ import pytest
 INSTALLED = Path(__file__).parents[2] / ".harnesses"
 QUIET = {"HARBOR_TELEMETRY": "off", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
+HARBOR = """
+from harbor.cli.main import app
+from harbor.environments.docker.docker import DockerEnvironment
+
+DockerEnvironment._EGRESS_CONTROL_KERNEL_PROBE_IMAGE = "fc-os:bookworm"
+app()
+"""
+"""Harbor's command; the image in which it looks at the kernel is one that is here, since its own cannot be pulled."""
+
+
+def call_harbor(*arguments: str, cwd: Path) -> str:
+    """Output of `harbor` with *arguments*; see `call`. Its sidecar is of .ci/make-egress-image."""
+    return call("harbor", "python", "-c", HARBOR, *arguments, cwd=cwd)
+
 
 def call(harness: str, program: str, *arguments: str, cwd: Path) -> str:
     """Output of a program of *harness*; skips if it is not installed, fails if the program does.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from formulacode_dagster.cli.console import complain, console
+from formulacode_dagster.cli.console import complain, complaints, console
 from formulacode_dagster.models.errors import ConfigurationError
 
 Folder = Annotated[Path, typer.Argument(help="Folder to write into: a folder for each task.")]
@@ -24,7 +24,15 @@ From = Annotated[
 ]
 Revision = Annotated[str, typer.Option(help="Tag to take, as formulacode@2026-03.", show_default="the newest")]
 TaskFolder = Annotated[Path, typer.Argument(help="Folder of one exported task.")]
-Agent = Annotated[str, typer.Option("--agent", help="`oracle`, `nop`, or a file: a patch, or a script to run.")]
+Agent = Annotated[
+    str | None,
+    typer.Option("--agent", help="`oracle`, `nop`, or a file: a patch, or a script to run.", show_default="oracle"),
+]
+DiffFile = Annotated[Path | None, typer.Option("--diff", help="Grade this patch alone; no agent runs.")]
+RecordedRun = Annotated[
+    Path | None, typer.Option("--regrade", help="Grade the changes of a run again: of --keep, or a trial of Harbor.")
+]
+Keep = Annotated[Path | None, typer.Option("--keep", help="Folder for the agent's changes and the report.")]
 
 
 def export(
@@ -64,14 +72,33 @@ def names_of(row: Any) -> set[str]:
     return {row["task_id"], row["repo_name"], f"{row['repo_name']}#{row['pr_number']}"}
 
 
-def evaluate(folder: TaskFolder, agent: Agent = "oracle") -> None:
-    """Run one exported task here, with its own grader and no harness, and print the report."""
+def evaluate(
+    folder: TaskFolder,
+    agent: Agent = None,
+    diff: DiffFile = None,
+    regrade: RecordedRun = None,
+    keep: Keep = None,
+) -> None:
+    """Run one exported task here, with its own grader and no harness, and print the report.
+
+    The agent works in a container of its own; only its changes of the checkout come into the fresh one that grades.
+    """
     import json
 
-    from formulacode_dagster.releasing.exports.evaluate import evaluate as run
+    from formulacode_dagster.releasing.exports import evaluate as run
     from formulacode_dagster.releasing.exports.grader.terminal_reports import NOT_GRADABLE
 
-    report = run(folder, agent)
+    if sum(option is not None for option in (agent, diff, regrade)) > 1:
+        raise ConfigurationError("more than one of --agent, --diff and --regrade", remedy="Take one of them")
+    if keep is not None and (diff is not None or regrade is not None):
+        raise ConfigurationError("--keep is for runs of an agent", remedy="Take it with --agent, or leave it out")
+    with complaints.status("grading, which may take minutes"):
+        if diff is not None:
+            report = run.grade_diff(folder, run.read_diff(diff))
+        elif regrade is not None:
+            report = run.grade_diff(folder, run.recorded_diff(regrade))
+        else:
+            report = run.evaluate(folder, agent or run.ORACLE, keep=keep)
     console.print_json(json.dumps({name: value for name, value in report.items() if name != "samples"}))
     if report["reason"] == NOT_GRADABLE:
         raise ConfigurationError(f"{folder.name} cannot be graded here", why=report["detail"])

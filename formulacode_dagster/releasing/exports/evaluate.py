@@ -1,51 +1,105 @@
-"""An exported task run by our own hands: its container, an agent, its grader. No harness."""
+"""An exported task run by our own hands: an agent in its container, its changes graded in a fresh one. No harness."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 
-from .formats import COMMON_TEST, build_context, is_exported_task, solution
+from .containers import TaskContainer, task_container, task_image
+from .formats import AGENT_DIFF, is_exported_task, solution
 
 ORACLE, NOP = "oracle", "nop"
-BUILD_SECONDS, FILE_SECONDS, AGENT_SECONDS = 1800.0, 300.0, 3 * 3600.0
-GRADING_SECONDS = 6 * 3600.0
-TAIL_CHARACTERS = 3000
 PATCHES = frozenset({".patch", ".diff"})
-REPORT = "/logs/verifier"
+DIFF_FILE, REPORT_FILE = "agent.diff", "report.json"
+"""What is kept of a run."""
+RECORDED = (DIFF_FILE, f"artifacts/{DIFF_FILE}")
+"""Where a run of ours, and a trial of Harbor, has the agent's changes."""
 
 
-def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) -> dict[str, Any]:
-    """The report on *agent* at the exported task in *folder*: `reason`, `detail`, `metrics` with `reward` among them.
+def evaluate(
+    folder: Path, agent: str, *, keep: Path | None = None, daemon: DockerDaemon | None = None
+) -> dict[str, Any]:
+    """Return the report on *agent* at the exported task in *folder*: `reason`, `detail`, `metrics` with `reward`.
 
     *agent* is `oracle`, `nop`, or a file: a patch (`.patch`, `.diff`), or a script that is run as the agent, in the
-    checkout. Raises ConfigurationError for an invalid task or agent, and an agent that fails; ItemFailure
-    (`incomplete`) if the grader broke off, OutsideSystemError if Docker does not answer.
+    checkout. Its changes, as soon as it has ended, and the report are written into the folder *keep*.
+
+    Raises ConfigurationError for an invalid task or agent, and an agent that fails; the rest as `grade_diff`.
     """
+    limits, work, daemon = _limits(folder), _work(folder, agent), daemon or DockerDaemon()
+    with task_image(folder, daemon) as image:
+        with task_container(image, limits, daemon) as container:
+            _do(container, work)
+            diff = container.collect()
+        _keep(keep, DIFF_FILE, diff)
+        report = _graded(folder, diff, image, daemon)
+    _keep(keep, REPORT_FILE, json.dumps(report).encode())
+    return report
+
+
+def grade_diff(folder: Path, diff: bytes, *, daemon: DockerDaemon | None = None) -> dict[str, Any]:
+    """Return the report on *diff*, a patch of the checkout of the exported task in *folder*.
+
+    Raises ConfigurationError for an invalid task; ItemFailure (`incomplete`) if the grader broke off,
+    OutsideSystemError if Docker does not answer.
+    """
+    _limits(folder)
+    daemon = daemon or DockerDaemon()
+    with task_image(folder, daemon) as image:
+        return _graded(folder, diff, image, daemon)
+
+
+def recorded_diff(run: Path) -> bytes:
+    """Return the agent's changes that *run* has: a folder that `evaluate` kept, or of a trial of Harbor.
+
+    Raises ConfigurationError if it has none.
+    """
+    for name in RECORDED:
+        if (run / name).is_file():
+            return (run / name).read_bytes()
+    raise ConfigurationError(
+        f"{run} has no {' or '.join(RECORDED)}", remedy="Name a folder of --keep, or of a trial of Harbor"
+    )
+
+
+def read_diff(file: Path) -> bytes:
+    """Return the content of a patch; raises ConfigurationError if there is no such file."""
+    if not file.is_file():
+        raise ConfigurationError(f"there is no patch {file}", remedy="Name a file that `git diff --binary` wrote")
+    return file.read_bytes()
+
+
+def _graded(folder: Path, diff: bytes | None, image: str, daemon: DockerDaemon) -> dict[str, Any]:
+    """Grade *diff* in a container that no agent has seen; None is refused by the grader."""
+    with task_container(image, _limits(folder), daemon) as container:
+        if diff is not None:
+            with tempfile.TemporaryDirectory(prefix="fc-evaluate-") as scratch:
+                work = Path(scratch, "work")
+                work.mkdir()
+                (work / Path(AGENT_DIFF).name).write_bytes(diff)
+                container.put(work, str(Path(AGENT_DIFF).parent))
+        report, said = container.grade(folder / "tests", "--diff", AGENT_DIFF)
+    if report is None:
+        raise ItemFailure(FailureKind.INCOMPLETE, f"the grader of {folder.name} broke off", log_tail=said)
+    return report
+
+
+def _limits(folder: Path) -> dict[str, Any]:
     if not is_exported_task(folder):
         raise ConfigurationError(
             f"{folder} is not an exported task", remedy="Name a folder that `fc-data export` wrote"
         )
-    work = _work(folder, agent)
-    with _container(daemon or DockerDaemon(), build_context(folder)) as container:
-        container.do(work)
-        container.put(folder / "tests", "/tests")
-        graded = container.execute([f"/{COMMON_TEST}"], user="root", timeout=GRADING_SECONDS)
-        report = container.read(f"{REPORT}/report.json")
-    if report is None:
-        raise ItemFailure(FailureKind.INCOMPLETE, f"the grader of {folder.name} broke off", log_tail=graded)
-    told: dict[str, Any] = json.loads(report)
-    return told
+    limits: dict[str, Any] = json.loads((folder / "tests" / "task.json").read_bytes())["limits"]
+    if "processes" not in limits:
+        raise ConfigurationError(f"{folder} was exported by an older version", remedy="Export the task again")
+    return limits
 
 
 def _work(folder: Path, agent: str) -> Path | None:
@@ -59,66 +113,20 @@ def _work(folder: Path, agent: str) -> Path | None:
     return script
 
 
-@dataclass(frozen=True)
-class _Container:
-    daemon: DockerDaemon
-    name: str
-
-    def do(self, script: Path | None) -> None:
-        """Let the agent work: nothing, a patch or a script."""
-        if script is None:
-            return
-        self.put(script, "/solution")
-        self.execute(["chmod", "a+r", "/solution"], timeout=FILE_SECONDS, user="root")
-        command = ["git", "apply", "--whitespace=nowarn"] if script.suffix in PATCHES else ["bash"]
-        self.execute([*command, "/solution"], timeout=AGENT_SECONDS)
-
-    def put(self, source: Path, target: str) -> None:
-        """Copy a file, or the content of a folder, there."""
-        what = f"{source.resolve()}{'/.' if source.is_dir() else ''}"
-        _run(self.daemon, ["cp", what, f"{self.name}:{target}"], FILE_SECONDS)
-
-    def execute(self, command: list[str], *, timeout: float, user: str = "") -> str:
-        """Run *command* as the image's user, in the checkout, or as another; return the end of its output."""
-        options = [f"--user={user}"] if user else []
-        done = self.daemon.run(["exec", *options, self.name, *command], timeout=timeout)
-        said = (done.stdout + b"\n" + done.stderr).decode(errors="replace")[-TAIL_CHARACTERS:]
-        if not done.ok and not user:
-            raise ConfigurationError(f"the agent ended with status {done.rc}", why=said.strip())
-        return said
-
-    def read(self, path: str) -> bytes | None:
-        """Content of a file, None without it."""
-        done = self.daemon.run(["exec", "--user=root", self.name, "cat", path], timeout=FILE_SECONDS)
-        return done.stdout if done.ok else None
-
-
-@contextmanager
-def _container(daemon: DockerDaemon, context: Path) -> Iterator[_Container]:
-    name = f"formulacode-evaluate-{uuid.uuid4().hex[:12]}"
+def _do(container: TaskContainer, script: Path | None) -> None:
+    """Let the agent work: nothing, a patch or a script."""
+    if script is None:
+        return
     with tempfile.TemporaryDirectory(prefix="fc-evaluate-") as scratch:
-        built = Path(scratch, "image")
-        _run(daemon, ["build", "--quiet", f"--iidfile={built}", str(context.resolve())], BUILD_SECONDS)
-        image = built.read_text().strip()
-    try:
-        started = [
-            "run",
-            "--detach",
-            "--network=none",
-            f"--name={name}",
-            image,
-            "/opt/formulacode/bin/hold",
-            "infinity",
-        ]
-        _run(daemon, started, FILE_SECONDS)
-        yield _Container(daemon, name)
-    finally:
-        daemon.run(["rm", "--force", "--volumes", name], timeout=FILE_SECONDS)
-        daemon.run(["rmi", image], timeout=FILE_SECONDS)
+        readable = Path(scratch, "solution")
+        readable.write_bytes(script.read_bytes())
+        readable.chmod(0o644)
+        container.put(readable, "/solution")
+    command = ["git", "apply", "--whitespace=nowarn"] if script.suffix in PATCHES else ["bash"]
+    container.work([*command, "/solution"])
 
 
-def _run(daemon: DockerDaemon, arguments: list[str], timeout: float) -> None:
-    done = daemon.run(arguments, timeout=timeout)
-    if not done.ok:
-        said = done.stderr.decode(errors="replace")[-TAIL_CHARACTERS:]
-        raise OutsideSystemError("docker", f"`docker {arguments[0]}` failed", why=said.strip())
+def _keep(folder: Path | None, name: str, content: bytes | None) -> None:
+    if folder is not None and content is not None:
+        with disk_errors(f"{name} into {folder}"):
+            write_atomically(folder / name, content)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from importlib.resources import files
 from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
 
 COMMON_TEST = "tests/test.sh"
 """It grades in every format."""
+AGENT_DIFF = "/opt/formulacode/work/agent.diff"
+"""Where the agent's changes are written in its container, and where a fresh one for the grader has them."""
 
 
 class HarnessFormat(StrEnum):
@@ -44,7 +47,7 @@ class HarnessFormat(StrEnum):
         return re.sub("_{3,}", "__", task_id.lower()) if self.in_terminal else task_id
 
 
-_COMMON = {COMMON_TEST: "test.sh"}
+_COMMON = {COMMON_TEST: "test.sh.jinja"}
 _TERMINAL = {
     "task.yaml": "terminal/task.yaml.jinja",
     "Dockerfile": "Dockerfile.jinja",
@@ -57,12 +60,16 @@ _OWN = {
         "task.toml": "harbor/task.toml.jinja",
         "instruction.md": "instruction.md.jinja",
         "environment/Dockerfile": "Dockerfile.jinja",
-        "environment/docker-compose.yaml": "harbor/docker-compose.yaml.jinja",
         "solution/solve.sh": "solve.sh.jinja",
     },
     HarnessFormat.FC_EVAL: {**_TERMINAL, "run-setup.sh": "terminal/run-setup.sh"},
     HarnessFormat.TERMINAL_BENCH: _TERMINAL,
 }
+
+
+def collect_script() -> str:
+    """Return the shell script that writes `AGENT_DIFF`, for root in the agent's container."""
+    return files(__package__).joinpath("formats", "collect.sh").read_text()
 
 
 def is_exported_task(folder: Path) -> bool:

@@ -22,6 +22,7 @@ from formulacode_dagster.sources.git.diff import split_patch
 
 TESTS_SECONDS = 900.0
 """Seconds for all tests of a task together."""
+LIMITS = {"build_seconds", "benchmark_seconds", "cpus", "memory_mb", "processes"}
 ARMS = 4
 LEVELS = (0.95, 0.90)
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
@@ -114,7 +115,7 @@ class ExportedTask:
             "package_root": "" if spec.package_root == "." else spec.package_root,
             "packages": [spec.package_name.partition(".")[0]] if spec.package_name else [],
             "environment": environment_of_runs(spec.run_environment),
-            "limits": procedure.limits.model_dump(include={"build_seconds", "benchmark_seconds"}),
+            "limits": procedure.limits.model_dump(include=LIMITS),
             "test_seconds": TEST_SECONDS,
             "tests_seconds": TESTS_SECONDS,
             "survey_seconds": plan.max_survey_seconds,

@@ -17,10 +17,11 @@ from formulacode_dagster.building.suites.archive import harness_archive
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.files.atomic import disk_errors
 
-from .formats import HarnessFormat, is_exported_task
+from .formats import AGENT_DIFF, HarnessFormat, collect_script, is_exported_task
 from .task import ExportedTask
 
 AGENT_SECONDS = 3 * 3600
+COLLECT_SECONDS = 600
 EXECUTABLE = ".sh"
 
 
@@ -86,6 +87,9 @@ def _rendered(task: ExportedTask, format_: HarnessFormat) -> dict[str, bytes]:
         "memory_mb": limits.memory_mb,
         "processes": limits.processes,
         "agent_seconds": AGENT_SECONDS,
+        "diff": AGENT_DIFF,
+        "collect": collect_script(),
+        "collect_seconds": COLLECT_SECONDS,
         "grading_seconds": task.grading_seconds,
     }
     values["instruction"] = environment.get_template("instruction.md.jinja").render(values)

@@ -55,6 +55,7 @@ def main() -> None:
     here = os.path.dirname(os.path.abspath(sys.argv[0]))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--report", default="/logs/verifier", help="folder for reward.json and report.json")
+    parser.add_argument("--diff", help="the agent's changes of the checkout, if it worked in another container")
     parser.add_argument("--tell", choices=sorted(TOLD), help="whose form to print what came of it in")
     parser.add_argument("--agent", default="", help="the agent's name, for those who want it told")
     options = parser.parse_args()
@@ -71,7 +72,7 @@ def main() -> None:
     started = time.monotonic()
     _clear(options.report)
     try:
-        report = Grading(task, patch, os.path.join(here, "harness.pyz")).grade()
+        report = Grading(task, patch, os.path.join(here, "harness.pyz"), options.diff).grade()
     except Exception as error:
         if not options.tell:
             raise
@@ -118,9 +119,11 @@ class Refused(Exception):
 class Grading:
     """The grading of one task."""
 
-    def __init__(self, task: dict[str, Any], patch: bytes, harness: str) -> None:
-        """*patch* is the author's, *harness* the archive that runs benchmarks and tests."""
-        self._task, self._patch, self._archive = task, patch, harness
+    def __init__(self, task: dict[str, Any], patch: bytes, harness: str, diff: str | None = None) -> None:
+        """*patch* is the author's, *harness* the archive that runs benchmarks and tests, *diff* the file with the
+        agent's changes; without it, the checkout here is the agent's.
+        """
+        self._task, self._patch, self._archive, self._diff = task, patch, harness, diff
         self._harness = Harness(places.HARNESS, task)
         self._metrics: dict[str, float] = {"reward": 0.0, "speedup": 1.0, "oracle_speedup_stored": task["speedup"]}
         self._report: dict[str, Any] = {"task": task["task_id"], "metrics": self._metrics}
@@ -142,6 +145,11 @@ class Grading:
         # the agent's processes first: nothing changes after that
         self._report["ended_processes"] = end_processes(None)
         empty_public(None)
+        if self._diff is not None:
+            try:
+                places.lay_diff(self._diff)
+            except ArmFailedError as error:
+                raise Refused("no_diff", str(error)) from error
         changes, left_out = places.changes_of(self._task)
         self._report["changed"], self._report["left_out"] = sorted(changes), left_out
         if not changes:

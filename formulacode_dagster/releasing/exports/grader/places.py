@@ -30,6 +30,8 @@ FIRST_USER = 20_000 + 8 * random.SystemRandom().randrange(5000)
 Random, since the kernel counts the processes of a user over all containers of the machine.
 """
 BUILD_FAILED_CHARACTERS = 3000
+DIFF_SECONDS = 300.0
+MOST_DIFF_BYTES = 64 * 2**20
 MOST_BYTES = 1_000_000
 MOST_NUMBERS, LONGEST_RUN = 500, 500
 """Limits of what a change may add to a file: numbers, in code or in texts, and characters in a row without a space.
@@ -250,6 +252,35 @@ def _is_same(before: str, after: str) -> bool:
     return os.path.isdir(before) and all(
         _is_same(os.path.join(before, name), os.path.join(after, name)) for name in os.listdir(after)
     )
+
+
+def lay_diff(path: str) -> None:
+    """Apply the file *path* to the checkout, as the checkout's owner: git reads input of the agent's there.
+
+    Raises ArmFailedError if there is none, or it does not apply.
+    """
+    if not os.path.isfile(path) or os.path.islink(path):
+        raise ArmFailedError("the agent's container gave no changes")
+    if os.path.getsize(path) > MOST_DIFF_BYTES:
+        raise ArmFailedError(f"the changes take more than {MOST_DIFF_BYTES} bytes")
+    with open(path, "rb") as file:
+        diff = file.read()
+    repository = os.environ["FC_REPOSITORY"]
+    owner = os.lstat(repository)
+    # without attributes and settings of the checkout, which the changes may change
+    outside = {**plain_environment(), "GIT_CEILING_DIRECTORIES": os.path.dirname(repository), "GIT_DIR": os.devnull}
+    if diff:
+        done = run(
+            ["git", "apply", "--whitespace=nowarn", "-"],
+            user=owner.st_uid,
+            group=owner.st_gid,
+            timeout=DIFF_SECONDS,
+            cwd=repository,
+            environment={**outside, "HOME": repository},
+            stdin=diff,
+        )
+        if done.rc:
+            raise ArmFailedError(f"the changes do not apply\n{done.stderr.decode(errors='replace')}")
 
 
 def seal() -> None:

@@ -31,6 +31,8 @@ CPUCLOCK_SCHED = 2
 MOST_OUTPUT = 256 * 2**20
 """Bytes kept of what a process prints; the rest is read and dropped."""
 CHUNK = 2**16
+MOST_PROCESSES = 512
+"""Of one user: not every harness limits the container's."""
 PR_SET_CHILD_SUBREAPER = 36
 """https://man7.org/linux/man-pages/man2/prctl.2.html"""
 
@@ -89,6 +91,7 @@ def run(
         with open("/proc/self/oom_score_adj", "w") as file:
             # if memory ends, it is this process's that ends it
             file.write("1000")
+        resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
         os.setgroups([])
         os.setgid(group)
         os.setuid(user)

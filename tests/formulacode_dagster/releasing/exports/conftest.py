@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -8,11 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.releasing.exports.containers import TaskContainer, task_container, task_image
 from formulacode_dagster.releasing.exports.evaluate import evaluate
 from formulacode_dagster.releasing.exports.formats import HarnessFormat, solution
 from formulacode_dagster.releasing.exports.write import export_task
 from tests.support.docker import MakeDockerEngine, remove_images
-from tests.support.exports import ATTACK, PYTHON, REGISTRY, TOUCHED_GRADER, make_rows, read_rows
+from tests.support.exports import ATTACKS, PYTHON, REGISTRY, ROOT, make_rows, read_rows
 from tests.support.measurement import lay
 from tests.support.sharing import RunFolder
 
@@ -42,7 +45,7 @@ def exported(
 ) -> Callable[[str, HarnessFormat], Path]:
     """`exported(kind, format)`: the folder of that task, below one that holds all of the format.
 
-    There is a third kind in addition to those of `rows`, whose solution is an attack.
+    There are two kinds in addition to those of `rows`, whose solutions are attacks: one of an agent that is root.
     """
     folder = tmp_path_factory.mktemp("exported")
 
@@ -50,10 +53,13 @@ def exported(
         task_id = f"acme__{kind}-5"
         place = folder / format_ / task_id
         if not place.exists():
-            row = rows[PYTHON if kind == ATTACK else kind]
+            row = rows[PYTHON if kind in ATTACKS else kind]
             export_task({**row, "task_id": task_id}, format_, place)
-            if kind == ATTACK:
-                solution(place).write_text(f"#!/usr/bin/env bash\nset -eu\n{TOUCHED_GRADER}")
+            if kind in ATTACKS:
+                solution(place).write_text(f"#!/usr/bin/env bash\nset -eu\ncd /workspace/repo\n{ATTACKS[kind]}")
+            if kind == ROOT:
+                settings = place / "task.toml"
+                settings.write_text(settings.read_text().replace('user = "formulacode"', 'user = "root"'))
         return place
 
     return of
@@ -69,3 +75,12 @@ def attack(exported: Callable[[str, HarnessFormat], Path], tmp_path: Path) -> Ca
         return evaluate(exported("python", HarnessFormat.HARBOR), str(agent))
 
     return run
+
+
+@pytest.fixture
+def agent_container(exported: Callable[[str, HarnessFormat], Path]) -> Iterator[TaskContainer]:
+    """A container of the task of Python, as a harness in a terminal has it, in which nobody has worked yet."""
+    folder, daemon = exported("python", HarnessFormat.FC_EVAL), DockerDaemon()
+    limits = json.loads((folder / "tests" / "task.json").read_text())["limits"]
+    with task_image(folder, daemon) as image, task_container(image, limits, daemon) as container:
+        yield container

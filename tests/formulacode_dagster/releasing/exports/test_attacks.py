@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
-from tests.support.exports import TOUCHED_GRADER
+from tests.support.exports import FILES, SQUARES, TOUCHED_GRADER
 from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, TAKES_MINUTES.with_args(case="attacks")]
@@ -75,17 +76,14 @@ IGNORED = pytest.mark.variant("attack on what it is graded by", most=1)
     ("script", "reason"),
     [
         pytest.param(PATCHED_CLOCKS, "clocks_changed", id="timers-patched", marks=TIMED),
-        pytest.param(
-            "echo 'def time_squares(): pass' >benchmarks/bench.py",
-            "no_change",
-            id="benchmarks-changed",
-            marks=IGNORED,
-        ),
         pytest.param(CACHED_ON_DISK, "only_called_again", id="cached-on-disk", marks=TIMED),
         pytest.param(CACHED_IN_MEMORY, "only_called_again", id="cached-in-memory", marks=TIMED),
         pytest.param(CACHED_AT_IMPORT, "work_moved", id="cached-at-import", marks=TIMED),
         pytest.param(WITHOUT_TESTS, "tests_fail", id="tests-removed", marks=TESTED),
         pytest.param(PLUGGED_IN_TESTS, "tests_fail", id="tests-made-to-pass", marks=TESTED),
+        pytest.param(
+            "echo 'def time_squares(): pass' >benchmarks/bench.py", "no_change", id="benchmarks-changed", marks=IGNORED
+        ),
         pytest.param(TOUCHED_GRADER, "no_change", id="grader-touched", marks=IGNORED),
     ],
 )
@@ -95,18 +93,58 @@ def test_who_only_looks_faster_gets_nothing(attack, script, reason):
 
 
 @TIMED
-def test_nothing_that_an_agent_left_running_is_there_while_it_is_timed(attack):
-    report = attack(IN_BACKGROUND)
+def test_nothing_that_an_agent_left_running_is_there_while_it_is_timed(agent_container, exported):
+    """Where the agent's own container grades, since its harness knows no other way."""
+    agent_container.work(["bash", "-c", IN_BACKGROUND])
+    report, said = agent_container.grade(exported("python", HarnessFormat.FC_EVAL) / "tests")
+    assert report, said
     assert report["ended_processes"]
     assert report["metrics"]["reward"] == 0.0
     assert report["reason"] != "faster"
 
 
+UNUSUAL = r"""echo '# more' >>shapes/__init__.py
+git -c user.name=a -c user.email=a@b commit -qam 'of the agent'
+git config diff.external /bin/false
+echo '* text filter=lost diff=lost' >.gitattributes
+printf 'a\r\n' >"new 🐍.txt"
+printf '\0\1' >binary
+ln -s /etc/passwd link
+mkfifo pipe
+git init -q inside
+echo x >inside/x
+rm tests/test_shapes.py
+setsid sh -c 'while :; do echo "# late" >>shapes/__init__.py; done' </dev/null >/dev/null 2>&1 &"""
+
+
+def test_the_changes_of_an_agent_are_against_what_it_found_whatever_it_did_to_the_repository(
+    agent_container, tmp_path, lay
+):
+    agent_container.work(["bash", "-c", UNUSUAL])
+    diff = agent_container.collect()
+    assert diff
+    # it cannot be changed any more
+    assert diff == agent_container.collect()
+    files = lay(tmp_path / "checkout", FILES)
+    subprocess.run(["git", "apply", "-"], input=diff, cwd=files, check=True)
+    assert (files / "new 🐍.txt").read_bytes() == b"a\r\n"
+    assert (files / "binary").read_bytes() == b"\0\1"
+    assert (files / "link").is_symlink()
+    assert (files / "shapes/__init__.py").read_text().startswith(f"{SQUARES}# more\n")
+    assert not (files / "tests/test_shapes.py").exists()
+
+
 @TESTED
 def test_the_command_grades_a_patch_and_prints_the_report(exported, rows, tmp_path, call_fc_data):
     (tmp_path / "my.patch").write_text(rows["python"]["patch"].replace("[i * i for i in range(n)]", "list(range(n))"))
-    done = call_fc_data("evaluate", str(exported("python", HarnessFormat.HARBOR)), "--agent", "my.patch")
+    folder = str(exported("python", HarnessFormat.HARBOR))
+    done = call_fc_data("evaluate", folder, "--agent", "my.patch", "--keep", "run")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["reason"], report["changed"]) == ("tests_fail", ["shapes/__init__.py"])
     assert report["metrics"]["reward"] == 0.0
+    kept = tmp_path / "run"
+    assert json.loads((kept / "report.json").read_text())["reason"] == "tests_fail"
+    (kept / "agent.diff").write_text("no patch")
+    again = call_fc_data("evaluate", folder, "--regrade", "run")
+    assert json.loads(again.stdout)["reason"] == "no_diff"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.releasing.exports.grader import places
-from formulacode_dagster.releasing.exports.grader.places import Place, install
+from formulacode_dagster.releasing.exports.grader.places import ArmFailedError, Place, install
 from formulacode_dagster.releasing.exports.grader.running import Done
 
 SUITE = {"benchmarks/own_tests.py": "suite", "tests/test_a.py": "after", "tests/new/test_b.py": "new"}
@@ -82,3 +83,57 @@ def test_a_build_leads_no_file_of_the_suite_out_of_its_arm(place, tmp_path, lay,
 def test_an_agent_may_change_test_helpers_only_as_the_author_did(path, counts):
     authors = frozenset({"pkg/testing/compare.py", "pkg/testing/test_compare.py", "testing/test_all.py"})
     assert places._counts(path, "benchmarks/", authors) is counts
+
+
+@pytest.fixture
+def checkout(tmp_path, lay, monkeypatch):
+    """A checkout of `FILES`, into which git applies changes as whoever runs the tests."""
+
+    def run(argv, *, cwd, environment, stdin, timeout, **_):
+        done = subprocess.run(
+            argv, cwd=cwd, env=environment, input=stdin, timeout=timeout, capture_output=True, check=False
+        )
+        return Done(done.returncode, done.stdout, [], done.stderr, 0.0, False)
+
+    monkeypatch.setattr(places, "run", run)
+    monkeypatch.setenv("FC_REPOSITORY", str(tmp_path / "checkout"))
+    return lay(tmp_path / "checkout", FILES)
+
+
+FASTER = b"--- a/pkg/core.py\n+++ b/pkg/core.py\n@@ -1 +1 @@\n-slow\n\\ No newline at end of file\n+fast\n"
+
+
+@pytest.mark.parametrize(("diff", "core"), [(FASTER, "fast\n"), (b"", "slow")])
+def test_changes_of_an_agent_in_another_container_are_applied(checkout, tmp_path, diff, core):
+    (tmp_path / "agent.diff").write_bytes(diff)
+    places.lay_diff(str(tmp_path / "agent.diff"))
+    assert (checkout / "pkg/core.py").read_text() == core
+
+
+@pytest.mark.parametrize(
+    ("diff", "why"),
+    [
+        (None, "no changes"),
+        (b"no patch", "do not apply"),
+        (FASTER.replace(b"-slow", b"-other"), "do not apply"),
+        (FASTER.replace(b"b/pkg/core.py", b"b/../core.py").replace(b"a/pkg/core.py", b"a/../core.py"), "do not apply"),
+        (b"x" * 100, "more than 99 bytes"),
+    ],
+)
+def test_changes_that_cannot_be_applied_are_refused_and_change_nothing(checkout, tmp_path, monkeypatch, diff, why):
+    (tmp_path / "core.py").write_text("slow")
+    if why.startswith("more"):
+        monkeypatch.setattr(places, "MOST_DIFF_BYTES", 99)
+    if diff is not None:
+        (tmp_path / "agent.diff").write_bytes(diff)
+    with pytest.raises(ArmFailedError, match=why):
+        places.lay_diff(str(tmp_path / "agent.diff"))
+    assert (tmp_path / "core.py").read_text() == (checkout / "pkg/core.py").read_text() == "slow"
+
+
+def test_a_link_to_changes_is_not_followed(checkout, tmp_path):
+    (tmp_path / "secret").write_bytes(FASTER)
+    (tmp_path / "agent.diff").symlink_to(tmp_path / "secret")
+    with pytest.raises(ArmFailedError):
+        places.lay_diff(str(tmp_path / "agent.diff"))
+    assert (checkout / "pkg/core.py").read_text() == "slow"

@@ -17,7 +17,13 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.dataset.tables import month_tables
 from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
-from formulacode_dagster.releasing.exports.formats import HarnessFormat, build_context, solution
+from formulacode_dagster.releasing.exports.formats import (
+    AGENT_DIFF,
+    HarnessFormat,
+    build_context,
+    collect_script,
+    solution,
+)
 from formulacode_dagster.releasing.exports.write import export_task, export_tasks
 from tests.records import make_image, make_spec
 from tests.support.exports import row_of
@@ -39,9 +45,16 @@ def test_a_harbor_task_runs_the_image_by_digest_without_a_network(row, tmp_path)
     assert folder == tmp_path / row["task_id"]
     dockerfile = (folder / "environment/Dockerfile").read_text()
     assert dockerfile.startswith(f"FROM registry.test:5000/acme/tasks@{PUSHED['image_digest']}\n")
-    assert "network_mode: none" in (folder / "environment/docker-compose.yaml").read_text()
+    assert [file.name for file in (folder / "environment").iterdir()] == ["Dockerfile"]
     task = tomllib.loads((folder / "task.toml").read_text())
+    assert task["environment"]["network_mode"] == "no-network"
     assert (task["agent"]["user"], task["verifier"]["user"]) == ("formulacode", "root")
+    # the grader's container gets the agent's changes, and nothing else of its container
+    assert task["verifier"]["environment_mode"] == "separate"
+    assert [each["source"] for each in task["artifacts"]] == [AGENT_DIFF]
+    (hook,) = task["verifier"]["collect"]
+    assert (hook["command"], hook["user"]) == (collect_script(), "root")
+    assert f"--diff {AGENT_DIFF} " in (folder / "tests/test.sh").read_text()
     assert row["final_md"] in (folder / "instruction.md").read_text()
     assert (folder / "tests/oracle.patch").read_bytes() == PATCH
     assert os.access(folder / "tests/test.sh", os.X_OK)
@@ -84,9 +97,16 @@ def test_every_format_grades_by_the_same_files_what_started_from_the_same(row, t
     folders = {format_: export_task(row, format_, tmp_path / format_) for format_ in HarnessFormat}
     graded = [{path.name: path.read_bytes() for path in (each / "tests").iterdir()} for each in folders.values()]
     assert graded[0].keys() == {"task.json", "oracle.patch", "grader.pyz", "harness.pyz", "test.sh"}
+    scripts = dict(zip(folders, (files.pop("test.sh") for files in graded), strict=True))
     assert graded[0] == graded[1] == graded[2]
+    # where the agent's container grades, there is no other one to bring changes from
+    assert scripts[HarnessFormat.FC_EVAL] == scripts[HarnessFormat.TERMINAL_BENCH]
+    assert (
+        scripts[HarnessFormat.HARBOR].replace(f" --diff {AGENT_DIFF}".encode(), b"") == scripts[HarnessFormat.FC_EVAL]
+    )
     recipes = [(build_context(each) / "Dockerfile").read_text() for each in folders.values()]
-    assert len({recipe[recipe.index("# What grading starts from") :] for recipe in recipes}) == 1
+    common = slice("# What grading starts from", "bin/hold\n")
+    assert len({recipe[recipe.index(common.start) : recipe.index(common.stop)] for recipe in recipes}) == 1
 
 
 @pytest.mark.parametrize("format_", HarnessFormat)
