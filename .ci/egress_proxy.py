@@ -116,8 +116,8 @@ def main() -> None:
     configuration = parser.parse_args().configuration.read_text()
     port = re.search(r'addr: ":(\d+)"', configuration)
     allowed = re.search(r"path: (\S+)", configuration)
-    assert port
-    assert allowed
+    if port is None or allowed is None:
+        parser.error("the configuration names no port, or no list")
     asyncio.run(Proxy(Path(allowed[1])).serve(int(port[1])))
 
 

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Writes the agent's changes of the checkout as a patch, against the copy that was put away before the agent came.
 # Runs as root in the agent's container, once the agent has ended; what it writes is input, and nobody trusts it.
 set -eu

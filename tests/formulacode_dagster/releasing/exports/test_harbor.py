@@ -28,6 +28,7 @@ for folder in sys.argv[1:]:
     print(json.dumps(told))
 """
 CODEX = Path(".ci/agents/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex").absolute()
+MOUNTED = {"type": "bind", "target": "/usr/local/bin/codex", "read_only": True}
 BRIDGE = "172.17.0.1"
 """The address at which containers find this machine."""
 
@@ -112,7 +113,7 @@ def test_an_agent_that_calls_its_model_from_inside_reaches_it_and_nothing_else(t
             rewards = run(
                 *("codex", [tasks[PYTHON]], tmp_path, "--model", "openai/gpt-5.5", "--allow-agent-host", BRIDGE),
                 *("--agent-env", "OPENAI_API_KEY=sk-nobody", "--agent-env", f"OPENAI_BASE_URL={model}/v1"),
-                *("--mounts", json.dumps([{"type": "bind", "source": str(CODEX), "target": "/usr/local/bin/codex", "read_only": True}])),
+                *("--mounts", json.dumps([{**MOUNTED, "source": str(CODEX)}])),
             )
     assert set(script.keys) == {"sk-nobody"}
     assert "RemoteDisconnected" in str(script.requests[-1])
