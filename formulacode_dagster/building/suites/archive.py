@@ -6,9 +6,10 @@ import base64
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
+from importlib.abc import Traversable
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.cancellation.programs import run_program
@@ -51,10 +52,18 @@ def compiled_archive(compiler: str) -> bytes:
 
 
 def _sources() -> dict[str, bytes]:
-    folder = resources.files("formulacode_dagster.building.suites").joinpath("harness")
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".py")), key=lambda file: file.name)
     start = b"from fc_harness.answers import main\n\nmain()\n"
-    return {"__main__.py": start, **{f"fc_harness/{file.name}": file.read_bytes() for file in files}}
+    folder = resources.files("formulacode_dagster.building.suites").joinpath("harness")
+    return {"__main__.py": start, **dict(sorted(_modules(folder, "fc_harness")))}
+
+
+def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of each module in *folder* and below, which is at *path* in the archive."""
+    for file in folder.iterdir():
+        if file.is_dir():
+            yield from _modules(file, f"{path}/{file.name}")
+        elif file.name.endswith(".py"):
+            yield f"{path}/{file.name}", file.read_bytes()
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:

@@ -61,7 +61,7 @@ def main() -> None:
         "read": ("files", "read"),
         "write": ("files", "write"),
         "restore": ("files", "restore"),
-        "instrument": ("native", "instrument"),
+        "instrument": ("compiled.native", "instrument"),
     }[request["command"]]
     answer = getattr(importlib.import_module(f"{__package__}.{module}"), function)
     # From here on the archive must not be importable: a suite may have a module of the same name.

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import suite
 from .caches import CacheFolders
 from .child import Answer, in_child
+from .compiled.native import NativeWatch
 from .lines import LineWatch
-from .native import NativeWatch
 from .order import FoundBenchmark, in_order_of_relevance
 from .proofs import described, parts_of, witness
 from .results import returned

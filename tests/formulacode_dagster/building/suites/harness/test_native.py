@@ -11,9 +11,9 @@ import tempfile
 
 import pytest
 
-from formulacode_dagster.building.suites.harness import native
-from formulacode_dagster.building.suites.harness.gcov import markers_of
-from formulacode_dagster.building.suites.harness.native import instrument
+from formulacode_dagster.building.suites.harness.compiled import native
+from formulacode_dagster.building.suites.harness.compiled.gcov import markers_of
+from formulacode_dagster.building.suites.harness.compiled.native import instrument
 
 SOURCE = """\
 #include <Python.h>
@@ -46,7 +46,7 @@ TRIAL = """
 import json, os, sys
 sys.path[:0] = {path!r}
 import _fast
-from formulacode_dagster.building.suites.harness.native import NativeWatch
+from formulacode_dagster.building.suites.harness.compiled.native import NativeWatch
 watch = NativeWatch({data!r}, {{"src/_fast.c": range(1, 99), "src/_gone.c": [1]}}, {repository!r})
 told = [watch.find()]
 for argument in (3, 0, -1):
@@ -152,7 +152,7 @@ pub fn sum(n: i64) -> i64 {
 }
 RUST_TRIAL = """
 import ctypes, json
-from formulacode_dagster.building.suites.harness.native import NativeWatch
+from formulacode_dagster.building.suites.harness.compiled.native import NativeWatch
 watch = NativeWatch({data!r}, {{"src/sums.rs": range(1, 99), "src/lib.rs": [2, 5], "src/c.c": [1]}}, {repository!r})
 fast = ctypes.CDLL({repository!r} + "/target/release/libfast.so")
 fast.total.argtypes = [ctypes.c_int64]

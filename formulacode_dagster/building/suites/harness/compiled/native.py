@@ -20,7 +20,7 @@ from .llvm_cov import LlvmCounts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .answers import Emit
+    from ..answers import Emit
 
 RUST = ".rs"
 PYTHON = (".pyx", ".pxd", ".pxi", ".py")

@@ -13,8 +13,8 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
+from ..lines import which_file
 from .gcov import add_counts
-from .lines import which_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
-from .lines import which_file
+from ..lines import which_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""Lines of compiled code that a benchmark runs."""
