@@ -28,11 +28,21 @@ Agent = Annotated[
     str | None,
     typer.Option("--agent", help="`oracle`, `nop`, or a file: a patch, or a script to run.", show_default="oracle"),
 ]
-DiffFile = Annotated[Path | None, typer.Option("--diff", help="Grade this patch alone; no agent runs.")]
-RecordedRun = Annotated[
-    Path | None, typer.Option("--regrade", help="Grade the changes of a run again: of --keep, or a trial of Harbor.")
+DiffFile = Annotated[
+    Path | None, typer.Option("--diff", help="Grade this patch alone; no agent runs.", show_default="an agent runs")
 ]
-Keep = Annotated[Path | None, typer.Option("--keep", help="Folder for the agent's changes and the report.")]
+RecordedRun = Annotated[
+    Path | None,
+    typer.Option(
+        "--regrade",
+        help="Grade the changes of a run again: of --keep, or a trial of Harbor.",
+        show_default="an agent runs",
+    ),
+]
+Keep = Annotated[
+    Path | None,
+    typer.Option("--keep", help="Folder for the agent's changes and the report.", show_default="nothing is kept"),
+]
 
 
 def export(
