@@ -67,7 +67,7 @@ def is_listed(host: str, targets: list[str]) -> bool:
 
 
 class Proxy:
-    """A proxy for the hosts in a file, which is read anew for each connection."""
+    """A proxy for the hosts in a file, which is read again for each connection."""
 
     def __init__(self, allowed: Path) -> None:
         self._allowed = allowed
@@ -97,8 +97,8 @@ class Proxy:
 
 
 def _meant_for(connection: socket.socket) -> tuple[str, int]:
-    told = connection.getsockopt(socket.SOL_IP, SO_ORIGINAL_DST, 16)
-    port, packed = struct.unpack_from("!2xH4s", told)
+    option = connection.getsockopt(socket.SOL_IP, SO_ORIGINAL_DST, 16)
+    port, packed = struct.unpack_from("!2xH4s", option)
     return socket.inet_ntoa(packed), port
 
 

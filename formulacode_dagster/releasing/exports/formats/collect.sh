@@ -1,12 +1,13 @@
 #!/bin/sh
 # Writes the agent's changes of the checkout as a patch, against the copy that was put away before the agent came.
-# Runs as root in the agent's container, once the agent has ended; what it writes is input, and nobody trusts it.
+# Runs as root in the agent's container, once the agent has ended. The patch is untrusted input of the grader.
 set -eu
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 umask 077
 sealed=/opt/formulacode/sealed/repo
 work=/opt/formulacode/work
+# it ends its own shell, too
 setpriv --reuid=formulacode --clear-groups sh -c 'kill -KILL -1' || true
 rm -rf "$work"
 mkdir "$work"
@@ -16,10 +17,11 @@ cp -a "$sealed/.git" "$GIT_DIR"
 mkdir -p "$GIT_DIR/info"
 echo '* -text -filter -ident !diff -working-tree-encoding' >"$GIT_DIR/info/attributes"
 tree() {
-    cd "$1"
-    # a repository without a commit, which an agent may have left inside, is passed over
-    git --work-tree="$1" add --all --ignore-errors . 2>/dev/null || true
-    git write-tree
+    cd "$1" &&
+        # git records a repository inside as a commit, without its files, and stops at one that has none
+        find . -mindepth 2 -name .git -prune -exec rm -rf {} + &&
+        git --work-tree="$1" add --all . &&
+        git write-tree
 }
 before=$(tree "$sealed")
 after=$(tree "$FC_REPOSITORY")

@@ -113,6 +113,11 @@ ln -s /etc/passwd link
 mkfifo pipe
 git init -q inside
 echo x >inside/x
+mkdir cloned
+git -C cloned init -q
+echo y >cloned/y
+git -C cloned add y
+git -C cloned -c user.name=a -c user.email=a@b commit -qm y
 rm tests/test_shapes.py
 setsid sh -c 'while :; do echo "# late" >>shapes/__init__.py; done' </dev/null >/dev/null 2>&1 &"""
 
@@ -130,6 +135,8 @@ def test_the_changes_of_an_agent_are_against_what_it_found_whatever_it_did_to_th
     assert (files / "new 🐍.txt").read_bytes() == b"a\r\n"
     assert (files / "binary").read_bytes() == b"\0\1"
     assert (files / "link").is_symlink()
+    assert (files / "inside/x").read_text() == "x\n"
+    assert (files / "cloned/y").read_text() == "y\n"
     assert (files / "shapes/__init__.py").read_text().startswith(f"{SQUARES}# more\n")
     assert not (files / "tests/test_shapes.py").exists()
 
