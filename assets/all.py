@@ -6,11 +6,11 @@ from importlib import import_module
 
 from formulacode_dagster.models.items import Stage
 
-from .benchmark_results import benchmark_results
-from .breakpoints import breakpoints
 from .commit_benchmarks import commit_benchmarks
-from .dashboards import dashboards
-from .replication import replication
+from .published_sites.benchmark_results import benchmark_results
+from .published_sites.breakpoints import breakpoints
+from .published_sites.dashboards import dashboards
+from .published_sites.replication import replication
 from .stage_asset import StageAsset
 
 

@@ -11,7 +11,7 @@ from resources.dashboards import DashboardsResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
-from .dashboard_asset import DASHBOARDS, dashboard_run
+from .published_sites.dashboard_asset import DASHBOARDS, dashboard_run
 from .stage_asset import OWNER
 
 COLUMNS = {

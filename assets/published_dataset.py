@@ -17,6 +17,7 @@ from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
+from .gradings import gradings
 from .materialize import ReleaseConfig, report, stage_run
 from .measurements import measurements
 from .partitions import MONTHS
@@ -61,7 +62,7 @@ def release_uri(destination: str, tag: str) -> str:
 
 @stage_asset(
     Stage.PUBLISHED_DATASET,
-    deps=[problem_statements, measurements, published_images],
+    deps=[problem_statements, measurements, published_images, gradings],
     partitions_def=MONTHS,
     group_name="release",
     kinds={"huggingface", "parquet"},

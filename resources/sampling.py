@@ -1,4 +1,4 @@
-"""Settings of timing."""
+"""Settings of timing and grading."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from .base import SettingsResource, setting
 
 
 class SamplingResource(SettingsResource):
-    """Hands out the plan by which benchmarks are sampled."""
+    """Hands out the plan by which benchmarks are sampled, and the limits of gradings."""
 
     sample_seconds: float | None = setting("sample_seconds")
     measure_seconds: int | None = setting("measure_seconds")
+    grading_seconds: int | None = setting("grading_seconds")
+    grading_tries: int | None = setting("grading_tries")
     measurement_concurrency: int | None = setting("measurement_concurrency")
 
     def plan(self) -> SamplingPlan:

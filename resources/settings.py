@@ -148,6 +148,10 @@ class Settings(BaseSettings):
     """seconds of timing in one sample"""
     measure_seconds: int = Field(600, alias="FC_MEASURE_SECONDS", ge=10)
     """seconds for surveys, warm-up and rounds of one task; builds and the search for workloads come on top"""
+    grading_seconds: int = Field(3600, alias="FC_GRADING_SECONDS", ge=0)
+    """seconds after which no further probe of a task starts, apart from the author's patch; 0: tasks are not graded"""
+    grading_tries: int = Field(3, alias="FC_GRADING_TRIES", ge=1)
+    """gradings of the author's patch, whose median reward counts"""
     measurement_concurrency: int = Field(1, alias="FC_MEASUREMENT_CONCURRENCY", ge=1)
     """tasks built, timed and tested in parallel; more than one disturbs each other's timings"""
     backup_dir: AbsolutePath | None = Field(None, alias="FC_BACKUP_DIR")

@@ -9,6 +9,7 @@ from formulacode_dagster.measuring.measurement.cores import leased_cores
 from formulacode_dagster.measuring.measurement.stage import MeasurementTools
 from formulacode_dagster.models.completion import CompletionCache
 from formulacode_dagster.operating.runner.work import StageRun
+from formulacode_dagster.releasing.gradings.stage import GradingTools
 from formulacode_dagster.releasing.registries.stage import PublishedImageTools
 
 from .containers import ContainersResource
@@ -70,3 +71,13 @@ def published_image_tools(
     # only if several machines push does it matter which of them has an image
     engine = containers.engine_for(stage.database, stage.month)[0] if stage.sharing else None
     return PublishedImageTools(registry.client(), settings.registry_url, settings.push_concurrency, engine)
+
+
+def grading_tools(
+    stage: StageRun, containers: ContainersResource, registry: RegistryResource, sampling: SamplingResource
+) -> GradingTools:
+    """Return the tools of `gradings`; raises as `ContainersResource.engine_for`."""
+    engine, _ = containers.engine_for(stage.database, stage.month)
+    turn = containers.machine(stage.database, engine, stage.note).timing
+    settings = sampling.settings
+    return GradingTools(registry.puller(), settings.grading_seconds, settings.grading_tries, turn)

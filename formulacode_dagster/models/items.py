@@ -23,6 +23,7 @@ class Stage(StrEnum):
     IMAGES = "images"
     MEASUREMENTS = "measurements"
     PUBLISHED_IMAGES = "published_images"
+    GRADINGS = "gradings"
     PUBLISHED_DATASET = "published_dataset"
     REPLAYS = "replays"
     EXPORTS = "exports"

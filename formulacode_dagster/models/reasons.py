@@ -38,6 +38,9 @@ class RejectionReason(StrEnum):
     ORACLE_CHANGES_RESULTS = "oracle_changes_results"
     """Faster, and wrong: a timed benchmark returns something else with the author's patch."""
 
+    NOT_GRADABLE = "not_gradable"
+    """Through the exported grader, the author's patch does not get its reward, or a patch without effect gets one."""
+
     WITHDRAWN = "withdrawn"
     """A person removed the task from the dataset; the detail says who and why."""
 
@@ -73,6 +76,8 @@ class SkipReason(StrEnum):
     PROCESS_ENGINE = "process_engine"
     """Built in a folder, so there is no image to publish."""
     NO_REGISTRY = "no_registry"
+    NOT_GRADED = "not_graded"
+    """Gradings are switched off."""
     NOT_PUBLISHED = "not_published"
     """Its image is in no registry, so no one else could run it."""
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from .base import Frozen, MonthRow, PullRequestRow
+from .grading import CANARY
 from .measurement import Measurement, Verdict
 from .reasons import FailureKind
 
@@ -136,9 +137,19 @@ class TaskRecord(Frozen):
         description="JSON: every replay of the task known at this release, only from row and image: `verdict`, "
         "`failure`, `measured`, `speedup`, `low`, `high`, `machine`, `replayed_at`, `release`, `is_same_harness`",
     )
-    verified: bool = Field(
+    pulled_by_digest: bool = Field(
         description="measured to be faster, by benchmarks that no model wrote, in an image that was pulled back from "
         "the registry by digest"
+    )
+    verified: bool = Field(description="the former name of `pulled_by_digest`")
+    probes: str | None = Field(
+        default=None,
+        description="JSON: what patches get from the exported grader, from the published image: `probe`, `reward`, "
+        "`reason`; `oracle` is the author's, all others must get 0; null if the task was not graded",
+    )
+    canary: str = Field(
+        default=CANARY,
+        description="the same GUID in every task; text that contains it is no training data",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.dashboard_asset import GROUP
+from assets.published_sites.dashboard_asset import GROUP
 from formulacode_dagster.models.items import MONTH_STAGES, Stage
 
 from .alerts import checks_of_succeeded_runs, failed_runs, late_months

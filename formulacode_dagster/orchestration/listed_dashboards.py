@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.dashboard_asset import DASHBOARDS
+from assets.published_sites.dashboard_asset import DASHBOARDS
 from formulacode_dagster.models.errors import FormulaCodeError
 from resources.dashboards import DashboardsResource
 

@@ -26,6 +26,7 @@ _QUEUES: Mapping[Stage, str] = {
     Stage.MEASUREMENTS: MEASURE,
     # from where they were built
     Stage.PUBLISHED_IMAGES: BUILD,
+    Stage.GRADINGS: MEASURE,
     Stage.REPLAYS: MEASURE,
 }
 MONTH_TAGS: Mapping[str, str] = {QUEUE: MEASURE}

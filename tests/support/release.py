@@ -60,9 +60,10 @@ def task_row(number: int, **changes: object) -> TaskRecord:
         "workload_commit": "b" * 40,
         "workload_sha256": "",
         "workload_adapted": (),
-        "verified": number % 2 == 0,
+        "pulled_by_digest": number % 2 == 0,
     }
-    return TaskRecord.model_validate({**facts, **changes})
+    facts |= changes
+    return TaskRecord.model_validate({"verified": facts["pulled_by_digest"], **facts})
 
 
 def tables_of(rows: Sequence[TaskRecord]) -> MonthTables:

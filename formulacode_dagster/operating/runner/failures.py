@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.acceptance import Acceptance
-from formulacode_dagster.models.check import CheckFinding, CheckVerdict
+from formulacode_dagster.models.check import Acceptance, CheckFinding, CheckVerdict
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import ItemKind, ItemState, Stage
 from formulacode_dagster.models.reasons import SCREENED_OUT, SkipReason

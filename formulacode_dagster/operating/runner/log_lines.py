@@ -14,7 +14,7 @@ from .progress import ProgressListener, duration
 
 WORTH_A_LINE_SECONDS = 5.0
 LINE_SECONDS = 60.0
-LONG_STAGES = frozenset({Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES})
+LONG_STAGES = frozenset({Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES, Stage.GRADINGS})
 """Every item of these has a line: it took its time."""
 LINES_PER_REASON = 20
 """In other stages, thousands of items end within seconds, most of them for the same few reasons."""

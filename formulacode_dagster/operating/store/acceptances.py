@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, insert, select
 from sqlalchemy.dialects import postgresql
 
-from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.release import Withdrawal
 
 from .tables import ACCEPTANCES, WITHDRAWALS

@@ -14,6 +14,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.grading import TaskGrading
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.intake import SearchGap
 from formulacode_dagster.models.links import Discussion
@@ -163,6 +164,7 @@ MEASUREMENTS = documents("measurements", Measurement)
 CORRECTNESS = documents("correctness", Correctness)
 PROFILES = documents("profiles", TaskProfile)
 PUBLISHED_IMAGES = documents("published_images", PublishedImage)
+GRADINGS = documents("gradings", TaskGrading, "month", "repository_id", "number", "attempt")
 RELEASES = documents("releases", Release, "month", "tag")
 REPLAYS = documents("replays", Replay, "month", "task_id", "attempt")
 QUERIED = tuple(each for each in list(globals().values()) if isinstance(each, Artifact) and each.relation)

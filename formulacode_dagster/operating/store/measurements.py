@@ -1,14 +1,17 @@
-"""Measurements and test results, all stored forever, the newest per task shown; replays, unfinished surveys."""
+"""Measurements, test results, gradings and replays: all stored forever, the newest per task shown; unfinished surveys."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, select
 
 from formulacode_dagster.models.correctness import Correctness
+from formulacode_dagster.models.grading import TaskGrading
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.release import Replay
 
-from .artifacts import CORRECTNESS, REPLAYS, PullRequestKey
+from .artifacts import CORRECTNESS, GRADINGS, REPLAYS, PullRequestKey
 from .bulk import insert_new, upsert
 from .tables import CORRECTNESS_HISTORY, MEASUREMENTS_HISTORY, SURVEYS
 
@@ -73,6 +76,20 @@ def replays_of(connection: Connection, month: str) -> dict[str, list[Replay]]:
     for replay in REPLAYS.iterate(connection, month):
         by_task.setdefault(replay.task_id, []).append(replay)
     return by_task
+
+
+def add_gradings(connection: Connection, rows: Sequence[TaskGrading]) -> None:
+    """Append *rows*, each numbered after the earlier gradings of its task."""
+    for row in rows:
+        of_task = _of_task(GRADINGS.table, row.month, (row.repository_id, row.number))
+        statement = select(func.coalesce(func.max(GRADINGS.table.c.attempt), 0)).where(of_task)
+        last = connection.execute(statement).scalar_one()
+        GRADINGS.add(connection, [row.model_copy(update={"attempt": int(last) + 1})])
+
+
+def newest_gradings(connection: Connection, month: str) -> dict[PullRequestKey, TaskGrading]:
+    """Return the newest grading of each task of *month*, by (repository id, number)."""
+    return {(row.repository_id, row.number): row for row in GRADINGS.iterate(connection, month)}
 
 
 def _of_task(table: Table, month: str, key: PullRequestKey) -> ColumnElement[bool]:

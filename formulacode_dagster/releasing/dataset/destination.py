@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
@@ -16,6 +16,7 @@ from formulacode_dagster.models.release import Correction, Release
 from .card import CARD_FILE, render_card
 from .croissant import CROISSANT_FILE, croissant
 from .edition import Edition
+from .gate import GATE_FILE, render_gate
 from .index import INDEX_FILE, DatasetIndex, facts_of
 from .parquet import KEY, changed_columns
 from .tables import MonthTables, data_path, first_difference, read_tables
@@ -86,6 +87,7 @@ def files_of(edition: Edition, tables: MonthTables, index: DatasetIndex, url: st
         **tables.files(edition.month.key),
         INDEX_FILE: index.to_json(),
         CARD_FILE: render_card(index).encode(),
+        GATE_FILE: render_gate(index).encode(),
         CROISSANT_FILE: croissant(index, url),
     }
 
@@ -152,7 +154,7 @@ def next_edition(
     """
     pair = (tables, released) if correction.strip() else (tables.settled(), released.settled())
     if released.columns == tables.columns and pair[0].checksum == pair[1].checksum:
-        return newest, released
+        return newest, replace(released, gate=tables.gate)
     difference = first_difference(released, tables)
     if not correction.strip():
         raise ItemFailure(

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from pydantic import Field, ValidationError
 
-from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Release

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.grading import ReleaseGate
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Correction, ReplayVerdict, standing
 
@@ -52,6 +53,7 @@ class IndexedMonth(Frozen):
     schema_sha256: str
     columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty if not recorded")
     accepted: tuple[str, ...] = Field(default=(), description="failures that people accepted")
+    gate: ReleaseGate | None = Field(default=None, description="gradings of its tasks; null if not recorded")
     corrections: tuple[Correction, ...] = Field(default=(), description="its revisions, the first of them first")
 
 
@@ -120,5 +122,6 @@ def facts_of(edition: Edition, tables: MonthTables) -> IndexedMonth:
         schema_sha256=tables.schema_checksum,
         columns=tables.columns,
         accepted=edition.accepted,
+        gate=tables.gate,
         corrections=edition.corrections,
     )

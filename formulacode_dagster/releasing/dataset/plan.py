@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind

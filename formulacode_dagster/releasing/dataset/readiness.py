@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.errors import GateClosedError
 from formulacode_dagster.models.items import FROM_A_RELEASE, ItemKind, Stage
 from formulacode_dagster.models.reasons import SkipReason
@@ -31,6 +31,8 @@ RELEASE_GATES: tuple[tuple[Stage, str], ...] = (
     (Stage.MEASUREMENTS, "controls_within_promise"),
     (Stage.PUBLISHED_IMAGES, FAILURES_WITHIN_BUDGET),
     (Stage.PUBLISHED_IMAGES, "every_digest_pulled"),
+    (Stage.GRADINGS, FAILURES_WITHIN_BUDGET),
+    (Stage.GRADINGS, "probes_get_nothing"),
 )
 """Blocking checks of a release: the gates of the asset `published_dataset`, for scripts."""
 

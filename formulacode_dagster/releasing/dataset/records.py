@@ -10,7 +10,7 @@ from formulacode_dagster.operating.store import artifacts
 from formulacode_dagster.operating.store.acceptances import withdrawals
 from formulacode_dagster.operating.store.blobs import get_blob
 from formulacode_dagster.operating.store.ledger import items_in_state
-from formulacode_dagster.operating.store.measurements import replays_of
+from formulacode_dagster.operating.store.measurements import newest_gradings, replays_of
 from formulacode_dagster.operating.store.pull_requests import done_in, patch_of
 
 from .task_tables import TaskRecords
@@ -19,6 +19,16 @@ from .wide import procedure_record, task_records
 
 
 def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
+    """Return the records of the tasks of *month* to release, by item: without those that no grader can grade."""
+    ungradable = {
+        item
+        for state in (ItemState.REJECTED, ItemState.FAILED)
+        for item in items_in_state(connection, month, Stage.GRADINGS, state)
+    }
+    return {item: record for item, record in graded_records(connection, month).items() if item not in ungradable}
+
+
+def graded_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
     """Return the records of the pull requests of *month* with a statement and a real speed-up, by item.
 
     Withdrawn tasks are left out.
@@ -36,6 +46,7 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
     built = artifacts.IMAGES.read_keys(connection, month, keys)
     pushed = set(items_in_state(connection, month, Stage.PUBLISHED_IMAGES, ItemState.DONE))
     published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in prs if pr.item in pushed])
+    gradings = newest_gradings(connection, month)
     replayed = replays_of(connection, month)
     profiled = artifacts.PROFILES.read_keys(connection, month, keys)
     records: dict[str, TaskRecords] = {}
@@ -53,6 +64,7 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
             published=published.get(pr.key),
             procedure=_procedure(connection, measurement.procedure_sha256),
             replays=replays,
+            grading=gradings.get(pr.key),
         )
         how = procedure_record(row, measurement, built[pr.key], statements[pr.key])
         records[pr.item] = task_records(row, measurement, tested[pr.key], replays, profiled.get(pr.key), how)

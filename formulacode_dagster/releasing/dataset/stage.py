@@ -17,6 +17,7 @@ from formulacode_dagster.operating.store import artifacts
 from formulacode_dagster.operating.store.acceptances import acceptances
 
 from .destination import Destination
+from .gate import release_gate
 from .plan import plan
 from .readiness import parts_left_out, require_tasks
 from .records import month_records, withdrawn_items
@@ -45,10 +46,11 @@ async def run(stage: StageRun, tools: PublishedDatasetTools) -> StageSummary:
         records = month_records(connection, stage.month)
         withdrawn = withdrawn_items(connection, stage.month)
         accepted = acceptances(connection, stage.month)
+        gate = release_gate(connection, stage.month, records)
         left_out = parts_left_out(connection, stage.month)
         if not stage.options.dry_run:
             require_tasks(connection, stage.month, len(records), accepted)
-    tables = month_tables(list(records.values()))
+    tables = month_tables(list(records.values()), gate)
     if stage.options.dry_run and not stage.options.is_partial:
         stage.note(f"dry run: {plan(tools.destination, month, tables, accepted, correction).text}")
 

@@ -6,9 +6,10 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from formulacode_dagster.models.grading import ReleaseGate
 from formulacode_dagster.models.month import Month
 
 from .parquet import KEY, from_parquet, month_frame, rows_checksum, table_frame, to_parquet
@@ -42,6 +43,8 @@ class MonthTables:
 
     tasks: pl.DataFrame
     wide: Mapping[Table, pl.DataFrame]
+    gate: ReleaseGate | None = None
+    """Gradings of its tasks, for the index; not part of the rows."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -62,7 +65,7 @@ class MonthTables:
     def settled(self) -> MonthTables:
         """The tables without the columns that grow after a release."""
         wide = {table: frame for table, frame in self.wide.items() if table not in WAITING}
-        return MonthTables(self.tasks.drop(WAITING, strict=False), wide)
+        return replace(self, tasks=self.tasks.drop(WAITING, strict=False), wide=wide)
 
     def files(self, month: str) -> dict[str, bytes]:
         """Every Parquet file of *month*, by path."""
@@ -77,15 +80,15 @@ def _digest(parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=isinstance(parts, dict)).encode()).hexdigest()
 
 
-def month_tables(records: Sequence[TaskRecords]) -> MonthTables:
-    """The tables of a month with these tasks; raises as `month_frame`."""
+def month_tables(records: Sequence[TaskRecords], gate: ReleaseGate | None = None) -> MonthTables:
+    """The tables of a month with these tasks, which its *gate* let pass; raises as `month_frame`."""
     tasks = month_frame([record.row for record in records])
     ordered = sorted(records, key=lambda record: record.row.task_id)
     wide = {
         table: table_frame(model, [row for record in ordered for row in getattr(record, table.value)])
         for table, model in TABLES.items()
     }
-    return MonthTables(tasks, wide)
+    return MonthTables(tasks, wide, gate)
 
 
 def read_tables(month: Month, content: Callable[[str], bytes | None], tasks: bytes, where: str) -> MonthTables:

@@ -10,6 +10,7 @@ from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.grading import TaskGrading
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Returned, Source
 from formulacode_dagster.models.problem import ProblemStatement
@@ -32,11 +33,13 @@ def build_task_record(
     published: PublishedImage | None,
     procedure: str | None = None,
     replays: Sequence[Replay] = (),
+    grading: TaskGrading | None = None,
 ) -> TaskRecord:
-    """The record of one task; `verified` when the very image that was measured was pulled back from a registry, and the
-    benchmarks are not a model's.
+    """Return the record of one task; `pulled_by_digest` if the very image that was measured was pulled back from a
+    registry, and the benchmarks are not a model's.
 
-    *procedure* describes how it was measured, and how to measure it again; *replays* are the repetitions.
+    *procedure* describes how it was measured, and how to measure it again; *replays* are the repetitions. A *grading*
+    of another image than the published one is ignored.
 
     Raises ItemFailure (`not_a_task`) if the pull request is not measured to be faster, and (`mismatch`) if the parts
     belong to different pull requests or the measurement to another image: such a record would claim an unseen result.
@@ -51,6 +54,10 @@ def build_task_record(
             remedy="Only release pull requests that were measured to be faster",
         )
     text, encoding = patch_text(patch)
+    # a model-written workload shows a speed-up, and is no ground by itself
+    is_pulled = published is not None and published.pulled_digest == published.digest
+    pulled_by_digest = is_pulled and measurement.provenance.source is not Source.MODEL
+    is_graded = grading is not None and published is not None and grading.image_digest == published.digest
     timed, provenance = _timed(pr, measurement), measurement.provenance
     return TaskRecord(
         task_id=pr.task_id,
@@ -107,11 +114,15 @@ def build_task_record(
         statement_minimal=statement.statement_minimal,
         statement_issue=statement.statement_issue,
         statement_hinted=state_hinted(statement, measurement, pr.facts, patch).text,
-        # a model-written workload shows a speed-up, and is no ground by itself
-        verified=published is not None
-        and published.pulled_digest == published.digest
-        and provenance.source is not Source.MODEL,
+        pulled_by_digest=pulled_by_digest,
+        verified=pulled_by_digest,
+        probes=_probes(grading) if grading and is_graded else None,
     )
+
+
+def _probes(grading: TaskGrading) -> str:
+    shown = {"probe", "reward", "reason"}
+    return json.dumps([result.model_dump(mode="json", include=shown) for result in grading.results])
 
 
 def patch_text(patch: bytes) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from formulacode_dagster.building.suites.archive import harness_archive
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.grading import CANARY
 from formulacode_dagster.operating.files.atomic import disk_errors
 
 from .formats import AGENT_DIFF, HarnessFormat, collect_script, is_exported_task
@@ -87,6 +88,7 @@ def _rendered(task: ExportedTask, format_: HarnessFormat) -> dict[str, bytes]:
         "memory_mb": limits.memory_mb,
         "processes": limits.processes,
         "agent_seconds": AGENT_SECONDS,
+        "canary": CANARY,
         "diff": AGENT_DIFF,
         "collect": collect_script(),
         "collect_seconds": COLLECT_SECONDS,

@@ -7,10 +7,9 @@ from collections import Counter
 from pydantic import Field
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.attempt import AgentUse
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.check import CheckVerdict
+from formulacode_dagster.models.check import Acceptance, CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
 from formulacode_dagster.models.measurement import Metric, Source, TaskProfile, Verdict
 from formulacode_dagster.models.month import FIRST_MONTH, Month

@@ -117,6 +117,7 @@ def count_funnel(
         ("faster", "really faster", done[Stage.MEASUREMENTS] + wrong),
         ("right", "right by their tests", done[Stage.MEASUREMENTS]),
         ("published_images", "images published", done[Stage.PUBLISHED_IMAGES]),
+        ("gradings", "gradable", done[Stage.GRADINGS]),
         ("published", "tasks published", done[Stage.PUBLISHED_DATASET]),
     )
     steps = tuple(FunnelStep(name=name, title=title, count=count) for name, title, count in counted)

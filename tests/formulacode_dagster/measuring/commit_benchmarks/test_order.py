@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from assets.commit_benchmarks import commit_benchmarks
-from assets.dashboard_asset import DASHBOARDS
+from assets.published_sites.dashboard_asset import DASHBOARDS
 from formulacode_dagster.measuring.commit_benchmarks.order import BenchmarkOrder
 from formulacode_dagster.sources.dashboards.sites import Dashboard, add_dashboard
 from resources.defaults import default_resources

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import yaml
 
-from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord

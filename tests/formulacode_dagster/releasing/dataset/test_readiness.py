@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.errors import GateClosedError
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import SkipReason

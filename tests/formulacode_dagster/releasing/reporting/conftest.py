@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.acceptance import Acceptance
-from formulacode_dagster.models.check import CheckVerdict
+from formulacode_dagster.models.check import Acceptance, CheckVerdict
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, LedgerEntry, Stage
 from formulacode_dagster.models.measurement import Source, Verdict

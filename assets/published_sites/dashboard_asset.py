@@ -20,9 +20,9 @@ from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
-from .checks import partitioned_check, result_of
-from .stage_asset import OWNER, table_metadata
-from .stopping import stoppable
+from ..checks import partitioned_check, result_of
+from ..stage_asset import OWNER, table_metadata
+from ..stopping import stoppable
 
 if TYPE_CHECKING:
     from formulacode_dagster.sources.dashboards.tables import SiteTables

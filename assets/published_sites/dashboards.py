@@ -9,8 +9,8 @@ from formulacode_dagster.operating.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 
+from ..stage_asset import WITHIN_A_MONTH
 from .dashboard_asset import DashboardCheck, JudgedDashboard, dashboard_asset, dashboard_run, site_metadata
-from .stage_asset import WITHIN_A_MONTH
 
 
 @DashboardCheck

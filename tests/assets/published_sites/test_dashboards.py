@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from assets.all import ASSET_CHECKS, DASHBOARD_ASSETS
-from assets.dashboard_asset import DASHBOARDS
+from assets.published_sites.dashboard_asset import DASHBOARDS
 from formulacode_dagster.measuring.breakpoints.persistence import load_breakpoints
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source

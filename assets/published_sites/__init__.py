@@ -1,0 +1,1 @@
+"""Assets of published asv sites, partitioned by dashboard."""

@@ -1,0 +1,183 @@
+"""The stage `gradings`: probe each published task through its exported grader."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from formulacode_dagster.building.engines.machines import Turn
+from formulacode_dagster.building.suites.archive import harness_archive
+from formulacode_dagster.building.suites.harness.conditions import machine
+from formulacode_dagster.models.errors import NotAsked, Rejection
+from formulacode_dagster.models.grading import CHEATS, LEAST_REWARD, Probe, ProbeResult, TaskGrading
+from formulacode_dagster.models.items import ItemKind, Stage
+from formulacode_dagster.models.reasons import RejectionReason, SkipReason
+from formulacode_dagster.operating.runner.fingerprint import fingerprint
+from formulacode_dagster.operating.runner.runner import in_thread, run_items
+from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store.measurements import add_gradings
+from formulacode_dagster.operating.store.pull_requests import done_in
+from formulacode_dagster.releasing.dataset.records import graded_records
+from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
+from formulacode_dagster.releasing.exports.evaluate import evaluate
+from formulacode_dagster.releasing.exports.formats import HarnessFormat
+from formulacode_dagster.releasing.exports.task import ExportedTask
+from formulacode_dagster.releasing.exports.write import export_task, grader_archive
+
+from .probes import BUILT_IN, probe_script
+
+DETAIL_CHARACTERS = 300
+
+Evaluate = Callable[[Path, str], dict[str, Any]]
+"""`evaluate`: an exported task's folder, and an agent."""
+
+
+class TaskImagePuller(Protocol):
+    """A registry, as far as a grading needs one."""
+
+    def pulled(self, reference: str, digest: str) -> AbstractContextManager[str]:
+        """Have the image that *reference* names under *digest* present as long as the block."""
+
+
+@dataclass(frozen=True)
+class GradingTools:
+    """Registry, limits, and the turn of the machine."""
+
+    puller: TaskImagePuller
+    seconds: float
+    """After so many seconds no other probe of a task begins; 0: tasks are not graded."""
+    tries: int = 3
+    """Gradings of the author's patch, whose median counts."""
+    turn: Turn = nullcontext
+    """Holds off builds while a task is graded."""
+    evaluate: Evaluate = evaluate
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    key: tuple[int, int]
+    records: TaskRecords
+
+
+async def run(stage: StageRun, tools: GradingTools) -> StageSummary:
+    """Probe the pending tasks of the month, one at a time; raises as `run_items`."""
+    with stage.database.transaction() as connection:
+        keys = {pr.item: pr.key for pr in done_in(connection, stage.month, Stage.MEASUREMENTS)}
+        records = graded_records(connection, stage.month)
+    items = [
+        WorkItem(
+            name,
+            fingerprint(
+                Stage.GRADINGS,
+                *(record.row.image_digest, record.row.patch, record.row.procedure, record.row.pass_to_pass),
+                *(grader_sha256(), tools.seconds > 0, tools.tries),
+            ),
+            _Candidate(keys[name], record),
+        )
+        for name, record in records.items()
+    ]
+    # tasks share layers: pulled images are removed when all are done
+    with ExitStack() as images:
+        work = in_thread(_Gradings(stage, tools, images).grade)
+        return await run_items(stage, ItemKind.PULL_REQUEST, items, work, add_gradings, concurrency=1)
+
+
+def grader_sha256() -> str:
+    """Return the hash of the grader that tasks are exported with."""
+    return hashlib.sha256(grader_archive() + harness_archive()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Gradings:
+    """The gradings of one run."""
+
+    stage: StageRun
+    tools: GradingTools
+    images: ExitStack
+
+    def grade(self, item: WorkItem[_Candidate]) -> Outcome[TaskGrading]:
+        """Probe one task; rejected as `not_gradable` if a probe's reward is wrong.
+
+        Raises NotAsked without a published image, ItemFailure as `ExportedTask.of`, `pulled` and `evaluate`.
+        """
+        row = item.value.records.row
+        if not self.tools.seconds:
+            raise NotAsked(SkipReason.NOT_GRADED, "FC_GRADING_SECONDS is 0")
+        if not row.image_name or not row.image_digest:
+            raise NotAsked(SkipReason.NOT_PUBLISHED, "its image is in no registry, so no grader can start from it")
+        task = ExportedTask.of(row.model_dump())
+        self.images.enter_context(self.tools.puller.pulled(row.image_name, row.image_digest))
+        results, unfinished = self._probed(item.name, task)
+        repository_id, number = item.value.key
+        grading = TaskGrading(
+            month=self.stage.month,
+            repository_id=repository_id,
+            number=number,
+            task_id=row.task_id,
+            image_digest=row.image_digest,
+            grader_sha256=grader_sha256(),
+            results=tuple(results),
+            unfinished=tuple(unfinished),
+            machine=machine(),
+            graded_at=datetime.now(tz=UTC),
+            run_id=self.stage.run_id,
+        )
+        detail = "; ".join(grading.objections) or (
+            f"author {grading.oracle_reward:.2f}, none of {len(CHEATS) - len(unfinished)} probes gets anything"
+        )
+        rejection = None if grading.is_gradable else Rejection(RejectionReason.NOT_GRADABLE, detail)
+        return Outcome(grading, detail=detail, rejection=rejection)
+
+    def _probed(self, item: str, task: ExportedTask) -> tuple[list[ProbeResult], list[Probe]]:
+        """Return the results of the probes, and those for which the time did not suffice.
+
+        The author's patch comes first: without its reward, other probes say nothing.
+        """
+        started, results, unfinished = time.monotonic(), list[ProbeResult](), list[Probe]()
+        with tempfile.TemporaryDirectory(prefix="fc-grading-") as scratch:
+            folder = export_task(task.row, HarnessFormat.HARBOR, Path(scratch, "task"))
+
+            def graded(probe: Probe) -> ProbeResult:
+                self.stage.note(f"{item}: probe {probe}")
+                with self.tools.turn():
+                    return self._graded(probe, task, folder, Path(scratch, f"{probe}.sh"))
+
+            results += tries_of(lambda: graded(Probe.ORACLE), self.tools.tries)
+            if sum(result.reward >= LEAST_REWARD for result in results) * 2 > self.tools.tries:
+                for probe in CHEATS:
+                    if time.monotonic() - started > self.tools.seconds:
+                        unfinished.append(probe)
+                    else:
+                        results.append(graded(probe))
+        return results, unfinished
+
+    def _graded(self, probe: Probe, task: ExportedTask, folder: Path, script: Path) -> ProbeResult:
+        if probe not in BUILT_IN:
+            script.write_text(probe_script(probe, task.for_grader(), task.patch))
+        started = time.monotonic()
+        report = self.tools.evaluate(folder, probe.value if probe in BUILT_IN else str(script))
+        return ProbeResult(
+            probe=probe,
+            reward=report["metrics"]["reward"],
+            reason=report["reason"],
+            detail=report["detail"][:DETAIL_CHARACTERS],
+            seconds=round(time.monotonic() - started, 1),
+            cpu_seconds=report["metrics"].get("cpu_seconds", 0.0),
+        )
+
+
+def tries_of(graded: Callable[[], ProbeResult], tries: int) -> Iterator[ProbeResult]:
+    """Iterate over gradings of the author's patch until their median cannot change sides of `LEAST_REWARD`."""
+    enough = missed = 0
+    while 2 * max(enough, missed) <= tries and enough + missed < tries:
+        result = graded()
+        enough += result.reward >= LEAST_REWARD
+        missed += result.reward < LEAST_REWARD
+        yield result

@@ -1,0 +1,3 @@
+from tests.formulacode_dagster.releasing.attacks.conftest import tasks
+
+__all__ = ["tasks"]
