@@ -1,4 +1,4 @@
-"""Measurements, test results, gradings and replays: all stored forever, the newest per task shown; unfinished surveys."""
+"""Measurements, test results, gradings, replays: all stored for ever, the newest per task shown; unfinished surveys."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
         "benchmark_speedups": "List(Float64)",
         **dict.fromkeys(["benchmark_metrics", "benchmark_units", "benchmark_lines"], "List(String)"),
         **dict.fromkeys(["workload_adapted", "classification_evidence"], "List(String)"),
-        "verified": "Boolean",
+        **dict.fromkeys(["pulled_by_digest", "verified"], "Boolean"),
     }
     assert [(name, str(kind)) for name, kind in table_schema(TaskRecord).items()] == [
         (name, types.get(name, "String")) for name in names

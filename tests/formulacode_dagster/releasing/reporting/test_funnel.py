@@ -30,6 +30,7 @@ def test_every_step_counts_the_pull_requests_that_got_so_far(funnel: Funnel) -> 
         "faster": 2,
         "right": 2,
         "published_images": 0,
+        "gradings": 0,
         "published": 2,
     }
 
