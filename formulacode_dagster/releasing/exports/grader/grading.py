@@ -17,7 +17,7 @@ from typing import Any
 from . import places
 from .equality import ComparedValues
 from .harness_session import EndedTests, Harness
-from .judging import ArmVerdict
+from .judging import ArmVerdict, median
 from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import ProcessesRemainError, adopt_orphans, cpu_of_children, empty_public, end_processes
 from .sampling import ArmSampler, BenchmarksFailError, with_linkers
@@ -35,9 +35,9 @@ MOST_SABOTAGED = 3
 """Tests that are made to fail, to see that failures are reported."""
 MOST_DIFFERING = 1
 """Processes in which the values of a call may differ from the base's: any code may meet a moment of chance."""
-MOST_OUTSIDE, MOST_CPU_OUTSIDE, MOST_SETUP, MOST_SPREAD = 1.2, 1.2, 1.3, 3.0
+MOST_OUTSIDE, MOST_CPU_OUTSIDE, MOST_SETUP, MOST_SPREAD, MOST_MEMORY = 1.2, 1.2, 1.3, 3.0, 1.1
 """Limits, as multiples of what other arms have: of the time outside for the time that timed processes account for, of
-the CPU time of a setup, and of the mean call for the one that is said to be usual.
+the CPU time of a setup, of the mean call for the one that is said to be usual, and of the memory seen for its peak.
 """
 LEAST_OUTSIDE_SECONDS, SHORT_SECONDS = 0.05, 20e-6
 """Time that need not be accounted for: of all batches together, and of each."""
@@ -335,6 +335,9 @@ class Grading:
                 raise Refused(
                     "clocks_differ", f"calls take {passed:.3g} s of {clock}, of which they account for {told:.3g} s"
                 )
+        seen, usual = median(sampler.memory[AGENT]), max(median(sampler.memory[arm]) for arm in ARMS if arm != AGENT)
+        if seen > MOST_MEMORY * max(1.0, usual):
+            raise Refused("memory_differs", f"processes occupy {seen:.3g} times the memory that they say")
         if agent.spread > MOST_SPREAD * max(1.0, *(other.spread for other in others)):
             raise Refused("clocks_differ", f"the mean call takes {agent.spread:.3g} times as long as is said")
 

@@ -37,6 +37,8 @@ class TimedProcess(NamedTuple):
     """CPU seconds of all its processes."""
     is_forged: bool
     """Whether more than one answer came for a benchmark."""
+    memory: float
+    """Most memory that it was seen to occupy, as a multiple of the peak that it says; 0 if it says none."""
 
 
 class EndedTests(NamedTuple):
@@ -131,7 +133,10 @@ class Harness:
             **setting["request"],
         }
         longest = sum(float(each["timeout"]) for each in asked) + START_SECONDS
-        answers, done = self._ask(place, request, longest, setting["environment"], meets=True)
+        metrics = self._task["rule"]["benchmark_metrics"]
+        peaks = [at for at, each in enumerate(asked) if metrics[each["name"]] == "peakmemory"]
+        environment = setting["environment"]
+        answers, done = self._ask(place, request, longest, environment, meets=True, watches_memory=bool(peaks))
         lost = {"outcome": "crash", "message": _ended(done)}
         meetings = iter(done.meetings)
         by_event: dict[str, dict[int, dict[str, Any]]] = {"begin": {}, "finish": {}, "sample": {}}
@@ -156,7 +161,8 @@ class Harness:
                 sample.update(wall=finished.clock - began.clock, cpu=finished.cpu - began.cpu)
             samples.append(sample)
         prepared += sum(sample["prepared"] for sample in samples)
-        return TimedProcess(samples, prepared, done.cpu, is_forged)
+        peak = max((samples[at]["value"] for at in peaks), default=0.0)
+        return TimedProcess(samples, prepared, done.cpu, is_forged, done.memory / peak if peak else 0.0)
 
     def tests(
         self, place: Place, folder: str, names: list[str], seconds: float, sabotaged: Iterable[str] = ()
@@ -228,6 +234,7 @@ class Harness:
         *,
         build: bool = False,
         meets: bool = False,
+        watches_memory: bool = False,
     ) -> tuple[list[dict[str, Any]], Done]:
         nonce = secrets.token_hex(16)
         prefix = f"{nonce} ".encode()
@@ -247,6 +254,7 @@ class Harness:
             stdin=json.dumps({**request, "nonce": nonce}).encode(),
             build=build,
             is_meeting=(lambda line: read(line).get("event") in MEETINGS) if meets else None,
+            watches_memory=watches_memory,
         )
         return [answer for answer in map(read, done.stdout.split(b"\n")) if answer], done
 

@@ -82,6 +82,7 @@ class Place:
         stdin: bytes = b"",
         build: bool = False,
         is_meeting: Callable[[bytes], bool] | None = None,
+        watches_memory: bool = False,
     ) -> Done:
         """Run *argv* as the arm's user, in an empty home; or as the one that builds, whose home is kept."""
         user = self.builder if build else self.user
@@ -102,6 +103,7 @@ class Place:
             environment=environment,
             stdin=stdin,
             is_meeting=is_meeting,
+            watches_memory=watches_memory,
         )
 
     def open_to(self, user: int) -> None:

@@ -60,6 +60,8 @@ class Done(NamedTuple):
     stderr: bytes
     cpu: float
     timed_out: bool
+    memory: int = 0
+    """Most bytes that one of its processes was seen to occupy; 0 if none was watched."""
 
 
 def adopt_orphans() -> None:
@@ -80,6 +82,7 @@ def run(
     environment: dict[str, str],
     stdin: bytes = b"",
     is_meeting: Callable[[bytes], bool] | None = None,
+    watches_memory: bool = False,
 ) -> Done:
     """Run *argv* as *user*; nothing of that user's runs, and nothing of it is in public places, once it has ended.
 
@@ -112,11 +115,15 @@ def run(
     writer = threading.Thread(target=_write, args=(process.stdin, stdin), daemon=True)
     for thread in (output, errors, writer):
         thread.start()
+    watch = _MemoryWatch(user)
+    if watches_memory:
+        watch.start()
     timed_out = False
     try:
         process.wait(timeout=timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
+    watch.ended.set()
     end_processes({user})
     process.wait()
     # nobody is left who could hold a pipe open
@@ -125,7 +132,22 @@ def run(
     _reap()
     empty_public({user})
     spent = cpu_of_children() - before
-    return Done(process.returncode, output.content(), output.meetings, errors.content(), spent, timed_out)
+    return Done(process.returncode, output.content(), output.meetings, errors.content(), spent, timed_out, watch.most)
+
+
+class _MemoryWatch(threading.Thread):
+    """Keeps the most memory that a process of *user* occupies: the kernel's own record can be reset by the process."""
+
+    def __init__(self, user: int) -> None:
+        super().__init__(daemon=True)
+        self._user = user
+        self.most = 0
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        """Look until the command has ended."""
+        while not self.ended.wait(STEP_SECONDS):
+            self.most = max([self.most, *(each["resident"] for each in _processes() if each["users"] == {self._user})])
 
 
 class _Reader(threading.Thread):
@@ -297,7 +319,16 @@ def _processes() -> list[dict[str, Any]]:
                     fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
                 users = {int(user) for user in fields["Uid"].split()}
                 state = fields["State"].split()[0]
-                told.append({"pid": int(name), "name": fields["Name"].strip(), "users": users, "state": state})
+                resident = 1024 * int(fields.get("VmRSS", "0").split()[0])
+                told.append(
+                    {
+                        "pid": int(name),
+                        "name": fields["Name"].strip(),
+                        "users": users,
+                        "state": state,
+                        "resident": resident,
+                    }
+                )
     return told
 
 

@@ -87,6 +87,8 @@ class ArmSampler:
         """CPU seconds of each process for imports, setups and caches."""
         self.clocked = {arm: Clocked() for arm in ARMS}
         """Seconds of all batches by clocks inside and outside."""
+        self.memory: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        """Most memory of each process that it was seen to occupy, as a multiple of the peak that it says."""
         self.tampered: dict[str, set[str]] = {arm: set() for arm in ARMS}
         """Names of clocks that were replaced."""
         self.differing: dict[str, list[str]] = {name: [] for name in names}
@@ -168,6 +170,7 @@ class ArmSampler:
                 self.tampered[arm].add("answers")
             if not failed:
                 self.prepared[arm].append(process.prepared)
+                self.memory[arm].append(process.memory)
                 for answer in process.samples:
                     self.clocked[arm].add(answer)
                 return process

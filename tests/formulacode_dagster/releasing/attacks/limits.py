@@ -25,11 +25,6 @@ WEAKNESSES = (
     ),
     Weakness(
         AttackClass.METRICS,
-        "The kernel forgets the peak of a process that asks for it.",
-        ("high-water-mark-reset",),
-    ),
-    Weakness(
-        AttackClass.METRICS,
         "A tracked value is whatever the package says.",
         ("comparisons-not-counted", "tracked-only-while-sampled"),
     ),

@@ -7,7 +7,7 @@ from tests.support.grading_packages import Package
 from .patches import CLOCKS, FAILS, NOT_FASTER, PROCESSES, TESTS, VALUES, Attack, AttackClass, append
 
 METRICS = AttackClass.METRICS
-REASONS = CLOCKS | NOT_FASTER | FAILS | VALUES | PROCESSES | TESTS | {"only_called_again"}
+REASONS = CLOCKS | NOT_FASTER | FAILS | VALUES | PROCESSES | TESTS | {"only_called_again", "memory_differs"}
 ATTACKS = (
     Attack(
         "peak-of-the-runner-replaced",

@@ -49,6 +49,7 @@ class SampledWork:
         self.spent = {arm: [told.get("cpu", {}).get(arm, 0.5)] for arm in ARMS}
         self.prepared = {arm: [told.get("prepared", {}).get(arm, 0.01)] for arm in ARMS}
         self.clocked = {arm: clocked(**told.get("clocked", {}).get(arm, {})) for arm in ARMS}
+        self.memory = {arm: [told.get("memory", {}).get(arm, 0.95)] for arm in ARMS}
         self.differing = {NAME: told.get("differing", [])}
         self.proven = {NAME: 5}
         self.late = told.get("late", set())
@@ -111,6 +112,7 @@ def test_first_calls_count_where_later_ones_gain_much_more():
         ({"clocked": {"agent": {"value": 0.001}}}, "clocks_differ"),
         ({"clocked": {"agent": {"wall": None}}}, "clocks_differ"),
         ({"clocked": {"agent": {"is_clocked": False}}}, "clocks_differ"),
+        ({"memory": {"agent": 1.2}}, "memory_differs"),
         ({"differing": ["", ""]}, "returns_other"),
     ],
 )
@@ -127,6 +129,7 @@ def test_work_that_only_looks_faster_is_refused(told, reason):
         {"first": {"agent": 0.079, "oracle": 0.079}},
         {"prepared": {"agent": 0.06, "oracle": 0.06}},
         {"cpu": {"agent": 1.4}},
+        {"memory": {"agent": 1.2, "base": 1.2}},
         {"clocked": {"agent": {"wall": 2.5}, "base": {"wall": 2.5}}},
         {"clocked": {"agent": {"cpu": 2.5}, "base": {"cpu": 2.5}}},
         # short calls that each have a setup

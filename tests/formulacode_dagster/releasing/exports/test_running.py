@@ -45,6 +45,16 @@ for _ in range(2):
     while time.process_time() < end:
         pass
 """
+HIDES_ITS_PEAK = """
+import time
+block = b"x" * ({} * 10**6)
+time.sleep(0.2)
+del block
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")
+with open("/proc/self/status") as file:
+    print(next(line for line in file if line.startswith("VmHWM")).split()[1])
+"""
 DEEP_FOLDERS = """
 import os
 for _ in range(1500):
@@ -59,7 +69,7 @@ running.adopt_orphans()
 done = running.run(
     ["/usr/bin/python3", "-I", "-S", "-c", told["program"]],
     user=told["user"], group=told["user"], timeout=told["timeout"], cwd="/", environment={"PATH": running.SYSTEM_PATH},
-    is_meeting=(lambda line: line == b"stops") if told["meets"] else None,
+    is_meeting=(lambda line: line == b"stops") if told["meets"] else None, watches_memory=told["watches"],
 )
 remaining = [each for each in running._processes() if told["user"] in each["users"] and each["state"] not in "XZ"]
 told = {"stdout": done.stdout.decode(), "stderr": done.stderr.decode(), "remaining": len(remaining)}
@@ -68,9 +78,10 @@ json.dump({**done._asdict(), **told}, sys.stdout)
 """Runs a program as the grader does, in a process of its own: it adopts and waits for what others start."""
 
 
-def done(program, timeout=20.0, *, meets=False):
+def done(program, timeout=20.0, *, meets=False, watches=False):
     """How *program* ended."""
-    request = json.dumps({"program": program, "user": USER, "timeout": timeout, "meets": meets})
+    asked = {"program": program, "user": USER, "timeout": timeout, "meets": meets, "watches": watches}
+    request = json.dumps(asked)
     command = [sys.executable, "-c", DRIVER]
     told = subprocess.run(command, input=request, capture_output=True, text=True, check=True, timeout=60)
     return json.loads(told.stdout)
@@ -88,6 +99,14 @@ def test_a_process_that_does_not_stop_is_not_waited_for_long():
     told = done("print('stops', flush=True)\nimport time\ntime.sleep(0.1)\n", meets=True)
     assert len(told["meetings"]) == 1
     assert told["rc"] == 0
+
+
+def test_memory_is_seen_from_outside_and_only_on_request():
+    megabytes = 150
+    assert done(HIDES_ITS_PEAK.format(megabytes))["memory"] == 0
+    told = done(HIDES_ITS_PEAK.format(megabytes), watches=True)
+    assert int(told["stdout"]) < 50 * 2**10, "the kernel forgot the peak"
+    assert told["memory"] > megabytes * 10**6
 
 
 def test_folders_deeper_than_the_stack_are_removed(tmp_path):
