@@ -87,7 +87,8 @@ class ExportedTask:
         plan, limits = self.procedure.plan, self.procedure.limits
         surveys = ARMS * (plan.max_survey_seconds + 2 * limits.benchmark_seconds)
         builds = ARMS * limits.build_seconds + (plan.max_build_seconds if self._is_by_build else 0)
-        return int(builds + 2 * TESTS_SECONDS + surveys + 2 * plan.max_seconds)
+        # of the published inputs, and of others
+        return int(builds + 2 * TESTS_SECONDS + 2 * surveys + 2 * plan.max_seconds)
 
     @property
     def _is_by_build(self) -> bool:

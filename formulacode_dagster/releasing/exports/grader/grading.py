@@ -14,7 +14,7 @@ import time
 import traceback
 from typing import Any
 
-from . import places
+from . import held_out, places
 from .equality import ComparedValues
 from .harness_session import EndedTests, Harness
 from .judging import ArmVerdict, median
@@ -35,6 +35,10 @@ MOST_SABOTAGED = 3
 """Tests that are made to fail, to see that failures are reported."""
 MOST_DIFFERING = 1
 """Processes in which the values of a call may differ from the base's: any code may meet a moment of chance."""
+LEAST_HELD_OUT, HELD_OUT_ROUNDS = 0.5, 2
+"""Least share of the gain that other inputs must show, in so many rounds."""
+HELD_OUT_NOISE, HELD_OUT_NOISE_OF_ONE = math.log(1.15), math.log(1.5)
+"""Differences of gains, of all benchmarks and of one, that chance makes in so few rounds."""
 MOST_OUTSIDE, MOST_CPU_OUTSIDE, MOST_SETUP, MOST_SPREAD, MOST_MEMORY = 1.2, 1.2, 1.3, 3.0, 1.1
 """Limits, as multiples of what other arms have: of the time outside for the time that timed processes account for, of
 the CPU time of a setup, of the mean call for the one that is said to be usual, and of the memory seen for its peak.
@@ -171,6 +175,7 @@ class Grading:
             if judged.verdict != "faster":
                 raise Refused(judged.verdict)
             counted = self._require_honest(sampler, judged)
+            self._require_held_out(arms, linkers, judged, sampler.judged("oracle"))
         except BenchmarksFailError as error:
             raise self._failed_benchmark(error.arm, str(error)) from error
         reference = self._metrics["oracle_speedup"]
@@ -244,24 +249,14 @@ class Grading:
             if lost:
                 told = surveyed[arm].get(lost[0], {}).get("message") or ended
                 raise self._failed_benchmark(arm, f"{lost[0]}: {told}")
-        others, unproven = set(), []
-        for name in names:
-            proofs = {arm: surveyed[arm][name].get("proof", []) for arm in ARMS}
-            compared = ComparedValues(proofs["base"], proofs["control"], proofs["oracle"])
-            differing = compared.differing(proofs[AGENT])
-            if differing:
-                raise Refused("returns_other", _place_of(name, differing[0]))
-            if compared.of_other_types(proofs[AGENT]):
-                others.add(name)
-            if not compared.is_proof:
-                unproven.append(name)
+        others, unproven = _compared(names, surveyed)
         self._report["unproven"], self._report["consumed"] = unproven, sorted(others)
         self._report["closed"] = self._harness.closed
         self._metrics["proven_share"] = 1 - len(unproven) / len(names)
-        return surveyed, frozenset(others)
+        return surveyed, others
 
-    def _lost(self, surveyed: dict[str, dict[str, Any]]) -> list[str]:
-        return [name for name in self._task["benchmarks"] if surveyed.get(name, {}).get("outcome") != "ran"]
+    def _lost(self, surveyed: dict[str, dict[str, Any]], names: list[str] | None = None) -> list[str]:
+        return [name for name in names or self._task["benchmarks"] if surveyed.get(name, {}).get("outcome") != "ran"]
 
     def _failed_benchmark(self, arm: str, message: str) -> Refused:
         if arm != AGENT:
@@ -306,6 +301,74 @@ class Grading:
         if self._task["is_time"]:
             self._require_savings(sampler)
         return counted
+
+    def _require_held_out(
+        self, arms: dict[str, Place], linkers: dict[str, str], judged: ArmVerdict, oracle: ArmVerdict
+    ) -> None:
+        """Raise Refused if other inputs give other values, or do not show the gain that the published ones show."""
+        modules = {
+            path: arms["base"].read(path) for path in sorted({*map(self._path_of_module, self._task["benchmarks"])})
+        }
+        self._report["held_out"] = "none"
+        for change in held_out.CHANGES if self._task["is_time"] else ():
+            drawn = held_out.draw(modules, self._task["benchmarks"], random.SystemRandom(), change)
+            surveyed = self._held_out_survey(arms, drawn) if drawn else None
+            if drawn and surveyed:
+                break
+        else:
+            return
+        self._report["held_out"] = change
+        task = drawn.of(self._task)
+        lost = self._lost(surveyed[AGENT], task["benchmarks"])
+        if lost:
+            raise self._failed_benchmark(AGENT, f"{lost[0]}, with other inputs")
+        consumed, _ = _compared(task["benchmarks"], surveyed)
+        sampler = ArmSampler(task, self._harness, arms, surveyed, linkers, consumed)
+        sampler.without_builds(HELD_OUT_ROUNDS)
+        self._require_clocks(sampler)
+        self._require_values(sampler)
+        gains = {arm: _gains(sampler.samples.values, arm) for arm in ARMS}
+        mean = {arm: sum(gains[arm].values()) / len(gains[arm]) for arm in ARMS}
+        self._metrics["held_out_speedup"], self._metrics["held_out_oracle_speedup"] = (
+            math.exp(mean[AGENT]),
+            math.exp(mean["oracle"]),
+        )
+        noise = HELD_OUT_NOISE + abs(mean["control"])
+        compared = [("all benchmarks", judged.speedup, oracle.speedup, mean[AGENT], mean["oracle"], noise)]
+        for name, renamed in drawn.names.items():
+            published = judged.by_benchmark[name], oracle.by_benchmark[name]
+            others = gains[AGENT][renamed], gains["oracle"][renamed]
+            compared.append((name, *published, *others, HELD_OUT_NOISE_OF_ONE + abs(gains["control"][renamed])))
+        for name, speedup, theirs, gain, gain_of_theirs, least in compared:
+            # where other inputs show less of the author's gain, they may show less of the agent's
+            share = min(1.0, max(0.0, gain_of_theirs / math.log(theirs))) if theirs > 1 else 0.0
+            expected = share * math.log(speedup)
+            if gain < LEAST_HELD_OUT * expected and expected - gain > least:
+                raise Refused(
+                    "only_known_inputs",
+                    f"{name}: {speedup:.3g} times as fast, and {math.exp(gain):.3g} times with other inputs",
+                )
+
+    def _path_of_module(self, name: str) -> str:
+        """Return the path of the module of a benchmark below the checkout; `` if it has none of its own."""
+        folder, parts = self._task["benchmark_dir"].strip("/"), name.partition("(")[0].split(".")
+        for end in range(len(parts) - 1, 0, -1):
+            path = "/".join([folder, *parts[:end]]).lstrip("/") + ".py"
+            if os.path.isfile(os.path.join(Place("base").repository, path)):
+                return path
+        return ""
+
+    def _held_out_survey(
+        self, arms: dict[str, Place], drawn: held_out.OtherInputs
+    ) -> dict[str, dict[str, dict[str, Any]]] | None:
+        """Return the results with the inputs *drawn*; None if any code but the agent's does not run with them."""
+        names, surveyed = [*drawn.names.values()], {}
+        for arm in ("base", "control", "oracle", AGENT):
+            arms[arm].lay({**drawn.files})
+            surveyed[arm], _ = self._harness.survey(arms[arm], names)
+            if arm != AGENT and self._lost(surveyed[arm], names):
+                return None
+        return surveyed
 
     def _require_clocks(self, sampler: ArmSampler) -> None:
         # what the package itself replaces, the agent's code has too
@@ -390,6 +453,30 @@ def is_moved(prepared: dict[str, float], called: dict[str, float], arm: str) -> 
     longer, saved = prepared[arm] - prepared["base"], called["base"] - called[arm]
     noise = NOISE_FACTOR * abs(prepared["base"] - prepared["control"]) + LEAST_SECONDS
     return longer > max(noise, LEAST_SHARE * saved)
+
+
+def _compared(names: list[str], surveyed: dict[str, dict[str, dict[str, Any]]]) -> tuple[frozenset[str], list[str]]:
+    """Return the benchmarks whose values are of other types than the base's, and those whose values prove nothing.
+
+    Raises Refused if a benchmark computes other values.
+    """
+    others, unproven = set(), []
+    for name in names:
+        proofs = {arm: surveyed[arm][name].get("proof", []) for arm in ARMS}
+        compared = ComparedValues(proofs["base"], proofs["control"], proofs["oracle"])
+        differing = compared.differing(proofs[AGENT])
+        if differing:
+            raise Refused("returns_other", _place_of(name, differing[0]))
+        if compared.of_other_types(proofs[AGENT]):
+            others.add(name)
+        if not compared.is_proof:
+            unproven.append(name)
+    return frozenset(others), unproven
+
+
+def _gains(values: dict[str, dict[str, list[float]]], arm: str) -> dict[str, float]:
+    """Return the logarithm of how much faster than the base each benchmark is on *arm*."""
+    return {name: math.log(median(base) / median(values[arm][name])) for name, base in values["base"].items()}
 
 
 def _place_of(name: str, part: str) -> str:

@@ -134,7 +134,7 @@ class Harness:
         }
         longest = sum(float(each["timeout"]) for each in asked) + START_SECONDS
         metrics = self._task["rule"]["benchmark_metrics"]
-        peaks = [at for at, each in enumerate(asked) if metrics[each["name"]] == "peakmemory"]
+        peaks = [at for at, each in enumerate(asked) if metrics.get(each["name"]) == "peakmemory"]
         environment = setting["environment"]
         answers, done = self._ask(place, request, longest, environment, meets=True, watches_memory=bool(peaks))
         lost = {"outcome": "crash", "message": _ended(done)}

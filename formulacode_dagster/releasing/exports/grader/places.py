@@ -125,7 +125,7 @@ class Place:
     def lay(self, files: dict[str, bytes | None]) -> None:
         """Write *files* by path below the repository; None removes."""
         for path, content in files.items():
-            target = os.path.join(self.repository, path)
+            target = self._own(path)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(target)
             if content is not None:
@@ -133,6 +133,14 @@ class Place:
                 # a new file: the old one is linked with those of the other arms
                 with open(target, "xb") as file:
                     file.write(content)
+
+    def read(self, path: str) -> bytes:
+        """Return the content of the file at *path* below the repository; empty for a folder or nothing."""
+        target = os.path.join(self.repository, path)
+        if os.path.islink(target) or not os.path.isfile(target):
+            return b""
+        with open(target, "rb") as file:
+            return file.read()
 
     def lay_suite(self, suite: dict[str, bytes], benchmark_dir: str) -> None:
         """Write the files of *suite* in place of the benchmark folder; the originals wait for `take_suite_out`."""

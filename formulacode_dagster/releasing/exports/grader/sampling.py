@@ -121,26 +121,30 @@ class ArmSampler:
     def call_once(self, rounds: int) -> None:
         """Add *rounds* of processes in which each benchmark is called once, to `first_calls`."""
         for _ in range(rounds):
-            setting = self._setting()
-            answers = {}
-            for arm in self._generator.sample(ARMS, len(ARMS)):
-                answers[arm] = self._timed(arm, setting, once=True).samples
-                for name, answer in zip(self._task["benchmarks"], answers[arm]):
-                    self.first_calls[arm][name].append(answer["value"])
-            self._compare(answers)
+            self._processes(self.first_calls, once=True)
+
+    def without_builds(self, rounds: int) -> None:
+        """Add *rounds* of processes of the package as it is built, to `samples`."""
+        for _ in range(rounds):
+            self._processes(self.samples.values)
 
     def _round(self) -> None:
         if self._rule.by_build:
             for arm in ARMS:
                 self.samples.objects[arm].append(self._build_anew(arm))
+        self._processes(self.samples.values)
+
+    def _processes(self, values: dict[str, dict[str, list[float]]], *, once: bool = False) -> None:
+        """Time a process of each arm, in random order, and add to *values*."""
         setting = self._setting()
         answers = {}
         for arm in self._generator.sample(ARMS, len(ARMS)):
-            process = self._timed(arm, setting)
+            process = self._timed(arm, setting, once=once)
             answers[arm] = process.samples
-            self.spent[arm].append(process.cpu)
+            if not once:
+                self.spent[arm].append(process.cpu)
             for name, answer in zip(self._task["benchmarks"], process.samples):
-                self.samples.values[arm][name].append(answer["value"])
+                values[arm][name].append(answer["value"])
         self._compare(answers)
 
     def _compare(self, answers: dict[str, list[dict[str, Any]]]) -> None:

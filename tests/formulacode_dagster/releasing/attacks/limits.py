@@ -19,11 +19,6 @@ class Weakness:
 
 WEAKNESSES = (
     Weakness(
-        AttackClass.TABLES,
-        "The graded inputs are the published ones, and a short table, or a look at the input, is no table.",
-        ("table-in-several-modules", "table-in-words", "table-in-c", "input-recognized"),
-    ),
-    Weakness(
         AttackClass.METRICS,
         "A tracked value is whatever the package says.",
         ("comparisons-not-counted", "tracked-only-while-sampled"),
