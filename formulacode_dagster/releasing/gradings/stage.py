@@ -167,7 +167,7 @@ class _Gradings:
             probe=probe,
             reward=report["metrics"]["reward"],
             reason=report["reason"],
-            detail=report["detail"][:DETAIL_CHARACTERS],
+            detail=" ".join(report["detail"].split())[:DETAIL_CHARACTERS],
             seconds=round(time.monotonic() - started, 1),
             cpu_seconds=report["metrics"].get("cpu_seconds", 0.0),
         )
