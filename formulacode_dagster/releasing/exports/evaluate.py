@@ -39,7 +39,7 @@ def evaluate(
             _do(container, work)
             diff = container.collect()
         _keep(keep, DIFF_FILE, diff)
-        report = _graded(folder, diff, image, daemon)
+        report = _graded(folder, diff, image, limits, daemon)
     _keep(keep, REPORT_FILE, json.dumps(report).encode())
     return report
 
@@ -50,10 +50,9 @@ def grade_diff(folder: Path, diff: bytes, *, daemon: DockerDaemon | None = None)
     Raises ConfigurationError for an invalid task; ItemFailure (`incomplete`) if the grader broke off,
     OutsideSystemError if Docker does not answer.
     """
-    _limits(folder)
-    daemon = daemon or DockerDaemon()
+    limits, daemon = _limits(folder), daemon or DockerDaemon()
     with task_image(folder, daemon) as image:
-        return _graded(folder, diff, image, daemon)
+        return _graded(folder, diff, image, limits, daemon)
 
 
 def recorded_diff(run: Path) -> bytes:
@@ -76,9 +75,11 @@ def read_diff(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def _graded(folder: Path, diff: bytes | None, image: str, daemon: DockerDaemon) -> dict[str, Any]:
+def _graded(
+    folder: Path, diff: bytes | None, image: str, limits: dict[str, Any], daemon: DockerDaemon
+) -> dict[str, Any]:
     """Grade *diff* in a container that no agent has seen; None is refused by the grader."""
-    with task_container(image, _limits(folder), daemon) as container:
+    with task_container(image, limits, daemon) as container:
         if diff is not None:
             with tempfile.TemporaryDirectory(prefix="fc-evaluate-") as scratch:
                 work = Path(scratch, "work")
