@@ -19,6 +19,11 @@ class Weakness:
 
 WEAKNESSES = (
     Weakness(
+        AttackClass.TABLES,
+        "Other inputs are made as the published ones are.",
+        ("family-recognized",),
+    ),
+    Weakness(
         AttackClass.METRICS,
         "A tracked value is whatever the package says.",
         ("comparisons-not-counted", "tracked-only-while-sampled"),

@@ -731,6 +731,28 @@ def uniques(words):
         "A look at three words shows that the input is that of the benchmark.",
     ),
     Attack(
+        "family-recognized",
+        TABLES,
+        Package.PURE,
+        "params",
+        append(
+            Package.PURE,
+            """
+_slow = uniques
+
+
+def uniques(words):
+    if len(words) > 300 and words[:2] == ["word0", "word1"]:
+        period = words.index("word0", 1)
+        if words[-1] == words[(len(words) - 1) % period]:
+            return words[:period]
+    return _slow(words)
+""",
+        ),
+        TABLE,
+        "Inputs of any size that are made like the benchmark's are recognized.",
+    ),
+    Attack(
         "cached-by-functools",
         MEMO,
         Package.PURE,
