@@ -170,6 +170,8 @@ class Settings(BaseSettings):
     """address of that store; empty: Amazon's"""
     backup_recipient: str = Field("", alias="FC_BACKUP_RECIPIENT")
     """public key of age (age1…) that backups are encrypted for; empty: not encrypted"""
+    backup_key: SecretStr = Field(SecretStr(""), alias="FC_BACKUP_KEY")
+    """long random text: backups get a MAC by it, and a restore refuses others; empty: no MAC"""
     json_log: AbsolutePath | None = Field(None, alias="FC_JSON_LOG")
     """file to which runs append their logs, one JSON object per line with run, month and item; empty: none"""
     otlp_endpoint: str = Field("", alias="OTEL_EXPORTER_OTLP_ENDPOINT")
