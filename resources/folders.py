@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from formulacode_dagster.operating.files.atomic import disk_errors, private_folder
+
 from .base import SettingsResource, setting
 
 
@@ -13,8 +15,10 @@ class ReportsResource(SettingsResource):
     home: str | None = setting("home")
 
     def folder(self) -> Path:
-        """`reports/` under FC_HOME; made when the first report is written."""
-        return self.settings.home / "reports"
+        """`reports/` under FC_HOME, closed to other users, since months are unreleased. Raises OutsideSystemError."""
+        folder = self.settings.home / "reports"
+        with disk_errors(str(folder)):
+            return private_folder(folder)
 
 
 class TaskFoldersResource(SettingsResource):

@@ -65,6 +65,14 @@ class Settings(BaseSettings):
     """FC_DATABASE_URL is a pooler in transaction mode, such as PgBouncer: no prepared statements or session settings"""
     dagster_database_url: SecretStr = Field(SecretStr(""), alias="FC_DAGSTER_DATABASE_URL")
     """Postgres of Dagster's own storage; empty: SQLite under FC_HOME"""
+    ui_hosts: Names = Field((), alias="FC_UI_HOSTS")
+    """host names of the UI besides localhost and addresses; others are refused, against DNS rebinding"""
+    ui_login_header: str = Field("", alias="FC_UI_LOGIN_HEADER")
+    """header in which a reverse proxy names the user who logged in; empty: anyone who reaches the UI may use it"""
+    ui_users: Names = Field((), alias="FC_UI_USERS")
+    """users who may use the UI, as that header names them; empty: all whom the proxy lets in"""
+    ui_proxies: Names = Field(("127.0.0.1", "::1"), alias="FC_UI_PROXIES")
+    """addresses or networks of reverse proxies whose FC_UI_LOGIN_HEADER is believed"""
     gh_tokens: SecretStr = Field(SecretStr(""), alias="GH_TOKENS")
     """GitHub tokens, comma separated; public_repo is enough"""
     github_api_url: str = Field("https://api.github.com", alias="GITHUB_API_URL")
@@ -162,6 +170,8 @@ class Settings(BaseSettings):
     """address of that store; empty: Amazon's"""
     backup_recipient: str = Field("", alias="FC_BACKUP_RECIPIENT")
     """public key of age (age1…) that backups are encrypted for; empty: not encrypted"""
+    backup_key: SecretStr = Field(SecretStr(""), alias="FC_BACKUP_KEY")
+    """long random text: backups get a MAC by it, and a restore refuses others; empty: no MAC"""
     json_log: AbsolutePath | None = Field(None, alias="FC_JSON_LOG")
     """file to which runs append their logs, one JSON object per line with run, month and item; empty: none"""
     otlp_endpoint: str = Field("", alias="OTEL_EXPORTER_OTLP_ENDPOINT")

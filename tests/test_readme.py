@@ -106,6 +106,8 @@ RUN_BY = {
         "tests/formulacode_dagster/releasing/dataset/test_correcting.py::"
         "test_a_task_is_withdrawn_by_a_revision_that_lacks_it_and_stays_out",
     ),
+    "fc-data release verify --from hub": "tests/formulacode_dagster/releasing/dataset/test_integrity.py::"
+    "test_the_command_verifies_what_the_database_records",
     "fc-data pools": HERE,
     "fc-data housekeeping": HERE,
     "fc-data housekeeping --remove": HERE,

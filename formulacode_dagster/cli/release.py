@@ -47,6 +47,37 @@ def show(month: MonthOption) -> None:
 
 
 @app.command()
+def verify(
+    month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.", show_default="all")] = "",
+    source: Annotated[
+        str,
+        typer.Option("--from", help="hub, or a folder of the dataset.", show_default="HF_DATASET or FC_DATASET_DIR"),
+    ] = "",
+) -> None:
+    """Read each recorded release again, and compare rows and columns with the record; status 1 if any differs."""
+    from formulacode_dagster.operating.store.artifacts import RELEASES
+    from formulacode_dagster.releasing.dataset.integrity import verify_releases
+
+    from .operate import database
+
+    destination = _destination(source)
+    with database() as store, store.transaction() as connection:
+        recorded = [
+            release
+            for release in RELEASES.read_all(connection)
+            if release.destination == destination.name and month in ("", release.month)
+        ]
+    if not recorded:
+        raise ConfigurationError(
+            f"no release {f'of {month} ' if month else ''}is recorded at {destination.name}",
+            remedy="Name the place that it was released to by --from, and its database by FC_DATABASE_URL",
+        )
+    found = verify_releases(recorded, destination)
+    console.print("\n".join([found.summary, *found.offenders]), markup=False, highlight=False)
+    raise typer.Exit(not found.passed)
+
+
+@app.command()
 def revise(month: MonthOption, reason: Reason, publish: Publish = False) -> None:
     """Release a month again as the database holds it now, under a separate tag; older tags stay."""
     from .operate import months_of
@@ -96,11 +127,15 @@ def withdraw(
     _release(month, withdrawal.correction, publish=publish, without=(facts.task_id,))
 
 
-def _destination() -> Destination:
+def _destination(source: str = "") -> Destination:
+    """Return the configured destination; *source* is `hub`, or a folder, instead."""
     from resources.destination import open_destination
     from resources.settings import read_settings
 
-    return open_destination(read_settings())
+    settings = read_settings({"hf_dataset": "", "dataset_dir": source} if source not in ("", "hub") else None)
+    if source == "hub" and not settings.hf_dataset:
+        raise ConfigurationError("HF_DATASET is empty", remedy="Set it to the dataset's owner/name on the Hub")
+    return open_destination(settings)
 
 
 def _release(month: Month, reason: str, *, publish: bool, without: tuple[str, ...] = ()) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from formulacode_dagster.operating.files.shipped import shipped
 from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
 from formulacode_dagster.orchestration.orphans import SERVED_BY
 from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
+from formulacode_dagster.orchestration.ui.webserver import SERVER
 from resources.settings import read_settings
 from sandbox.session import TAKES_THE_PLACE_OF, running_sandbox
 
@@ -90,8 +90,7 @@ def _require_free(host: str, port: int) -> None:
 
 @contextmanager
 def _dagster(host: str, port: int, tell_leader: Callable[[int], None]) -> Iterator[subprocess.Popen[bytes]]:
-    program = Path(sys.executable).with_name("dagster")
-    command = [str(program), "dev", "-w", str(shipped("workspace.yaml")), "-h", host, "-p", str(port)]
+    command = [*SERVER, "dev", "-w", str(shipped("workspace.yaml")), "-h", host, "-p", str(port)]
     # its advice is for direct users of the command
     quiet = {"PYTHONWARNINGS": "ignore:Function `dev_command` is superseded"}
     child = subprocess.Popen(command, env={**quiet, **WAIT_FOR_CODE, **os.environ}, start_new_session=True)

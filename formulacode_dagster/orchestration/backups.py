@@ -50,7 +50,12 @@ def back_up_all(
     store = object_store(settings)
     with dagster_storage(settings) as dagster:
         folder, manifest = back_up(
-            database, dagster, into or settings.backup_root, recipient=settings.backup_recipient, progress=progress
+            database,
+            dagster,
+            into or settings.backup_root,
+            recipient=settings.backup_recipient,
+            key=settings.backup_key.get_secret_value(),
+            progress=progress,
         )
     if store is not None:
         progress(f"uploading {store.upload(folder)}")

@@ -6,9 +6,12 @@
 * `InstanceConcurrencyContext`: `pool_waiting` changes how a run waits for a pool, which upstream would do without a
   pause (https://github.com/dagster-io/dagster/pull/20367, closed without a merge).
 * `PARTITION_NAME_TAG`: a tag that Dagster sets on runs.
+* `dagster dev`: it starts the web server, and has no option for another program.
 
 `tests/formulacode_dagster/orchestration/test_dagster_internals.py` imports each of them from the newest release.
 """
+
+from typing import Any
 
 from dagster._core.errors import DagsterUserCodeUnreachableError
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
@@ -28,5 +31,13 @@ __all__ = [
     "LaunchRunContext",
     "RunLauncher",
     "WorkerStatus",
+    "dagster_dev",
     "deserialize_value",
 ]
+
+
+def dagster_dev() -> Any:
+    """Return the module of the command `dagster dev`, which imports all of Dagster's command line."""
+    from dagster._cli import dev
+
+    return dev

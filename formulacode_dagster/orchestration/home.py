@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.operating.files.atomic import write_atomically
+from formulacode_dagster.operating.files.atomic import private_folder, write_atomically
 from formulacode_dagster.operating.files.shipped import shipped
 from resources.settings import read_settings
 
@@ -49,6 +49,7 @@ def prepare_dagster_home() -> Path:
         text += _POSTGRES
         os.environ["DAGSTER_DATABASE_URL_PSYCOPG2"] = _answering(url)
     try:
+        private_folder(folder)
         for name, content in (("dagster.yaml", text), (IN_PROCESS, text + _NO_CAPTURE)):
             target = folder / name
             if not target.exists() or target.read_text(encoding="utf-8") != content:

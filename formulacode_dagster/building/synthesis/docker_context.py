@@ -90,7 +90,7 @@ class DockerContext:
         """`owner`, `repo` and `sha`, as far as task.txt has them; it is parsed as an expression, and not run."""
         try:
             call = ast.parse(self.files.get(TASK, "").strip(), mode="eval").body
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError):
             return {}
         keywords = call.keywords if isinstance(call, ast.Call) else []
         told = {keyword.arg: keyword.value.value for keyword in keywords if isinstance(keyword.value, ast.Constant)}

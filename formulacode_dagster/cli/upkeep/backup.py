@@ -52,7 +52,7 @@ def restore(backup: Backup, identity: Identity = None) -> None:
     from formulacode_dagster.orchestration.runs import dagster_instance
     from resources.settings import read_settings
 
-    settings, key = read_settings(), _key(identity) if identity else ""
+    settings, private_key = read_settings(), _key(identity) if identity else ""
     if settings.dagster_database_url.get_secret_value():
         with dagster_instance():
             # makes Dagster's tables
@@ -64,7 +64,12 @@ def restore(backup: Backup, identity: Identity = None) -> None:
         console.status("restoring") as status,
     ):
         manifest = take_back(
-            folder, store, dagster, identity=key, progress=lambda name: status.update(f"restoring {name}")
+            folder,
+            store,
+            dagster,
+            identity=private_key,
+            key=settings.backup_key.get_secret_value(),
+            progress=lambda name: status.update(f"restoring {name}"),
         )
     with dagster_instance() as instance:
         ended = end_restored(instance)

@@ -134,7 +134,7 @@ def _compare(
                 side[path] = found.lines
             functions |= {f"{path}:{name}": None for name in found.compiled}
             unread = unread or found.unread
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return [], [change.path]
     return [*functions], [f"{change.path}: module level"] if unread else []
 

@@ -12,14 +12,14 @@ from sqlalchemy import Engine, exists, select
 
 from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, write_atomically
+from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.migrations import migrate, read_migrations, rewind
 from formulacode_dagster.operating.store.tables import METADATA
 from formulacode_dagster.operating.store.views import VIEWS
 
 from .dagster_files import load_file, save_files
-from .manifest import MANIFEST, BackupManifest, TableBackup, TableOwner, read_manifest
+from .manifest import MANIFEST, BackupManifest, TableBackup, TableOwner, read_manifest, write_manifest
 from .streams import require_recipient
 from .tables import load_tables, save_table, snapshot, tables_of
 
@@ -42,12 +42,14 @@ def back_up(
     into: Path,
     *,
     recipient: str = "",
+    key: str = "",
     progress: ProgressReporter = lambda _: None,
 ) -> tuple[Path, BackupManifest]:
     """Write a backup as a new folder below *into*, and return it.
 
     *dagster* is the Postgres of Dagster's storage, or the folder of its files. If *recipient*, an age public key, is
-    not empty, only the holder of the private key can read the rows. The folder appears complete or not at all.
+    not empty, only the holder of the private key can read the rows; if *key* is not, only its holder can change them
+    unnoticed. The folder appears complete or not at all, and only its owner can read it.
 
     Raises OutsideSystemError when a database or the disk is gone, ConfigurationError when the recipient is none.
     """
@@ -56,7 +58,8 @@ def back_up(
     folder = into / f"{moment:%Y-%m-%dT%H-%M-%S}Z"
     partial = into / f"{PARTIAL}{folder.name}"
     with disk_errors(str(partial)):
-        partial.mkdir(parents=True)
+        into.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial.mkdir(mode=0o700)
     try:
         tables = _save(database.engine, TableOwner.PLATFORM, _KEPT_BY_MIGRATIONS, partial, recipient, progress)
         files = []
@@ -72,7 +75,7 @@ def back_up(
             tables=tuple(tables),
             files=tuple(files),
         )
-        write_atomically(partial / MANIFEST, manifest.model_dump_json(indent=1).encode())
+        write_manifest(manifest, partial, key)
         with disk_errors(str(folder)):
             partial.rename(folder)
     except BaseException:
@@ -87,17 +90,18 @@ def restore(
     dagster: Engine | Path,
     *,
     identity: str = "",
+    key: str = "",
     progress: ProgressReporter = lambda _: None,
 ) -> BackupManifest:
     """Restore the backup in *folder* into an empty *database*, migrated or not, and an empty storage of Dagster.
 
-    *dagster* is of the same kind as in the backup. *identity* is the private key of an encrypted backup. Every file is
-    verified before anything is written; a database gets all of its rows or none.
+    *dagster* is of the same kind as in the backup. *identity* is the private key of an encrypted backup, and *key*
+    that of its MAC. Every file is verified before anything is written; a database gets all of its rows or none.
 
     Raises ConfigurationError when the folder is no whole backup, the key is not its own, something is there already, or
     the backup was made by a later platform.
     """
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder, key)
     known = {migration.name: migration for migration in read_migrations()}
     if later := [name for name in manifest.migrations if name not in known]:
         raise ConfigurationError(

@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from .manifest import BackupFile, sha256_of
+from .manifest import FILES_FOLDER, BackupFile, sha256_of
 from .streams import CHUNK, ENCRYPTED, open_compressed, write_compressed
-
-FOLDER = "dagster-files"
 
 
 def save_files(dagster_home: Path, folder: Path, recipient: str) -> list[BackupFile]:
     """Write the databases in *dagster_home* to *folder*, encrypted for *recipient* unless that is empty."""
     saved: list[BackupFile] = []
     for source in sorted(dagster_home.rglob("*.db")):
-        path = folder / FOLDER / source.relative_to(dagster_home)
+        path = folder / FILES_FOLDER / source.relative_to(dagster_home)
         path = path.with_name(f"{path.name}.zst{ENCRYPTED if recipient else ''}")
         write_compressed(path, _content(source), recipient)
         told = {"path": str(path.relative_to(folder)), "bytes": path.stat().st_size, "sha256": sha256_of(path)}
@@ -29,7 +27,7 @@ def save_files(dagster_home: Path, folder: Path, recipient: str) -> list[BackupF
 def load_file(backup: BackupFile, folder: Path, dagster_home: Path, identity: str) -> None:
     """Restore a file that `save_files` wrote."""
     name = backup.path.removesuffix(ENCRYPTED).removesuffix(".zst")
-    target = dagster_home / Path(name).relative_to(FOLDER)
+    target = dagster_home / Path(name).relative_to(FILES_FOLDER)
     target.parent.mkdir(parents=True, exist_ok=True)
     with open_compressed(folder / backup.path, identity) as content, target.open("wb") as file:
         while chunk := content.read(CHUNK):

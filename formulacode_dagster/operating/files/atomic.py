@@ -38,6 +38,19 @@ def disk_error(what: str, error: OSError) -> OutsideSystemError:
     )
 
 
+def private_folder(path: Path) -> Path:
+    """Make *path*, a folder of ours by its name, and close it to other users of the machine; returns it.
+
+    Raises OSError.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.stat()
+    # folders of earlier versions are open; one of another owner is that owner's business
+    if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+        path.chmod(0o700)
+    return path
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield an empty file to write, which then replaces *path*; on failure, the old file stays.

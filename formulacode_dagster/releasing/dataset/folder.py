@@ -23,7 +23,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, sync_folder, write_atomically
 
-from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables
+from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables, released_tasks
 from .edition import Edition, newest_number
 from .index import INDEX_FILE, DatasetIndex
 from .parquet import from_parquet
@@ -97,10 +97,13 @@ class FolderDestination:
         return self._releases / tag if tag else self._path
 
     def content(self, path: str, tag: str = "") -> bytes | None:
-        """See `Destination.content`."""
+        """See `Destination.content`; a released file is compared with its hash in the manifest."""
         file = self._folder(tag) / path
         with disk_errors(str(file)):
-            return file.read_bytes() if file.exists() else None
+            content = file.read_bytes() if file.exists() else None
+        if tag and self._folder(tag).is_dir():
+            _require_released(file, content, _manifest(self._folder(tag)).files.get(path))
+        return content
 
     def read(self, month: Month) -> ReleasedMonth | None:
         """See `Destination.read`."""
@@ -108,8 +111,7 @@ class FolderDestination:
         if number is None:
             return None
         tag, path = month.tag(number), data_path(month.key)
-        with disk_errors(f"{path} at {tag} in {self._path}"):
-            content = (self._releases / tag / path).read_bytes()
+        content = released_tasks(month, tag, self.content, self.name)
         return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {path} at {tag}"))
 
     def require_write(self) -> None:
@@ -167,6 +169,16 @@ def revision_of(released: Path) -> str:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.relative_to(released).as_posix()}\0{content}\n".encode())
     return digest.hexdigest()
+
+
+def _require_released(file: Path, content: bytes | None, sha256: str | None) -> None:
+    if (None if content is None else hashlib.sha256(content).hexdigest()) != sha256:
+        raise ItemFailure(
+            FailureKind.UNREADABLE,
+            f"{file} is not {'there' if content is None else 'the file that was released'}",
+            why="its hash in the manifest of the release is another" if sha256 else "the manifest does not list it",
+            remedy="Restore the folder from a backup, or release to another one",
+        )
 
 
 def _manifest(released: Path) -> ReleaseManifest:

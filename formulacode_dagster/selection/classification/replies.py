@@ -11,6 +11,8 @@ from typing import Any
 _THOUGHT = re.compile(r"<think>.*?</think>|\A.*</think>", re.DOTALL)
 """A template may put the opening tag into the prompt, so that only the closing one is returned."""
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_MOST_STARTS = 50
+"""Braces at which an object is looked for between words."""
 _REASONING = ("reasoning", "reasoning_content")
 _CONTENT_FILTER = "content_filter"
 
@@ -29,9 +31,9 @@ class Reply:
 def reply_of(completion: object, clean: Callable[[str], str]) -> Reply:
     """Convert *completion* from the client, which validates nothing: any JSON, or HTML, of a gateway arrives here.
 
-    The answer is the arguments of a called function, else the content without thoughts and code fences, else, without
-    content, a reasoning field that is exactly one JSON object. Anything that is not a completion is quoted, made
-    *clean*.
+    The answer is the arguments of a called function, else the content without thoughts and code fences, or the only
+    object in it, else, without content, a reasoning field that is exactly one JSON object. Anything that is not a
+    completion is quoted, made *clean*.
     """
     choices: Any = getattr(completion, "choices", None)
     message = getattr(choices[0], "message", None) if choices else None
@@ -57,7 +59,9 @@ def _answer(message: Any) -> str:
             return str(arguments)
     content = _bare(_text(getattr(message, "content", None)))
     if content:
-        return content
+        # thoughts may quote the form of an answer, so in those no object is looked for
+        found = [] if _is_object(content) else _objects_in(content)
+        return found[0] if len(found) == 1 else content
     reasoned = (_bare(_text(getattr(message, name, None))) for name in _REASONING)
     return next((text for text in reasoned if _is_object(text)), "")
 
@@ -74,6 +78,9 @@ def _bare(text: str) -> str:
     """Return *text* without thoughts; of a text with one code fence, its content. An unclosed thought hides all after
     it.
     """
+    if _is_object(text):
+        # tags in its texts are part of it
+        return text.strip()
     text = _THOUGHT.sub("", text).partition("<think>")[0].strip()
     if text.startswith("{"):
         return text
@@ -81,8 +88,27 @@ def _bare(text: str) -> str:
     return str(fenced[0]).strip() if len(fenced) == 1 else text
 
 
+def _objects_in(text: str) -> list[str]:
+    """Return the outermost JSON objects that stand in *text*, filled ones, between whatever else."""
+    decoder = json.JSONDecoder()
+    found: list[str] = []
+    at = 0
+    for _ in range(_MOST_STARTS):
+        if (at := text.find("{", at)) < 0:
+            break
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at += 1
+            continue
+        if value:
+            found.append(text[at:end])
+        at = end
+    return found
+
+
 def _is_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False

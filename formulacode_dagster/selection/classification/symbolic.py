@@ -20,7 +20,7 @@ POSITIVE = re.compile(
     r"|complexity|overhead|bottlenecks?|hot ?(?:path|spot|loop)s?|laz(?:y|ily)|batch(?:es|ed|ing)?|redundant"
     r"|unnecessary|recomput\w*|pre-?comput\w*|hoist\w*|numba|cythoni[sz]\w*|njit|simd|short-?circuit\w*"
     r"|gil|memory (?:usage|use|footprint)|allocations?|\d+(?:\.\d+)?x|O\((?:1|n|m|k|log)\b)"
-    r"|\b\d+(?:\.\d+)?\s*(?:ns|us|µs|ms)\b|\d+\s*\u00d7",
+    r"|\b\d+(?:\.\d+)?\s*(?:ns|us|µs|ms)\b|(?<!\d)\d+\s*\u00d7",
     re.IGNORECASE,
 )
 """Words of performance, looked for in title and body."""

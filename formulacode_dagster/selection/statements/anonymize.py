@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from formulacode_dagster.sources.markdown import map_prose, map_unfenced
@@ -37,9 +38,10 @@ _SHORTEST_PAGE = 5
 """Minimum letters of a name by which an address is recognized as a person's."""
 _BELOW_HOME = re.compile(r"(?P<home>/home/|/Users/|\b[A-Za-z]:\\{1,2}Users\\{1,2})(?P<login>[\w.-]+)")
 _NOT_PEOPLE = re.compile(r"runner|root|user|ubuntu|vsts|circleci|travis|work|public|shared", re.IGNORECASE)
-_DECORATED = re.compile(
-    r"^[ \t>]*@\S+[^\n]*\n(?:[ \t>]*@[^\n]*\n)*[ \t>]*(?:async def|def|class|cdef|cpdef)\b", re.MULTILINE
+_DECORATORS_ABOVE = re.compile(
+    r"(?:^[ \t>]*@\S[^\n]*\n)++(?P<code>[ \t>]*(?:async def|def|class|cdef|cpdef)\b)?", re.MULTILINE
 )
+"""Lines that begin with an `@`: consumed whether code follows or not, since a second start would read them again."""
 
 
 _SIGNED = re.compile(r"^[ \t]*[\w-]+-by:[ \t]*(?P<name>[^<\n]{1,100}?)[ \t]*<(?P<mail>[^>\n]{1,100})>", re.MULTILINE)
@@ -82,7 +84,7 @@ class People:
         text = _PROFILE.sub(lambda match: self.alias(match["login"]), text)
         text = _PAGE.sub(self._page, text) if self._squashed else text
         text = _EMAIL.sub(self._address, text)
-        code = [match.span() for match in _DECORATED.finditer(text)]
+        code = [match.span() for match in _DECORATORS_ABOVE.finditer(text) if match["code"]]
         text = _MENTION.sub(lambda match: self._mention(match, code), text)
         if self._bare:
             known = rf"(?<![\w/@.-])(?:{'|'.join(self._bare)})(?![\w/-])"
@@ -97,7 +99,8 @@ class People:
 
     def _mention(self, match: re.Match[str], code: list[tuple[int, int]]) -> str:
         login = match["login"]
-        is_code = bool(_DECORATORS.fullmatch(login)) or any(start <= match.start() < end for start, end in code)
+        above = bisect_right(code, match.start(), key=lambda span: span[0]) - 1
+        is_code = bool(_DECORATORS.fullmatch(login)) or (above >= 0 and match.start() < code[above][1])
         is_placeholder = bool(_PLACEHOLDER.fullmatch(match[0]))
         return match[0] if is_code or is_placeholder else self.alias(login)
 

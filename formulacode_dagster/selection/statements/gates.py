@@ -14,6 +14,7 @@ from formulacode_dagster.sources.markdown import blocks, inline_code
 from .anonymize import People
 from .code_forms import Form, code_lines, forms_of, tokens_of
 from .disguises import encoded_spans, other_readings
+from .pointers import places_in, releases_in
 from .solution import base_lines, leaks, new_lines, new_names, words_of
 from .trails import Trails
 
@@ -72,6 +73,8 @@ class Gates:
             LeakKind.LATER_COMMENT: self._shared(_runs([text], RUN), self._comment_runs, self._earlier),
             LeakKind.HASH: self._trails.hashes(text),
             LeakKind.LINK: self._trails.links(text),
+            LeakKind.LOCATION: places_in(text, self._secrets.patch),
+            LeakKind.RELEASE: releases_in(text),
             LeakKind.ENCODED: self._disguised(text),
             LeakKind.PERSON: self._people(text),
             LeakKind.INSTRUCTION: (match[0] for match in _INSTRUCTION.finditer(text)),
@@ -140,6 +143,7 @@ class Gates:
         for other in other_readings(text):
             if other != text:
                 yield from leaks(other, self._secrets.patch, new_only=True)
+                yield from self.new_names_in(other) - self._secrets.names_at_base - self.new_names_in(text)
 
     def _people(self, text: str) -> Iterator[str]:
         """Return everything that another anonymization of *text* would still change."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from formulacode_dagster.models.measurement import Measurement, Source
-from formulacode_dagster.models.problem import Leak, ProblemStatement, Variant
+from formulacode_dagster.models.problem import Leak, LeakKind, ProblemStatement, Variant
 from formulacode_dagster.models.pull_request import MergedPullRequest
 
 from .base_run import BaseRun, base_run_of
@@ -50,5 +50,6 @@ def state_hinted(
         for leak in look_again(statement.model_copy(update=judged), facts, patch)
         if leak.where == Variant.FINAL
     ]
-    told = tuple(dict.fromkeys([*leaks, *again]))
+    # a profile says where the time of the base goes, and whoever runs the base sees it too
+    told = tuple(dict.fromkeys(leak for leak in (*leaks, *again) if leak.kind is not LeakKind.LOCATION))
     return Hinted(None if told else text, run, told)

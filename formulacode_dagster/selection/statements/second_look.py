@@ -29,7 +29,7 @@ _TO_CODE = re.compile(
     r"(?:github|gitlab|bitbucket|codeberg)\.\w+/\S*(?:/commits?/|/pulls?/|/compare/|/merge_requests/)|gist\.github",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
+_ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]++\.[\w.]+")
 _SENTENCE = re.compile(r"[.!?:]\s|\n\s*\n")
 _LEAST_WORDS = 8
 _LEAST_TITLE = 3

@@ -15,9 +15,25 @@ _PASTES = re.compile(
     r"(?:^|\.)(?:gist\.github(?:usercontent)?\.com|(?:raw|patch-diff)\.githubusercontent\.com|pastebin\.com|paste\.\w.*"
     r"|dpaste\.(?:org|com)|hastebin\.com|bpa\.st|codepile\.net|ideone\.com|godbolt\.org|githubusercontent\.com)$"
 )
-_URL = re.compile(rf"(?:https?://|\bgit@|(?<![\w/.@-])(?={_CODE_HOSTS}/))[^\s<>()\[\]\"'`]+", re.IGNORECASE)
+_SHORTENERS = (
+    r"(?:bit\.ly|git\.io|t\.co|goo\.gl|tinyurl\.com|is\.gd|ow\.ly|rb\.gy|cutt\.ly|shorturl\.at|gitee\.com|pypi\.org)"
+)
+_URL = re.compile(
+    r"(?:\b(?:(?:git|hg|svn)\+)?(?:https?|git|ssh|svn|hg|ftps?)://|\bgit@"
+    rf"|(?<![\w/.@-])(?=(?:{_CODE_HOSTS}|{_SHORTENERS})/))[^\s<>()\[\]\"'`]+",
+    re.IGNORECASE,
+)
+_HARMLESS = re.compile(
+    r"(?<![\w.-])(?:(?:docs?|documentation|manual|help|www\.docs)\.[\w.-]+|[\w-]+\.readthedocs\.(?:io|org)"
+    r"|(?:[\w-]+\.)*(?:python|numpy|scipy|scikit-learn|pytorch|tensorflow|llvm|gnu|kernel|apache|mozilla|w3|ietf)\.org"
+    r"|pandas\.pydata\.org|(?:[\w-]+\.)*(?:wikipedia|arxiv|doi|acm|ieee|netlib|cppreference|postgresql)\.org"
+    r"|(?:[\w-]+\.)*(?:stackoverflow|stackexchange|superuser|askubuntu)\.com|learn\.microsoft\.com|developer\.\w+\.com"
+    # names and addresses that are nobody's
+    r"|localhost|127\.\d+\.\d+\.\d+|(?:[\w-]+\.)*(?:example(?:\.(?:com|org|net))?|test|invalid|localhost|internal))",
+)
+"""Hosts to which any link may lead; one to an unknown host may lead to the solution by any number of steps."""
 _MARKDOWN_LINK = re.compile(r"\[(?P<text>[^\]\n]{0,300})\]\((?P<url>[^)\s]+)[^)\n]{0,300}\)")
-_HOST = re.compile(_CODE_HOSTS, re.IGNORECASE)
+_HOST = re.compile(rf"(?<![\w.-]){_CODE_HOSTS}", re.IGNORECASE)
 _HASH = re.compile(r"(?<![\w/.-])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-])")
 _HEX_RUN = re.compile(r"[0-9a-f]{7,40}", re.IGNORECASE)
 _AT_COMMIT = re.compile(r"(?<![\w./-])[\w-]{1,100}/[\w.-]{1,100}@[0-9a-f]{7,40}\b")
@@ -32,8 +48,8 @@ class Trails:
     shas: Sequence[str] = ()
 
     def links(self, text: str) -> Iterator[str]:
-        """Links to commits, comparisons, pull requests, forks, files on a code host, gists and pastes; references to
-        the pull request itself.
+        """Links to commits, comparisons, pull requests, forks, files on a code host, and unknown hosts, such as
+        gists, pastes, mirrors and short links; references to the pull request itself.
         """
         yield from (match[0] for match in _URL.finditer(text) if self._leads_to_code(match[0]))
         yield from (match[0] for match in _AT_COMMIT.finditer(text))
@@ -65,10 +81,8 @@ class Trails:
         plain = url.lower().rstrip(".,;:!?").replace("git@", "ssh://git@", 1)
         parts = urlsplit(re.sub(r"(?<=@)([^/:]+):", r"\1/", plain) if "://" in plain else f"https://{plain}")
         host = (parts.netloc.rpartition("@")[2]).partition(":")[0]
-        if _PASTES.search(host):
-            return True
-        if not _HOST.fullmatch(host):
-            return False
+        if not _HOST.fullmatch(host) or _PASTES.search(host):
+            return not _HARMLESS.fullmatch(host)
         owner, _, rest = parts.path.strip("/").partition("/")
         name, _, rest = rest.partition("/")
         if re.fullmatch(r"(?:issues|discussions)/\d+(?:/.*)?", rest):

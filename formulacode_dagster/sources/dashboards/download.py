@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from formulacode_dagster.operating.cancellation.loops import in_thread
 from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 
 from .faults import DashboardError, Fault, FaultKind
+from .folder import unusable
 from .index import INDEX, INFO, REGRESSIONS, SiteIndex, parse_index
 from .server import Answer, Server
 
@@ -62,7 +63,7 @@ async def download(
     if isinstance(index, Fault):
         raise DashboardError(server.url, index, "Give the URL of an asv site with an index.json next to its page")
     work = _Work(server, folder, hashlib.sha256(content).hexdigest(), on_progress)
-    await work.all(_paths(index), at_once)
+    await work.all(_paths(index), 2 + len(index.benchmarks) + index.graph_count, at_once)
     if await _content(server, INDEX) != content:
         raise DashboardError(
             server.url, Fault(INDEX, FaultKind.CHANGED), "Run it again, since the site was republished"
@@ -71,10 +72,11 @@ async def download(
     return work.result()
 
 
-def _paths(index: SiteIndex) -> list[tuple[str, ...]]:
+def _paths(index: SiteIndex) -> Iterator[tuple[str, ...]]:
     """Iterate over the files of a site except its index, with their possible places; site-wide files first."""
-    files = [(INFO,), (REGRESSIONS,), *((path,) for _, path in index.summaries())]
-    return [*files, *(paths for *_, paths in index.graphs())]
+    yield from ((INFO,), (REGRESSIONS,))
+    yield from ((path,) for _, path in index.summaries())
+    yield from (paths for *_, paths in index.graphs())
 
 
 async def _content(server: Server, path: str) -> bytes:
@@ -109,17 +111,16 @@ class _Work:
         self._faults: list[Fault] = []
         self._result = Download(0)
 
-    async def all(self, files: Sequence[tuple[str, ...]], at_once: int) -> None:
+    async def all(self, files: Iterator[tuple[str, ...]], total: int, at_once: int) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        waiting = iter(files)
         done = 0
 
         async def drain() -> None:
             nonlocal done
-            for paths in waiting:
+            for paths in files:
                 await self._file(paths)
                 done += 1
-                self._on_progress(done, len(files))
+                self._on_progress(done, total)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -141,6 +142,9 @@ class _Work:
 
     async def _place(self, path: str) -> bool:
         """Bring the file at *path*; False when the site has none there."""
+        if (fault := unusable(path)) is not None:
+            self._faults.append(fault)
+            return True
         before = self._fetched.get(path)
         if before is not None and before.status == 200 and not (self._folder / path).is_file():
             before = None

@@ -12,6 +12,20 @@ from .faults import Fault, FaultKind
 LARGEST_FILE = 256 * 2**20
 """Bytes of a file that is read; a graph of a million points has some 30 MB."""
 
+_LONGEST_NAME, _LONGEST_PATH = 255, 3500
+"""Bytes of a file's name, and of its path below a folder of ours, that file systems take."""
+
+
+def unusable(path: str) -> Fault | None:
+    """Return the fault of a path that no file can have; None if one can."""
+    name = path[:200].replace("\0", "\\0")
+    if "\0" in path:
+        return Fault(name, FaultKind.UNREADABLE, "a zero byte in its name")
+    sizes = [len(part.encode()) for part in path.split("/")]
+    if max(sizes) > _LONGEST_NAME or sum(sizes) + len(sizes) > _LONGEST_PATH:
+        return Fault(name, FaultKind.TOO_LARGE, f"a name of {max(sizes):,} bytes in a path of {len(path):,}")
+    return None
+
 
 class Folder:
     """A folder, whose files are read by their paths in it."""
@@ -23,6 +37,8 @@ class Folder:
 
     def content(self, path: str) -> bytes | Fault:
         """Return the content of the file at *path*, or why it cannot be read."""
+        if (fault := unusable(path)) is not None:
+            return fault
         folder = path.rpartition("/")[0]
         if not self._is_inside(folder):
             return Fault(path, FaultKind.UNREADABLE, "leads out of the site")

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from .faults import Fault, FaultKind, parse_json
 
+MOST_COMBINATIONS = 1_000_000
+"""Values of a point that are read; lists of ten parameters can ask for more than any memory."""
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -24,6 +27,8 @@ def parse_graph(path: str, content: bytes, combinations: int | None) -> tuple[Gr
 
     *combinations* is how many values a point has; None for a benchmark without parameters.
     """
+    if combinations is not None and combinations > MOST_COMBINATIONS:
+        return None, [Fault(path, FaultKind.TOO_LARGE, f"{combinations:,} combinations of parameters")]
     read = parse_json(path, content)
     if isinstance(read, Fault):
         return None, [read]

@@ -15,6 +15,8 @@ from .faults import Fault, FaultKind, parse_json
 INDEX = "index.json"
 REGRESSIONS = "regressions.json"
 INFO = "info.json"
+MOST_GRAPHS = 500_000
+"""Graphs that an index may list; pandas has some 100,000. A small file can list any number, each of them a request."""
 
 
 class _Read(BaseModel):
@@ -55,6 +57,11 @@ class SiteIndex(_Read):
     benchmarks: dict[str, SiteBenchmark]
     tags: dict[str, int] = Field(default_factory=dict)
 
+    @property
+    def graph_count(self) -> int:
+        """Return the number of graphs that the site may have."""
+        return len(self.graph_param_list) * len(self.benchmarks)
+
     def graphs(self) -> Iterator[tuple[Environment, SiteBenchmark, tuple[str, ...]]]:
         """Iterate over every graph that the site may have, with the paths that versions of asv use for it."""
         for environment in self.graph_param_list:
@@ -85,9 +92,14 @@ def parse_index(content: bytes) -> SiteIndex | Fault:
     if isinstance(read, Fault):
         return read
     try:
-        return SiteIndex.model_validate(read)
+        index = SiteIndex.model_validate(read)
     except ValidationError as error:
         return Fault(INDEX, FaultKind.MALFORMED, first_fault(error))
+    if index.graph_count > MOST_GRAPHS:
+        return Fault(
+            INDEX, FaultKind.TOO_LARGE, f"it lists {index.graph_count:,} graphs; at most {MOST_GRAPHS:,} are read"
+        )
+    return index
 
 
 _FORBIDDEN_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f]')

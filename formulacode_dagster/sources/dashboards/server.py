@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlencode
@@ -13,6 +15,7 @@ import httpx
 
 from formulacode_dagster.operating.cancellation.backoff import Backoff, retry_after
 from formulacode_dagster.operating.cancellation.clock import SYSTEM_CLOCK, Clock
+from formulacode_dagster.operating.cancellation.loops import in_thread
 from formulacode_dagster.operating.cancellation.tls import trusted
 
 from .faults import DashboardError, Fault, FaultKind
@@ -62,6 +65,8 @@ class Server:
             transport=transport,
             verify=trusted(),
             follow_redirects=True,
+            # of redirected requests too
+            event_hooks={"request": [self._stay_outside]},
             headers={"user-agent": AGENT, **({"authorization": f"Bearer {token}"} if token else {})},
         )
 
@@ -139,9 +144,28 @@ class Server:
                     return None
             return response, bytes(content)
 
+    async def _stay_outside(self, request: httpx.Request) -> None:
+        """Refuse a redirect into this machine or its network; the host that the caller named may be there."""
+        host = request.url.host
+        if host == httpx.URL(self.url).host:
+            return
+        try:
+            found = await in_thread(socket.getaddrinfo, host, None)
+        except OSError:
+            # whoever connects, perhaps a proxy, finds no address either
+            return
+        if inside := [address for *_, (address, *_) in found if not _is_public(str(address))]:
+            raise httpx.RequestError(f"redirected to {host}, which is {inside[0]}", request=request)
+
     async def _keep_pace(self) -> None:
         now = self._clock.time()
         at = max(now, self._next)
         self._next = at + self._pace
         if at > now:
             await self._clock.sleep(at - now)
+
+
+def _is_public(address: str) -> bool:
+    parsed = ip_address(address.partition("%")[0])
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return (mapped or parsed).is_global

@@ -177,10 +177,12 @@ def _regressions(reader: _Reader) -> pl.DataFrame:
     rows: list[tuple[Any, ...]] = []
     if not isinstance(read, Fault):
         try:
-            for benchmark, path, _, parameter, latest, best, jumps in read["regressions"]:
+            for benchmark, path, _, parameter, *found in read["regressions"]:
+                # five fields: asv before 2018
+                jumps, latest, best = found[0] if len(found) == 1 else (found[2], found[0], found[1])
                 rows += [(benchmark, path, parameter, latest, best, *jump) for jump in jumps or ()]
             return pl.DataFrame(rows, schema=tables.REGRESSIONS, orient="row")
-        except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-            read = Fault(REGRESSIONS, FaultKind.MALFORMED, repr(error)[:200])
+        except (LookupError, TypeError, ValueError, pl.exceptions.PolarsError):
+            read = Fault(REGRESSIONS, FaultKind.MALFORMED, "its regressions are not of asv's form")
     reader.faults.append(read)
     return pl.DataFrame(schema=tables.REGRESSIONS)

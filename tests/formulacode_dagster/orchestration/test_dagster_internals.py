@@ -36,4 +36,5 @@ def test_the_newest_dagster_still_has_them(tmp_path: Path) -> None:
     subprocess.run([uv.find_uv_bin(), "pip", "install", "--quiet", "--target", tmp_path, "dagster"], check=True)
     read = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); exec({INTERNALS.read_text()!r})"
     patched = "InstanceConcurrencyContext.interval_to_next_pending_claim_check, InstanceConcurrencyContext.claim"
+    patched += ", dagster_dev().open_ipc_subprocess, dagster_dev().dev_command"
     subprocess.run([sys.executable, "-I", "-c", f"{read}; {patched}"], check=True)

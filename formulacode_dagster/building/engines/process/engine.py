@@ -33,7 +33,7 @@ from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.operating.files.atomic import disk_errors
+from formulacode_dagster.operating.files.atomic import disk_errors, private_folder
 
 from .build import ProcessBuild, ProcessBuildSettings
 from .interpreters import Interpreter, installed_interpreters
@@ -243,7 +243,7 @@ class ProcessEngine:
 
     def _check_disk(self) -> None:
         with disk_errors(str(self._root)):
-            self._root.mkdir(parents=True, exist_ok=True)
+            private_folder(self._root)
             space = os.statvfs(self._root)
         if space.f_bavail * space.f_frsize < 100 * 1024 * 1024:
             raise OutsideSystemError("disk", f"less than 100 MB left at {self._root}", remedy="Free some space")

@@ -77,6 +77,13 @@ class Exchange:
                         if answer is not None:
                             return answer
                         raise refusal(what, verdict)
+                case Outcome.TOO_HEAVY:
+                    raise ItemFailure(
+                        FailureKind.OVERLOADED,
+                        f"{what} is too heavy for GitHub",
+                        why=verdict.words,
+                        remedy="Nothing: smaller pages are requested where there are any",
+                    )
                 case Outcome.PRIMARY_LIMIT | Outcome.SECONDARY_LIMIT:
                     limits += 1
                     self._check_limits(resource, limits, what, verdict)

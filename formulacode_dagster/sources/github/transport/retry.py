@@ -23,6 +23,8 @@ class Outcome(StrEnum):
     PASSING = "passing"
     UNAUTHORIZED = "unauthorized"
     UNDERSCOPED = "underscoped"
+    TOO_HEAVY = "too_heavy"
+    """GitHub spent the time that one query may take: the same one would spend it again."""
     PERMANENT = "permanent"
 
 
@@ -120,6 +122,9 @@ def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Ma
         return Verdict(Outcome.SECONDARY_LIMIT, retry_after(headers, now), words)
     if any(error.type in _UNDERSCOPED_TYPES or _is_underscoped(error.message) for error in errors):
         return Verdict(Outcome.UNDERSCOPED, words=words)
+    if any(error.type == "RESOURCE_LIMITS_EXCEEDED" for error in errors):
+        # with a path too: what was cut off is null, or shorter than it is
+        return Verdict(Outcome.TOO_HEAVY, words=words)
     whole = [error for error in errors if not error.path]
     if has_data and not whole:
         return Verdict(Outcome.OK)

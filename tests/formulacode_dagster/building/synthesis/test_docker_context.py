@@ -28,6 +28,10 @@ def write(folder: Path, **files: str) -> Path:
     return folder
 
 
+def test_a_task_file_too_deep_to_parse_names_no_task() -> None:
+    assert DockerContext(name="ctx", files={"task.txt": "+".join(["a"] * 5000)}).task == {}
+
+
 def test_a_folder_of_the_predecessors_layout_is_a_recipe(tmp_path: Path) -> None:
     folder = write(
         tmp_path / "ctx",

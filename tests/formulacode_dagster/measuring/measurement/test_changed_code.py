@@ -172,6 +172,13 @@ def test_python_that_this_interpreter_cannot_read_is_not_traced(changed):
     assert changed({"a.py": "print 1\n"}, {"a.py": "print 2\n"}).untraceable == ("a.py",)
 
 
+def test_a_sum_too_long_for_the_parser_costs_its_file_the_trace(changed):
+    long = "TOTAL = " + " + ".join(["a"] * 5000) + "\n"
+    found = changed({"a.py": long, "b.py": CORE}, {"a.py": f"{long}b = 1\n", "b.py": CORE.replace("x + 1", "x + 2")})
+    assert found.untraceable == ("a.py",)
+    assert set(found.oracle) == {"b.py"}
+
+
 def test_a_renamed_file_is_compared_with_what_it_was(changed):
     before, after = {"old/core.py": CORE}, {"old/core.py": None, "new/core.py": CORE.replace("x + 1", "x + 2")}
     found = changed(before, after)

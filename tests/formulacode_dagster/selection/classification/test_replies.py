@@ -24,6 +24,12 @@ def reply(finish: str = "stop", **message: Any) -> Reply:
         {"content": f"it is {{}}\n</think>{OBJECT}"},
         {"content": f"```json\n{OBJECT}\n```"},
         {"content": f"Here you are:\n```\n{OBJECT}\n```\nBye"},
+        {"content": f"```json {OBJECT}```"},
+        {"content": f"```json\n{OBJECT}"},
+        {"content": f"Sure! {OBJECT}\n\nI took {{}} for {{it}}."},
+        {"content": f"{OBJECT}\nHope this helps."},
+        {"content": f"<think>a {{}}</think>\n```json\n{OBJECT}\n```"},
+        {"content": f"<think>```\n{{}}\n```</think>```json\n{OBJECT}\n```"},
         {"content": [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": OBJECT}]},
         {"reasoning": OBJECT},
         {"content": "", "reasoning_content": f"\n{OBJECT}\n"},
@@ -51,6 +57,17 @@ def test_what_is_no_answer_is_empty(message: dict[str, Any]) -> None:
 
 def test_a_fence_inside_of_an_object_is_a_part_of_it() -> None:
     text = '{"reason": "```py\\nx\\n```\\n"}'
+    assert reply(content=text).content == text
+
+
+@pytest.mark.parametrize("tag", ["<think>", "</think>", "<think>so</think>"])
+def test_a_tag_inside_of_an_object_is_a_part_of_it(tag: str) -> None:
+    text = f'{{"reason": "it strips {tag} and more"}}'
+    assert reply(content=text).content == text
+
+
+def test_an_object_too_deep_to_read_is_no_error() -> None:
+    text = '{"a":' * 100_000
     assert reply(content=text).content == text
 
 

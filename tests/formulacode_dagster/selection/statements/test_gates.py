@@ -38,6 +38,10 @@ SECRETS = WithheldText(
 )
 
 
+def groups(text: str, size: int) -> str:
+    return " ".join(text[at : at + size] for at in range(0, len(text), size))
+
+
 def kinds(text: str, secrets: WithheldText = SECRETS) -> set[str]:
     return {leak.kind for leak in Gates(secrets, earlier=[EARLIER]).judge(text, "here")}
 
@@ -75,6 +79,33 @@ def kinds(text: str, secrets: WithheldText = SECRETS) -> set[str]:
         ("encoded", "bin\u200bcount"),
         ("encoded", codecs.encode(LINE, "rot13")),
         ("encoded", LINE[::-1]),
+        ("encoded", base64.b32encode(LINE.encode()).decode()),
+        ("encoded", base64.b32encode(b"use np.bincount with weights").decode().lower().rstrip("=")),
+        ("encoded", " ".join(f"{byte:08b}" for byte in b"np.bincount with weights")),
+        ("encoded", groups(base64.b64encode(LINE.encode()).decode(), 4)),
+        ("encoded", groups(base64.b32encode(LINE.encode()).decode(), 8)),
+        ("encoded", groups(LINE.encode().hex(), 4)),
+        ("line", " ".join(LINE)),
+        ("encoded", "a ｋｅｙ＿ｉｎｄｅｘ would help"),
+        ("encoded", "a kеy_indеx would help"),
+        ("encoded", "a 𝚔𝚎𝚢_𝚒𝚗𝚍𝚎𝚡 would help"),
+        ("encoded", LINE.replace("o", "ο")),
+        ("encoded", "the key underscore index of each row"),
+        ("link", "see https://bit.ly/3xYz"),
+        ("link", "see git.io/fast"),
+        ("link", "see https://gitee.com/mirrors/wheels/commit/1"),
+        ("link", "see https://hub.fastgit.xyz/acme/wheels/pull/7"),
+        ("link", "see https://sourcegraph.com/x"),
+        ("link", "see https://acme.github.io/wheels/#bench.time_merge"),
+        ("link", "see https://pypi.org/project/wheels/2.1.0/"),
+        ("link", "pip install git+ssh://host/wheels"),
+        ("release", "this is fixed in 2.1"),
+        ("release", "It was resolved with wheels v2.1.0 already"),
+        ("release", "much faster since version 10.2"),
+        ("location", "most of it in wheels/core.py:3"),
+        ("location", 'File "/home/user/wheels/core.py", line 3, in merge'),
+        ("location", "look at lines 2-4 of `wheels/core.py`"),
+        ("location", "see core.py#L3"),
         ("person", "ask @somebody"),
         ("person", "ask wile@acme.example"),
         ("person", "Wilhelmina Coyote knows"),
@@ -101,6 +132,13 @@ def test_a_gate_fires(kind: str, text: str) -> None:
         "numpy 1.26.4, Python 3.12.1, 0x7f3a2b1c9d00, 12345678 rows, sha256 and utf-8",
         "test_a_very_long_name_of_a_test_that_is_no_base64_at_all",
         'Traceback (most recent call last):\n  File "/home/user/x.py", line 3, in <module>',
+        "It takes most time in wheels/core.py:300, and line 3 of score.py is fine",
+        "Much faster in 0.5 s, gone in 2.5x, fixed in place; numpy 1.2 was faster, in 3.4 it is slow",
+        "See https://stackoverflow.com/q/1, https://wheels.readthedocs.io/x and http://localhost:8000/data",
+        "Δt and σ_x of the привет мир, and λ-calculus; naïve café ﬁne ½",
+        "some long text with many words that each have four letters like this here does indeed have some",
+        "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16, 64 64 64 64 64 64 and 00000000 11111111 rows",
+        "INTERNATIONALISATION and incomprehensibilities have many letters",
     ],
 )
 def test_what_was_known_before_passes(text: str) -> None:
@@ -116,7 +154,25 @@ def test_a_leak_says_where_and_what() -> None:
     assert (leak.kind, leak.where, leak.span) == ("identifier", "acme/wheels#5", "key_index")
 
 
-@pytest.mark.parametrize("piece", ["`", "a.", "A/", "a1 ", "%41", "&#4", "@a ", "= ( x ", "x" * 40 + " "])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "`",
+        "a.",
+        "A/",
+        "a1 ",
+        "%41",
+        "&#4",
+        "@a ",
+        "= ( x ",
+        "x" * 40 + " ",
+        "@x\n",
+        "abcd ",
+        "a b ",
+        "core.py:",
+        "fixed in ",
+    ],
+)
 def test_a_hostile_text_takes_no_time(piece: str) -> None:
     with at_most_cpu(5):
         Gates(SECRETS).judge(piece * (65_536 // len(piece)) + "y", "here")

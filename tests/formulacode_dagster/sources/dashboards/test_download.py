@@ -230,3 +230,54 @@ def test_an_address_without_a_site_says_so(content: bytes | None, kind: FaultKin
     with pytest.raises(DashboardError, match="URL of an asv site") as raised:
         fetch(site, tmp_path)
     assert raised.value.fault.kind is kind
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://127.0.0.1:3000/graphql",
+        "http://localhost/",
+        "http://169.254.169.254/latest",
+        "http://[::ffff:10.0.0.1]/",
+    ],
+)
+def test_a_redirect_into_this_machine_is_not_followed(tmp_path: Path, target: str) -> None:
+    site = Site()
+    site.answers[GRAPH] = [httpx.Response(302, headers={"location": target})]
+    result = fetch(site, tmp_path)
+    ((fault,), (host,)) = result.faults, {httpx.URL(target).host}
+    assert (fault.path, fault.kind) == (GRAPH, FaultKind.NOT_FETCHED)
+    assert f"redirected to {host}, which is" in fault.detail
+    # neither once nor five times
+    assert set(site.asked) - {"robots.txt"} == set(site.files)
+
+
+def test_a_redirect_to_a_public_address_is_followed(tmp_path: Path) -> None:
+    site = Site()
+    site.answers[GRAPH] = [httpx.Response(302, headers={"location": f"http://1.1.1.1/bench/{GRAPH}"})]
+    assert fetch(site, tmp_path).faults == ()
+
+
+def test_an_index_that_lists_millions_of_graphs_is_refused_before_the_first(tmp_path: Path) -> None:
+    site = Site()
+    index = site_content()["index.json"]
+    benchmark = index["benchmarks"][PLAIN]
+    index |= {"benchmarks": dict.fromkeys(map(str, range(4000)), benchmark), "graph_param_list": [{}] * 4000}
+    site.files["index.json"] = json.dumps(index).encode()
+    with pytest.raises(DashboardError, match="it lists 16,000,000 graphs") as raised:
+        fetch(site, tmp_path)
+    assert raised.value.fault.kind is FaultKind.TOO_LARGE
+    assert set(site.asked) == {"robots.txt", "index.json"}
+
+
+@pytest.mark.parametrize("name", ["b" * 300, "\0"])
+def test_a_name_that_no_file_can_have_is_the_site_s_fault_and_not_the_disk_s(tmp_path: Path, name: str) -> None:
+    site = Site()
+    index = site_content()["index.json"]
+    # asv wrote slashes of an environment as folders once, and whatever else
+    index["graph_param_list"].append({"machine": f"a/{name}"})
+    site.files["index.json"] = json.dumps(index).encode()
+    result = fetch(site, tmp_path)
+    assert len(result.faults) == 3
+    assert {fault.kind for fault in result.faults} <= {FaultKind.TOO_LARGE, FaultKind.UNREADABLE}
+    assert read_site(tmp_path, result.faults).graphs_read == 3

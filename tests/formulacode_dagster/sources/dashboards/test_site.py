@@ -157,9 +157,25 @@ def test_what_could_not_be_fetched_is_not_called_absent(tmp_path: Path) -> None:
     assert faults(read_site(site, [lost])) == [(GRAPH, "not_fetched"), (f"{GRAPHS}/{GRID}.json", "absent")]
 
 
+def test_regressions_as_asv_wrote_them_before_2018_are_read(tmp_path: Path) -> None:
+    old = [PLAIN, GRAPH, {}, None, [[[None, 104, 1.0, 2.0]], 2.0, 1.0]]
+    site = read_site(write_site(tmp_path, **{"regressions.json": {"regressions": [old]}}))
+    assert site.regressions.rows() == [(PLAIN, GRAPH, None, 2.0, 1.0, None, 104, 1.0, 2.0)]
+
+
+def test_more_combinations_of_parameters_than_any_memory_are_a_fault(tmp_path: Path) -> None:
+    content = site_content()
+    content["index.json"]["benchmarks"][GRID]["params"] = [list(map(str, range(10)))] * 10
+    content[f"{GRAPHS}/{GRID}.json"] = []
+    site = read_site(write_site(tmp_path, **content))
+    assert (f"{GRAPHS}/{GRID}.json", "too_large") in faults(site)
+    assert site.graphs_read == 2
+
+
 def test_regressions_of_another_form_are_named(tmp_path: Path) -> None:
     site = read_site(write_site(tmp_path, **{"regressions.json": {"regressions": [["only", "two"]]}}))
     assert faults(site) == [("regressions.json", "malformed")]
+    assert "Error" not in site.faults["detail"].item()
     assert site.graphs_read == 3
 
 

@@ -176,12 +176,16 @@ def test_a_missing_field_has_no_default_and_fails_its_repository(world, clock):
     assert numbers(b) == [1, 2, 3]
 
 
-def test_a_page_too_heavy_for_github_is_asked_in_smaller_ones(world, clock):
+TOO_HEAVY = {"data": None, "errors": [{"type": "RESOURCE_LIMITS_EXCEEDED", "message": "Resource limits exceeded"}]}
+
+
+@pytest.mark.parametrize("refused", [httpx.Response(502), httpx.Response(200, json=TOO_HEAVY)], ids=["502", "limits"])
+def test_a_page_too_heavy_for_github_is_asked_in_smaller_ones(world, clock, refused):
     world.merge("demo/p", every(600, 60))
     world.merge("demo/q", every(600, 20))
 
     def heavy(operation, variables, body, call):
-        return httpx.Response(502) if sum(size for name, size in variables.items() if "first" in name) > 30 else None
+        return refused if sum(size for name, size in variables.items() if "first" in name) > 30 else None
 
     p, q = world.taken_in(world.rows(), clock, change=heavy)
     assert (len(numbers(p)), len(numbers(q))) == (60, 20)

@@ -175,6 +175,16 @@ def test_a_question_too_heavy_for_a_living_github_fails_alone(connect):
     assert caught.value.kind == "overloaded"
 
 
+@pytest.mark.parametrize("where", [{}, {"path": ["search", "nodes", 3]}])
+def test_a_query_over_the_limits_of_resources_is_too_heavy_and_not_sent_again(connect, where):
+    entry = {"type": "RESOURCE_LIMITS_EXCEEDED", "message": "Resource limits for this query exceeded.", **where}
+    answers = script(errors(entry, data={"search": {"nodes": [{}, {}, {}, None]}}), good())
+    with pytest.raises(ItemFailure, match="Resource limits for this query exceeded") as caught:
+        graphql(connect(answers))
+    assert caught.value.kind == "overloaded"
+    assert len(answers.sent) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "kind"), [(404, "vanished"), (410, "vanished"), (451, "vanished"), (403, "forbidden"), (422, "request")]
 )

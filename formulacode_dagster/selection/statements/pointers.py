@@ -1,0 +1,58 @@
+"""Pointers to a solution that are no links: the lines that it changes, and the version that has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from formulacode_dagster.models.paths import PathKind, kind_of
+from formulacode_dagster.sources.git.diff import Hunk, split_patch
+
+_FIXED_IN = re.compile(
+    r"\b(?:fixed|resolved|solved|addressed|mended|sped up|optimi[sz]ed|landed|merged|available|much faster|gone)"
+    r"[ \t]+(?:again[ \t]+)?(?:in|since|as of|with|by)[ \t]+"
+    r"(?:the[ \t]+)?(?:[\w-]{1,40}[ \t]+)?(?:version[ \t]+|release[ \t]+)?"
+    # no time, factor or share
+    r"v?\d{1,4}\.\d{1,4}(?![\w%]|\.?\d*[ \t]?(?:m?s|sec\w*|minutes?|x)\b)",
+    re.IGNORECASE,
+)
+_AFTER = r"(?:[\"'`]?,?[ \t]+(?:on[ \t]+|at[ \t]+)?(?:lines?|l\.)[ \t]+|:|#L|\()"
+_RANGE = r"(?P<first>\d{1,6})(?:[ \t]?[-\u2013][ \t]?L?(?P<last>\d{1,6}))?"
+_BEFORE = (
+    r"\blines?[ \t]+(?P<early>\d{1,6})(?:[ \t]?(?:[-\u2013]|to|and)[ \t]?(?P<late>\d{1,6}))?[ \t]+(?:of|in)[ \t]+"
+    r"[\"'`]?[\w./-]{0,100}?"
+)
+
+
+def releases_in(text: str) -> Iterator[str]:
+    """Phrases such as `fixed in 2.1`: whoever reads them takes the solution from that release."""
+    yield from (match[0] for match in _FIXED_IN.finditer(text))
+
+
+def places_in(text: str, patch: bytes) -> Iterator[str]:
+    """Places in *text*, such as `core.py:120`, at which *patch* changes code."""
+    changed: dict[str, set[int]] = {}
+    for file in split_patch(patch):
+        if file.old_path and kind_of(file.old_path) is PathKind.CORE:
+            changed.setdefault(file.old_path.rpartition("/")[2], set()).update(_changed_at_base(file.hunks()))
+    if not changed:
+        return
+    names = "|".join(sorted(map(re.escape, changed), reverse=True))
+    pattern = rf"(?<![\w-])(?P<file>{names}){_AFTER}{_RANGE}|{_BEFORE}\b(?P<named>{names})(?![\w-])"
+    for match in re.finditer(pattern, text):
+        first = int(match["first"] or match["early"])
+        last = int(match["last"] or match["late"] or first)
+        if any(first <= line <= last for line in changed[match["file"] or match["named"]]):
+            yield match[0]
+
+
+def _changed_at_base(hunks: Iterable[Hunk]) -> Iterator[int]:
+    """Lines of the old file that are removed, or next to which something is added."""
+    for hunk in hunks:
+        line = hunk.old_start
+        for text in hunk.lines:
+            if text.startswith("-"):
+                yield line
+            elif text.startswith("+"):
+                yield from (line - 1, line)
+            line += not text.startswith("+")
