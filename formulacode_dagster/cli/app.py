@@ -40,6 +40,7 @@ from .items.profile import profile
 from .offline import app as offline_app
 from .release import app as release_app
 from .repositories import app as repositories_app
+from .results import app as results_app
 from .synthesis.contexts import app as contexts_app
 from .synthesis.synthesize import synthesize
 from .upkeep import backup, housekeeping, metrics, migrate, mirrors, operations, pools
@@ -105,6 +106,7 @@ dashboards_app.command()(reports)
 app.add_typer(dashboards_app, name="dashboards", rich_help_panel=Group.DASHBOARDS)
 app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 app.add_typer(release_app, name="release", rich_help_panel=Group.MONTHS)
+app.add_typer(results_app, name="results", rich_help_panel=Group.MONTHS)
 
 
 def _show_version(asked: bool) -> None:
