@@ -12,7 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from formulacode_dagster.releasing.exports.task import ExportedTask
-from formulacode_dagster.releasing.exports.write import grader_archive, task_files
+from formulacode_dagster.releasing.exports.write import grader_sha256, task_files
 
 from .harbor import export_digest
 from .recorded import RecordedRun
@@ -55,7 +55,7 @@ class ReleasedTask:
         files = task_files(ExportedTask.of(self.row), HarnessFormat.HARBOR)
         return TaskIdentity(
             task_sha256=hashlib.sha256(files["tests/task.json"]).hexdigest(),
-            grader_sha256=hashlib.sha256(grader_archive()).hexdigest(),
+            grader_sha256=grader_sha256(),
             export_digest=export_digest(files),
         )
 

@@ -84,9 +84,8 @@ def main() -> None:
         # if printed output is read as the result, no message that the agent could have worded may be printed
         traceback.print_tb(error.__traceback__)
         sys.exit(f"the grader broke off: {type(error).__name__}")
-    report["task_sha256"], report["grader_sha256"] = (
-        _sha256(path) for path in (os.path.join(here, "task.json"), os.path.abspath(sys.argv[0]))
-    )
+    report["task_sha256"] = _sha256(os.path.join(here, "task.json"))
+    report["grader_sha256"] = _sha256(os.path.abspath(sys.argv[0]), os.path.join(here, "harness.pyz"))
     report["metrics"]["seconds"] = round(time.monotonic() - started, 1)
     report["metrics"]["cpu_seconds"] = round(time.process_time() + cpu_of_children(), 1)
     is_graded = report["reason"] != NOT_GRADABLE
@@ -111,9 +110,12 @@ def _clear(folder: str) -> None:
             os.unlink(os.path.join(folder, name))
 
 
-def _sha256(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+def _sha256(*paths: str) -> str:
+    whole = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            whole.update(file.read())
+    return whole.hexdigest()
 
 
 def _write(folder: str, name: str, content: object) -> None:

@@ -216,6 +216,7 @@ print(Packager.compute_content_hash(Path(sys.argv[1]))[0])
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_the_digest_of_an_export_is_the_one_harbor_records(task, tmp_path):
     folder = export_task(task.row, HarnessFormat.HARBOR, tmp_path / task.id)
     told = call("harbor", "python", "-c", PACKAGED, str(folder), cwd=tmp_path)
