@@ -92,6 +92,40 @@ def contestant_of(agent: str, version: str, model: str) -> str:
     return " ".join(part for part in (agent, version, f"({model})" if model else "") if part)
 
 
+class Estimate(Frozen):
+    """A mean over tasks with its bootstrap interval."""
+
+    value: float
+    low: float = Field(description="lower bound of the 95 % interval over tasks and runs")
+    high: float = Field(description="upper bound of it")
+    tasks: int = Field(description="tasks in it")
+
+
+class AgentResult(MonthRow):
+    """An agent's results on the tasks of a release: a row of the table of results."""
+
+    contestant: str = Field(description="agent, version and model")
+    agent: str = Field(description="name of the agent")
+    agent_version: str = Field(description="its version; empty if not recorded")
+    model: str = Field(description="the model it used; empty without one")
+    release: str = Field(description="tag of the newest release of the month when the sums were made")
+    release_tasks: int = Field(description="tasks of that release")
+    tasks: int = Field(description="tasks with a counted run")
+    runs: int = Field(description="counted runs: graded, and no regrade")
+    infrastructure: int = Field(description="runs without a judgement, in no sum")
+    regrades: int = Field(description="regrades of runs, in no sum")
+    score: Estimate | None = Field(description="mean reward over tasks; null without a counted run")
+    half: Estimate | None = Field(description="share of runs with a reward of at least 0.5, mean over tasks")
+    nearly: Estimate | None = Field(description="share of runs with a reward of at least 0.9, mean over tasks")
+    advantages: tuple[float | None, ...] = Field(description="FormulaCode's advantage L1 to L4, mean over tasks")
+    pass_curve: dict[int, float] = Field(description="pass@k by k, up to the least number of runs of a task")
+    dollars: float | None = Field(description="mean cost of a run over tasks; null unless known for every run")
+    is_on_front: bool = Field(description="whether no other agent is both as cheap and as good, and better in one")
+    agent_seconds: float | None = Field(description="median wall-clock time of the agent; null if unknown")
+    turns: float | None = Field(description="median number of the agent's steps; null if unknown")
+    reasons: dict[str, int] = Field(description="counted runs by the grader's verdict")
+
+
 class Trajectory(MonthRow):
     """The steps of an agent in one run, secrets redacted; the text itself is a compressed blob."""
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import BigInteger, Column, Connection, Integer, Select, Table, and_, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from formulacode_dagster.models.agent_run import AgentRun, Trajectory
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Trajectory
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.correctness import Correctness
@@ -170,5 +170,6 @@ RELEASES = documents("releases", Release, "month", "tag")
 REPLAYS = documents("replays", Replay, "month", "task_id", "attempt")
 AGENT_RUNS = documents("agent_runs", AgentRun, "month", "run_id")
 TRAJECTORIES = documents("trajectories", Trajectory, "month", "run_id")
+AGENT_RESULTS = documents("agent_results", AgentResult, "month", "contestant")
 QUERIED = tuple(each for each in list(globals().values()) if isinstance(each, Artifact) and each.relation)
 """The artifacts that people query."""

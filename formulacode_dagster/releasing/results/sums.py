@@ -14,10 +14,8 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
-from formulacode_dagster.models.agent_run import AgentRun, BenchmarkSpeedup, RunState
-from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.agent_run import AgentRun, BenchmarkSpeedup, Estimate, RunState
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -29,15 +27,6 @@ Floats = npt.NDArray[np.float64]
 TaskScores = Mapping[str, Sequence[float]]
 """Scores of the runs of each task."""
 K = TypeVar("K")
-
-
-class Estimate(Frozen):
-    """A mean over tasks with its bootstrap interval."""
-
-    value: float
-    low: float = Field(description="lower bound of the 95 % interval over tasks and runs")
-    high: float = Field(description="upper bound of it")
-    tasks: int = Field(description="tasks in it")
 
 
 def counted(runs: Iterable[AgentRun]) -> list[AgentRun]:
@@ -74,11 +63,17 @@ def mean_over_tasks(scores: TaskScores, *, resamples: int = RESAMPLES) -> Estima
     if not scores:
         return None
     names = sorted(scores)
-    value = float(np.mean([np.mean(scores[name]) for name in names]))
+    value = plain_mean(scores) or 0.0
     runs, chance = _Runs.of([scores[name] for name in names]), np.random.default_rng(_seed(scores))
     means = [runs.drawn(chance.integers(len(names), size=len(names)), chance).mean() for _ in range(resamples)]
     low, high = _interval(means)
     return Estimate(value=value, low=low, high=high, tasks=len(names))
+
+
+def plain_mean(scores: TaskScores) -> float | None:
+    """Return the mean over tasks of the mean over their runs; None without tasks."""
+    means = [math.fsum(runs) / len(runs) for runs in scores.values()]
+    return math.fsum(means) / len(means) if means else None
 
 
 def paired_difference(one: TaskScores, other: TaskScores, *, resamples: int = RESAMPLES) -> Estimate | None:
@@ -195,7 +190,7 @@ def mean_cost(runs: Iterable[AgentRun]) -> float | None:
     known = by_task(of_all, lambda run: run.dollars)
     if not of_all or sum(map(len, known.values())) < len(of_all):
         return None
-    return math.fsum(math.fsum(costs) / len(costs) for costs in known.values()) / len(known)
+    return plain_mean(known)
 
 
 def pareto(points: Mapping[K, tuple[float, float]]) -> set[K]:
