@@ -99,6 +99,10 @@ RUN_BY = {
         "tests/formulacode_dagster/releasing/results/test_taking.py::"
         "test_the_command_takes_runs_and_names_refused_ones",
     ),
+    'fc-data review owner/repo#123 --verdict approved --by "Ada Byron" --note "slow, as users say"': (
+        "tests/formulacode_dagster/cli/test_review.py::"
+        "test_the_documented_review_is_stored_next_to_earlier_ones_and_shown"
+    ),
     "fc-data replay --month 2026-02": "tests/end_to_end/test_replay.py::"
     "test_a_task_is_confirmed_from_its_row_and_its_image",
     "fc-data replay --month 2026-02 --only owner/repo#123 --docker-host ssh://elsewhere": "tests/end_to_end/"

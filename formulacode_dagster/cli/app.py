@@ -37,6 +37,7 @@ from .dashboards.reports import reports
 from .dashboards.tune import tune
 from .exports.commands import evaluate, export
 from .items.profile import profile
+from .items.review import review
 from .offline import app as offline_app
 from .release import app as release_app
 from .repositories import app as repositories_app
@@ -82,7 +83,7 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
         accept.accept,
         preflight.preflight,
     ),
-    Group.ITEMS: (why.why, show.show, rebuild.rebuild, profile, verify.verify, evaluate, synthesize),
+    Group.ITEMS: (why.why, show.show, review, rebuild.rebuild, profile, verify.verify, evaluate, synthesize),
     Group.DASHBOARDS: (benchmark, tune),
     Group.UPKEEP: (
         operations.operations,
