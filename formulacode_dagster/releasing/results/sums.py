@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from formulacode_dagster.models.agent_run import AgentRun, BenchmarkSpeedup, Estimate, RunState
 
-RESAMPLES = 2000
+RESAMPLES = 1000
 LEVEL = 0.95
 HALF, NEARLY = 0.5, 0.9
 """Rewards of work that reaches half, or nearly all, of the author's improvement, as logarithms."""
