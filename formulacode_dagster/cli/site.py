@@ -24,7 +24,12 @@ Revision = Annotated[str, typer.Option(help="Tag to show, as formulacode@2026-03
 Space = Annotated[str, typer.Option(help="Static Space of the Hub, owner/name, to put it into.", show_default="none")]
 
 Results = Annotated[
-    bool, typer.Option("--results", help="Add runs of agents and reviews from the database: a page compares agents.")
+    bool,
+    typer.Option(
+        "--results",
+        help="Add runs of agents and reviews from the database: a page compares agents.",
+        show_default="without",
+    ),
 ]
 
 
