@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from formulacode_dagster.models.evaluation import ClassifierEvaluation
+from formulacode_dagster.models.classification import ClassifierEvaluation
 from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION
 
 from .classifier_asking import Answers

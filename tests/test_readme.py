@@ -91,6 +91,18 @@ RUN_BY = {
         (f"fc-data evaluate build/tasks/owner__repo-123 --agent {agent}" for agent in ("oracle", "nop", "my.patch")),
         "tests/formulacode_dagster/releasing/exports/test_attacks.py::test_the_command_grades_a_patch_and_prints_the_report",
     ),
+    **dict.fromkeys(
+        (
+            "fc-data results take jobs/2026-03-01__12-00-00",
+            "fc-data results take runs --from owner/dataset --revision formulacode@2026-03",
+        ),
+        "tests/formulacode_dagster/releasing/results/test_taking.py::"
+        "test_the_command_takes_runs_and_names_refused_ones",
+    ),
+    'fc-data review owner/repo#123 --verdict approved --by "Ada Byron" --note "slow, as users say"': (
+        "tests/formulacode_dagster/cli/test_review.py::"
+        "test_the_documented_review_is_stored_next_to_earlier_ones_and_shown"
+    ),
     "fc-data replay --month 2026-02": "tests/end_to_end/test_replay.py::"
     "test_a_task_is_confirmed_from_its_row_and_its_image",
     "fc-data replay --month 2026-02 --only owner/repo#123 --docker-host ssh://elsewhere": "tests/end_to_end/"

@@ -37,9 +37,11 @@ from .dashboards.reports import reports
 from .dashboards.tune import tune
 from .exports.commands import evaluate, export
 from .items.profile import profile
+from .items.review import review
 from .offline import app as offline_app
 from .release import app as release_app
 from .repositories import app as repositories_app
+from .results import app as results_app
 from .synthesis.contexts import app as contexts_app
 from .synthesis.synthesize import synthesize
 from .upkeep import backup, housekeeping, metrics, migrate, mirrors, operations, pools
@@ -81,7 +83,7 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
         accept.accept,
         preflight.preflight,
     ),
-    Group.ITEMS: (why.why, show.show, rebuild.rebuild, profile, verify.verify, evaluate, synthesize),
+    Group.ITEMS: (why.why, show.show, review, rebuild.rebuild, profile, verify.verify, evaluate, synthesize),
     Group.DASHBOARDS: (benchmark, tune),
     Group.UPKEEP: (
         operations.operations,
@@ -105,6 +107,7 @@ dashboards_app.command()(reports)
 app.add_typer(dashboards_app, name="dashboards", rich_help_panel=Group.DASHBOARDS)
 app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 app.add_typer(release_app, name="release", rich_help_panel=Group.MONTHS)
+app.add_typer(results_app, name="results", rich_help_panel=Group.MONTHS)
 
 
 def _show_version(asked: bool) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .console import console
+
+if TYPE_CHECKING:
+    from formulacode_dagster.library.site.results_page import SiteResults
 
 Folder = Annotated[Path, typer.Argument(help="Folder to write into; empty, or a site to overwrite.")]
 From = Annotated[
@@ -20,9 +23,23 @@ Revision = Annotated[str, typer.Option(help="Tag to show, as formulacode@2026-03
 
 Space = Annotated[str, typer.Option(help="Static Space of the Hub, owner/name, to put it into.", show_default="none")]
 
+Results = Annotated[
+    bool,
+    typer.Option(
+        "--results",
+        help="Add runs of agents and reviews from the database: a page compares agents.",
+        show_default="without",
+    ),
+]
+
 
 def site(
-    folder: Folder, dataset: From = None, month: Months = None, revision: Revision = "", space: Space = ""
+    folder: Folder,
+    dataset: From = None,
+    month: Months = None,
+    revision: Revision = "",
+    space: Space = "",
+    results: Results = False,
 ) -> None:
     """Write the tasks of the dataset as static pages: no server is needed, open index.html."""
     from formulacode_dagster.library import Dataset
@@ -30,7 +47,22 @@ def site(
     from formulacode_dagster.library.site.space import publish_space
     from resources.settings import read_settings
 
-    written = write_site(Dataset.load(dataset, revision=revision), folder, month or ())
+    loaded = Dataset.load(dataset, revision=revision)
+    told = _results([each.month for each in loaded.index.months]) if results else None
+    written = write_site(loaded, folder, month or (), told)
     console.print(f"{written.tasks} tasks of {written.months} months: {written.index}", highlight=False, soft_wrap=True)
     if space:
         console.print(publish_space(folder, space, read_settings()), highlight=False, soft_wrap=True)
+
+
+def _results(months: list[str]) -> SiteResults:
+    from formulacode_dagster.library.site.results_page import SiteResults
+    from formulacode_dagster.operating.store.acceptances import reviews_of
+    from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
+
+    from .operate import database
+
+    with database() as store, store.transaction() as connection:
+        runs = [run for month in months for run in AGENT_RUNS.read(connection, month)]
+        reviews = {task: said for month in months for task, said in reviews_of(connection, month).items()}
+    return SiteResults(runs, reviews)

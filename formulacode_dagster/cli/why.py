@@ -27,6 +27,7 @@ def why(
     from formulacode_dagster.operating.store.blobs import get_log
 
     from .attempts import show_attempts, show_judges, show_log, show_measurements
+    from .items.review import show_reviews
     from .operate import database
     from .terminal import plain, show_story
 
@@ -41,6 +42,7 @@ def why(
         show_judges(console, connection, ItemName.parse(item))
         show_attempts(console, connection, ItemName.parse(item))
         show_measurements(console, connection, ItemName.parse(item))
+        show_reviews(console, connection, ItemName.parse(item))
         if ItemName.parse(item).number is not None:
             console.print(
                 f"Results of its stages: fc-data show {name} {'|'.join(ItemSection)}",

@@ -27,10 +27,11 @@ class Stage(StrEnum):
     PUBLISHED_DATASET = "published_dataset"
     REPLAYS = "replays"
     EXPORTS = "exports"
+    AGENT_RESULTS = "agent_results"
     MONTHLY_REPORT = "monthly_report"
 
 
-FROM_A_RELEASE = frozenset({Stage.REPLAYS, Stage.EXPORTS})
+FROM_A_RELEASE = frozenset({Stage.REPLAYS, Stage.EXPORTS, Stage.AGENT_RESULTS})
 """Stages that need only a release; anyone can run them, on any machine and day."""
 MONTH_STAGES = tuple(stage for stage in Stage if stage not in FROM_A_RELEASE)
 """Stages of a month's run."""

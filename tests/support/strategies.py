@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from formulacode_dagster.models.base import Frozen
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
 INSTANTS = st.integers(1_420_070_400_000_000, 2_051_222_400_000_000).map(
     lambda microseconds: datetime.fromtimestamp(microseconds / 1e6, tz=UTC)
 )
@@ -52,7 +52,7 @@ def _any(kind: Any, low: float | None = None, high: float | None = None, fewest:
     if issubclass(kind, Enum):
         return st.sampled_from(kind)
     known: dict[type, st.SearchStrategy[Any]] = {
-        str: TEXT,
+        str: st.text(CHARACTERS, min_size=fewest, max_size=20),
         bool: st.booleans(),
         int: st.integers(int(low or 0), int(high or 2**31 - 1)),
         float: st.floats(low, high, allow_nan=False, allow_infinity=False),

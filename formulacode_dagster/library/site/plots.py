@@ -53,6 +53,23 @@ def interval_plot(low: float, estimate: float, high: float, *, span: float) -> M
     )
 
 
+def share_plot(low: float, estimate: float, high: float) -> Markup:
+    """A share and its interval on an axis from 0 to 1, with marks at both ends and in the middle."""
+
+    def x(value: float) -> float:
+        return MARGIN + max(0.0, min(1.0, value)) * (WIDTH - 2 * MARGIN)
+
+    middle = ROW / 2
+    marks = "".join(f"M{x(place):.1f} 2V{ROW - 2:.0f}" for place in (0.0, 0.5, 1.0))
+    return _svg(
+        ROW,
+        f"{estimate:.3f}, 95 % from {low:.3f} to {high:.3f}",
+        f'<path class="axis" d="{marks}M{x(0):.1f} {middle}H{x(1):.1f}"/>'
+        f'<g class="base"><path class="interval" d="M{x(low):.1f} {middle}H{x(high):.1f}"/>'
+        f'<circle cx="{x(estimate):.1f}" cy="{middle}" r="3.5"/></g>',
+    )
+
+
 def samples_plot(samples: Mapping[Arm, Sequence[float]], unit: str) -> Markup:
     """A row for each arm: a dot for each sample, a bar over the middle half of them, a stroke at the median."""
     values = [value for arm in samples.values() for value in arm]

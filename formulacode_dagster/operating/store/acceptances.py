@@ -1,13 +1,15 @@
-"""Decisions of people about a month: accepted failures, withdrawn tasks. The tables are append-only."""
+"""Decisions of people about a month: accepted failures, withdrawn tasks, reviews. The tables are append-only."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection, insert, select
 from sqlalchemy.dialects import postgresql
 
+from formulacode_dagster.models.agent_run import Review
 from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.release import Withdrawal
 
+from .artifacts import REVIEWS
 from .tables import ACCEPTANCES, WITHDRAWALS
 
 
@@ -32,3 +34,16 @@ def withdrawals(connection: Connection, month: str) -> dict[str, Withdrawal]:
     statement = select(WITHDRAWALS).where(WITHDRAWALS.c.month == month).order_by(WITHDRAWALS.c.task_id)
     rows = connection.execute(statement).mappings()
     return {row["task_id"]: Withdrawal.model_validate(dict(row)) for row in rows}
+
+
+def add_review(connection: Connection, review: Review) -> None:
+    """Append *review*."""
+    REVIEWS.add(connection, [review])
+
+
+def reviews_of(connection: Connection, month: str) -> dict[str, list[Review]]:
+    """Return the reviews of the tasks of *month*, oldest first, by task."""
+    by_task: dict[str, list[Review]] = {}
+    for review in REVIEWS.iterate(connection, month):
+        by_task.setdefault(review.task_id, []).append(review)
+    return by_task

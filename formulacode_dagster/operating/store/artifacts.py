@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import BigInteger, Column, Connection, Integer, Select, Table, and_, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Review, Trajectory
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.correctness import Correctness
@@ -167,5 +168,9 @@ PUBLISHED_IMAGES = documents("published_images", PublishedImage)
 GRADINGS = documents("gradings", TaskGrading, "month", "repository_id", "number", "attempt")
 RELEASES = documents("releases", Release, "month", "tag")
 REPLAYS = documents("replays", Replay, "month", "task_id", "attempt")
+AGENT_RUNS = documents("agent_runs", AgentRun, "month", "run_id")
+TRAJECTORIES = documents("trajectories", Trajectory, "month", "run_id")
+AGENT_RESULTS = documents("agent_results", AgentResult, "month", "contestant")
+REVIEWS = documents("reviews", Review, "month", "task_id", "reviewed_at")
 QUERIED = tuple(each for each in list(globals().values()) if isinstance(each, Artifact) and each.relation)
 """The artifacts that people query."""

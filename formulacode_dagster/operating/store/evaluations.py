@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
-from formulacode_dagster.models.evaluation import ClassifierEvaluation
+from formulacode_dagster.models.classification import ClassifierEvaluation
 
 from .bulk import insert_new
 from .tables import CLASSIFIER_EVALUATIONS

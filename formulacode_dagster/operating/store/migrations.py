@@ -127,7 +127,8 @@ def rewind(engine: Engine, wanted: tuple[Migration, ...], views: Views) -> bool:
         if applied.keys() <= {migration.name for migration in wanted}:
             return False
         _drop(connection, views)
-        made = {name for migration in known for name in _TABLE.findall(migration.sql)} | {"schema_migrations"}
+        scripts = [*(migration.sql for migration in known), views.sql]
+        made = {name for script in scripts for name in _TABLE.findall(script)} | {"schema_migrations"}
         there = connection.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"))
         connection.exec_driver_sql(f"DROP TABLE {', '.join(sorted(made & set(there.scalars())))}")
     return True

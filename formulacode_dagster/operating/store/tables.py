@@ -12,6 +12,8 @@ from sqlalchemy.types import TypeEngine
 from .column_types import StorableJson, StorableText, UtcTime
 
 METADATA = MetaData()
+_SINGULAR = {"correctness": "correctness", "trajectories": "trajectory"}
+"""Relations whose documents are not called by the name without its last letter."""
 
 
 def _columns(kind: type[TypeEngine[Any]], *names: str, key: bool = False) -> list[Column[Any]]:
@@ -31,7 +33,7 @@ def document_table(relation: str, keys: Sequence[str]) -> Table:
     """Return the table of rows stored as documents, by *keys*, that people query as *relation*, a view."""
     kinds = {"repository_id": BigInteger, "number": Integer, "attempt": Integer}
     columns = [Column(key, kinds.get(key, StorableText), primary_key=True, autoincrement=False) for key in keys]
-    name = relation if relation == "correctness" else relation.removesuffix("s")
+    name = _SINGULAR.get(relation, relation.removesuffix("s"))
     return Table(f"{name}_documents", METADATA, *columns, *_json("document"))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 
@@ -17,10 +19,22 @@ from .formats import AGENT_DIFF, is_exported_task, solution
 
 ORACLE, NOP = "oracle", "nop"
 PATCHES = frozenset({".patch", ".diff"})
-DIFF_FILE, REPORT_FILE = "agent.diff", "report.json"
+DIFF_FILE, REPORT_FILE, RUN_FILE = "agent.diff", "report.json", "run.json"
 """What is kept of a run."""
 RECORDED = (DIFF_FILE, f"artifacts/{DIFF_FILE}")
 """Where a run of ours, and a trial of Harbor, has the agent's changes."""
+
+
+class KeptRun(Frozen):
+    """`run.json`: who worked on which task, and when; read by `fc-data results take`."""
+
+    task: str
+    agent: str
+    started_at: datetime
+    agent_ended_at: datetime | None = None
+    finished_at: datetime
+    error: str = ""
+    message: str = ""
 
 
 def evaluate(
@@ -29,18 +43,40 @@ def evaluate(
     """Return the report on *agent* at the exported task in *folder*: `reason`, `detail`, `metrics` with `reward`.
 
     *agent* is `oracle`, `nop`, or a file: a patch (`.patch`, `.diff`), or a script that is run as the agent, in the
-    checkout. Its changes, as soon as it has ended, and the report are written into the folder *keep*.
+    checkout. Its changes, as soon as it has ended, the report or the error, and who it was are written into the folder
+    *keep*.
 
     Raises ConfigurationError for an invalid task or agent, and an agent that fails; the rest as `grade_diff`.
     """
     limits, work, daemon = _limits(folder), _work(folder, agent), daemon or DockerDaemon()
-    with task_image(folder, daemon) as image:
-        with task_container(image, limits, daemon) as container:
-            _do(container, work)
-            diff = container.collect()
-        _keep(keep, DIFF_FILE, diff)
-        report = _graded(folder, diff, image, limits, daemon)
+    name = agent if agent in {ORACLE, NOP} else Path(agent).stem
+    started, ended = datetime.now(UTC), None
+
+    def keep_run(error: FormulaCodeError | None = None) -> None:
+        kept = KeptRun(
+            task=_task(folder)["task_id"],
+            agent=name,
+            started_at=started,
+            agent_ended_at=ended,
+            finished_at=datetime.now(UTC),
+            error=type(error).__name__ if error else "",
+            message=str(error) if error else "",
+        )
+        _keep(keep, RUN_FILE, kept.model_dump_json().encode())
+
+    try:
+        with task_image(folder, daemon) as image:
+            with task_container(image, limits, daemon) as container:
+                _do(container, work)
+                diff = container.collect()
+            ended = datetime.now(UTC)
+            _keep(keep, DIFF_FILE, diff)
+            report = _graded(folder, diff, image, limits, daemon)
+    except FormulaCodeError as error:
+        keep_run(error)
+        raise
     _keep(keep, REPORT_FILE, json.dumps(report).encode())
+    keep_run()
     return report
 
 
@@ -97,10 +133,15 @@ def _limits(folder: Path) -> dict[str, Any]:
         raise ConfigurationError(
             f"{folder} is not an exported task", remedy="Name a folder that `fc-data export` wrote"
         )
-    limits: dict[str, Any] = json.loads((folder / "tests" / "task.json").read_bytes())["limits"]
+    limits: dict[str, Any] = _task(folder)["limits"]
     if "processes" not in limits:
         raise ConfigurationError(f"{folder} was exported by an older version", remedy="Export the task again")
     return limits
+
+
+def _task(folder: Path) -> dict[str, Any]:
+    task: dict[str, Any] = json.loads((folder / "tests" / "task.json").read_bytes())
+    return task
 
 
 def _work(folder: Path, agent: str) -> Path | None:

@@ -104,6 +104,7 @@ class ExportedTask:
         most = max(2, rule.looks[-1].units)
         return {
             "task_id": row["task_id"],
+            "image": self.image,
             "speedup": row["speedup"],
             "speedups": dict(zip(row["benchmarks"], row["benchmark_speedups"], strict=True)),
             "patched_paths": sorted(paths),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import math
@@ -121,6 +122,11 @@ def grader_archive() -> bytes:
             if file.name.endswith(".py"):
                 archive.writestr(_entry(f"fc_grader/{file.name}"), file.read_bytes())
     return buffer.getvalue()
+
+
+def grader_sha256() -> str:
+    """Return the hash of the grader that tasks are exported with, its harness included; its reports name it."""
+    return hashlib.sha256(grader_archive() + harness_archive()).hexdigest()
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

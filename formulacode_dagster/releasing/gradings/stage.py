@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from formulacode_dagster.building.engines.machines import Turn
-from formulacode_dagster.building.suites.archive import harness_archive
 from formulacode_dagster.building.suites.harness.conditions import machine
 from formulacode_dagster.models.errors import NotAsked, Rejection
 from formulacode_dagster.models.grading import CHEATS, LEAST_REWARD, Probe, ProbeResult, TaskGrading
@@ -29,7 +27,7 @@ from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
 from formulacode_dagster.releasing.exports.evaluate import evaluate
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from formulacode_dagster.releasing.exports.task import ExportedTask
-from formulacode_dagster.releasing.exports.write import export_task, grader_archive
+from formulacode_dagster.releasing.exports.write import export_task, grader_sha256
 
 from .probes import BUILT_IN, probe_script
 
@@ -87,11 +85,6 @@ async def run(stage: StageRun, tools: GradingTools) -> StageSummary:
     with ExitStack() as images:
         work = in_thread(_Gradings(stage, tools, images).grade)
         return await run_items(stage, ItemKind.PULL_REQUEST, items, work, add_gradings, concurrency=1)
-
-
-def grader_sha256() -> str:
-    """Return the hash of the grader that tasks are exported with."""
-    return hashlib.sha256(grader_archive() + harness_archive()).hexdigest()
 
 
 @dataclass(frozen=True)

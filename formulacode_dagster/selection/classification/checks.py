@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from formulacode_dagster.models.check import CheckFinding
-from formulacode_dagster.models.evaluation import ClassifierEvaluation
+from formulacode_dagster.models.classification import ClassifierEvaluation
 
 SIGMAS = 3.0
 

@@ -63,6 +63,8 @@ def test_the_commands_are_the_documented_ones() -> None:
         "replay",
         "repositories",
         "restore",
+        "results",
+        "review",
         "show",
         "synthesize",
         "tune",

@@ -44,6 +44,7 @@ GRAPH = {
     "published_dataset": {"problem_statements", "measurements", "published_images", "gradings"},
     "replays": {"published_dataset"},
     "exports": {"published_dataset"},
+    "agent_results": {"published_dataset"},
     "monthly_report": {"published_dataset"},
 }
 """Each asset of the month, and what it reads."""
@@ -85,6 +86,10 @@ CHECKS = {
     ("published_dataset", "released_tags_untouched"): True,
     ("replays", "tasks_are_confirmed"): False,
     ("exports", "folders_hold_the_release"): False,
+    ("agent_results", "runs_belong_to_the_release"): True,
+    ("agent_results", "no_infrastructure_failure_counts"): True,
+    ("agent_results", "oracle_is_at_the_top"): False,
+    ("agent_results", "regrades_agree"): False,
     ("dashboards", "complete"): False,
     ("dashboards", "in_order"): False,
     ("benchmark_results", "every_result_counts"): False,

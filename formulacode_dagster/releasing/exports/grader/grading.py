@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import math
 import os
@@ -83,6 +84,8 @@ def main() -> None:
         # if printed output is read as the result, no message that the agent could have worded may be printed
         traceback.print_tb(error.__traceback__)
         sys.exit(f"the grader broke off: {type(error).__name__}")
+    report["task_sha256"] = _sha256(os.path.join(here, "task.json"))
+    report["grader_sha256"] = _sha256(os.path.abspath(sys.argv[0]), os.path.join(here, "harness.pyz"))
     report["metrics"]["seconds"] = round(time.monotonic() - started, 1)
     report["metrics"]["cpu_seconds"] = round(time.process_time() + cpu_of_children(), 1)
     is_graded = report["reason"] != NOT_GRADABLE
@@ -105,6 +108,14 @@ def _clear(folder: str) -> None:
     for name in REPORTS:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, name))
+
+
+def _sha256(*paths: str) -> str:
+    whole = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            whole.update(file.read())
+    return whole.hexdigest()
 
 
 def _write(folder: str, name: str, content: object) -> None:

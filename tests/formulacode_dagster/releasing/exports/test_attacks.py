@@ -8,6 +8,8 @@ import subprocess
 import pytest
 
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
+from formulacode_dagster.releasing.results.evaluated import read_run
+from formulacode_dagster.releasing.results.released import ReleasedTask, ReleasedTasks
 from tests.support.exports import FILES, SQUARES, TOUCHED_GRADER
 from tests.support.sampling import TAKES_MINUTES
 
@@ -152,6 +154,10 @@ def test_the_command_grades_a_patch_and_prints_the_report(exported, rows, tmp_pa
     assert report["metrics"]["reward"] == 0.0
     kept = tmp_path / "run"
     assert json.loads((kept / "report.json").read_text())["reason"] == "tests_fail"
+    # what was kept is a run of that very release
+    run, task = read_run(kept), ReleasedTask("formulacode@2026-03", rows["python"])
+    assert ReleasedTasks("dataset", [task]).task_of(run) is task
+    assert (run.agent, run.report.task, run.error) == ("my", task.id, "")
     (kept / "agent.diff").write_text("no patch")
     again = call_fc_data("evaluate", folder, "--regrade", "run")
     assert json.loads(again.stdout)["reason"] == "no_diff"

@@ -1,0 +1,1 @@
+"""Results of agents: their runs are read, checked against a release, and summed."""

@@ -1,0 +1,68 @@
+"""The asset `agent_results`: stored runs of a release as a table, summed again only when runs are added."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.agent_results import agent_results
+from assets.checks import JudgedMonth
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.operating.store.artifacts import AGENT_RESULTS, AGENT_RUNS
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from resources.defaults import default_resources
+from resources.hub import HubResource
+from tests.support.agent_runs import MONTH, TAG, agent_run, released_row, released_task
+from tests.support.release import tables_of
+
+
+@pytest.mark.slow
+def test_stored_runs_become_a_table_that_its_checks_accept(
+    tmp_path: Path,
+    database: Database,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    dagster_instance: dg.DagsterInstance,
+) -> None:
+    monkeypatch.setenv("FC_HOME", str(tmp_path))
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    FolderDestination(tmp_path / "dataset").release(Month.parse(MONTH), tables_of([released_row()]))
+    task = released_task()
+    own = {"statement_sha256": task.statement_sha256}
+    resources = {name: known for name, known in default_resources().items() if name in ("postgres", "hub")}
+
+    def materialize() -> dict[str, Any]:
+        done = dg.materialize(
+            [agent_results.definition], partition_key=MONTH, instance=dagster_instance, resources=resources
+        )
+        (event,) = done.asset_materializations_for_node("agent_results")
+        return {name: value.value for name, value in event.metadata.items()}
+
+    def verdicts() -> dict[str, bool]:
+        month, hub = JudgedMonth(database, Stage.AGENT_RESULTS, MONTH, "run"), HubResource()
+        takes_hub = {"runs_belong_to_the_release": {"hub": hub}}
+        return {
+            check.name: check.verdict(month, **takes_hub.get(check.name, {})).passed for check in agent_results.checks
+        }
+
+    empty = materialize()
+    assert (empty["dagster/row_count"], empty["table"], empty["release"]) == (0, "no run was taken", TAG)
+    assert all(verdicts().values())
+    with database.transaction() as connection:
+        AGENT_RUNS.save(
+            connection,
+            [agent_run(task.id, 1.0, "oracle", **own), agent_run(task.id, 0.5, **own), agent_run(task.id, None, **own)],
+        )
+    assert not verdicts()["no_infrastructure_failure_counts"]
+    told = materialize()
+    assert (told["dagster/row_count"], told["runs"], told["infrastructure_failures"]) == (2, 2, 1)
+    assert "| codex | 0.500 | 0.500 to 0.500 | 1 of 1 | 1 | 1 |" in told["table"]
+    assert all(verdicts().values())
+    with database.transaction() as connection:
+        assert {row.contestant for row in AGENT_RESULTS.read(connection, MONTH)} == {"codex", "oracle"}
+    assert materialize()["worked_in_this_run"] == 0

@@ -1,0 +1,44 @@
+// Looks at the page of results in headless Chromium, from its folder; prints what it saw as JSON.
+//
+//   node look_results.mjs <folder of playwright-core> <folder of the site> <folder for pictures>
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const [modules, site, pictures] = process.argv.slice(2);
+const { chromium } = createRequire(resolve(modules, "package.json"))("playwright-core");
+const profile = mkdtempSync(join(tmpdir(), "fc-chromium-"));
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath: process.env.FC_CHROMIUM ?? "/usr/bin/chromium",
+  headless: true,
+  args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"],
+  viewport: { width: 1200, height: 900 },
+});
+const seen = { asked: [], errors: [] };
+
+try {
+  const page = await browser.newPage();
+  page.on("request", (request) => request.url().startsWith("file:") || seen.asked.push(request.url()));
+  page.on("pageerror", (error) => seen.errors.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && seen.errors.push(message.text()));
+  await page.goto(pathToFileURL(join(site, "results.html")).href);
+  const column = async (label) =>
+    (await page.locator(`#all td[data-label="${label}"]`).allTextContents()).map((text) => text.trim());
+  seen.scores = await column("Score");
+  const cost = page.locator("#all th button", { hasText: "Cost" });
+  await cost.click();
+  seen.byCost = await column("Cost");
+  await cost.click();
+  seen.byCostAgain = await column("Cost");
+  await page.screenshot({ path: join(pictures, "results.png") });
+  await page.setViewportSize({ width: 375, height: 800 });
+  seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  await page.screenshot({ path: join(pictures, "results-phone.png") });
+  seen.hacked = await page.evaluate(() => window.hacked ?? null);
+} finally {
+  await browser.close();
+  rmSync(profile, { recursive: true, force: true });
+}
+console.log(JSON.stringify(seen));
