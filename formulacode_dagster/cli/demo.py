@@ -39,7 +39,7 @@ def demo() -> None:
     with console.status("generating the sample repositories"):
         samples = generate(repositories)
     console.print(f"{len(samples.heads)} sample repositories in {repositories}", highlight=False)
-    with running_sandbox(repositories, state) as sandbox:
+    with running_sandbox(repositories, state, samples=True) as sandbox:
         os.environ.update(sandbox.environment)
         for service, url in sandbox.urls.items():
             console.print(f"sandbox {service}: {url}", highlight=False)

@@ -66,7 +66,7 @@ def sandbox_unless_set(console: Console, state: Path) -> Iterator[None]:
         console.print(f"not serving the sandbox, though the demo was run: {', '.join(taken)} set", highlight=False)
         yield
         return
-    with running_sandbox(state / "repositories", state) as sandbox:
+    with running_sandbox(state / "repositories", state, samples=True) as sandbox:
         for name, value in sandbox.environment.items():
             if not os.environ.get(name):
                 os.environ[name] = value

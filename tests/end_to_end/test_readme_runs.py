@@ -23,7 +23,7 @@ ITEM = "sample-org/gridpath#12"
 def settings(demo) -> Iterator[dict[str, str]]:
     """The sandbox of the demo, running again."""
     state = demo.home / "sandbox"
-    with running_sandbox(state / "repositories", state) as sandbox:
+    with running_sandbox(state / "repositories", state, samples=True) as sandbox:
         yield dict(sandbox.environment)
 
 

@@ -56,7 +56,7 @@ def test_samples_are_measured_as_in_the_demo_unless_overridden(state: Path, monk
 
 
 def test_all_that_the_sandbox_sets_is_known(state: Path) -> None:
-    with running_sandbox(state / "repositories", state) as sandbox:
+    with running_sandbox(state / "repositories", state, samples=True) as sandbox:
         filters = {"FC_MINIMUM_STARS", "FC_LANGUAGES"}
         assert set(sandbox.environment) - filters - set(SUITS_SAMPLES) == set(TAKES_THE_PLACE_OF) - {"HF_TOKEN_PATH"}
 
@@ -66,5 +66,5 @@ def test_a_model_that_is_served_elsewhere_is_not_asked_for_in_the_sandbox(
 ) -> None:
     monkeypatch.setenv("FC_STATEMENT_WRITER", "a-persons-own")
     monkeypatch.setenv("FC_WORKLOAD_WRITER", MODEL)
-    with running_sandbox(state / "repositories", state) as sandbox:
+    with running_sandbox(state / "repositories", state, samples=True) as sandbox:
         assert [sandbox.environment[name] for name in ASKED_OF_MODELS] == ["", "", MODEL]
