@@ -40,6 +40,7 @@ from .items.profile import profile
 from .offline import app as offline_app
 from .release import app as release_app
 from .repositories import app as repositories_app
+from .services import with_demo_services
 from .synthesis.contexts import app as contexts_app
 from .synthesis.synthesize import synthesize
 from .upkeep import backup, housekeeping, metrics, migrate, mirrors, operations, pools
@@ -97,9 +98,14 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     ),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),
 }
+_USE_OUTSIDE_SYSTEMS = {
+    *(run.run, replay.replay, site.site, export, preflight.preflight),
+    *(rebuild.rebuild, profile, evaluate, synthesize),
+}
 for _group, _commands in _COMMANDS.items():
     for _command in _commands:
-        app.command(rich_help_panel=_group)(_command)
+        _called = with_demo_services(_command) if _command in _USE_OUTSIDE_SYSTEMS else _command
+        app.command(rich_help_panel=_group)(_called)
 app.add_typer(repositories_app, name="repositories", rich_help_panel=Group.ITEMS)
 app.add_typer(contexts_app, name="contexts", rich_help_panel=Group.ITEMS)
 dashboards_app.command()(candidates)
