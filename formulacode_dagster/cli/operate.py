@@ -32,6 +32,7 @@ from resources.probes import Health, ProbeResult, probe, programs
 from resources.registry import RegistryResource
 from resources.settings import Settings, read_settings
 
+from .fates import show_fates
 from .terminal import Bars, show_endings, show_funnel
 
 
@@ -101,6 +102,8 @@ def run_months(
             succeeded = succeeded and result.success
             if not options.dry_run:
                 _show_month(console, store, month, stages)
+            if options.only and not options.dry_run:
+                show_fates(console, store, month, options.only)
         if not succeeded:
             console.print(f"To know more: {_tells_more(store, months)}", markup=False, highlight=False)
     return succeeded
