@@ -162,6 +162,10 @@ class Bars(ProgressListener):
         if not self._draws:
             self._waits.waiting(reason, seconds)
 
+    def announce(self, text: str) -> None:
+        """A line above the bars."""
+        self._console.print(f"  {text}", markup=False, highlight=False)
+
     def warn(self, stage: Stage, text: str) -> None:
         """A line above the bars."""
         self._console.print(f"  [yellow]{stage.value}:[/] {escape(text)}", highlight=False)

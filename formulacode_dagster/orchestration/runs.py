@@ -17,6 +17,7 @@ from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 from formulacode_dagster.operating.runner.claims import SharedStage
+from formulacode_dagster.operating.runner.progress import listener
 from resources.settings import default_pool_limits, read_settings
 
 from .alerts import failure_text
@@ -25,6 +26,7 @@ from .helpers import HELP_OP
 from .home import IN_PROCESS, prepare_dagster_home, storage_errors
 from .jobs import HELPER_JOB, MONTH_JOB
 from .orphans import end_orphans, process_tag
+from .pool_waits import reporting_pool_waits
 
 OFFENDING = "offending"
 """Under which a check's metadata names its offenders."""
@@ -131,14 +133,15 @@ def _execute(
 ) -> MonthResult:
     run_id = str(uuid.uuid4())
     stop_request().at_last(lambda: end_stopped(instance, run_id))
-    result = job.execute_in_process(
-        partition_key=month,
-        run_config={"ops": config, **_QUIET},
-        instance=instance,
-        raise_on_error=False,
-        run_id=run_id,
-        tags={LAUNCHED_BY: "fc-data", **process_tag(), **tags},
-    )
+    with reporting_pool_waits(instance, run_id, listener().announce):
+        result = job.execute_in_process(
+            partition_key=month,
+            run_config={"ops": config, **_QUIET},
+            instance=instance,
+            raise_on_error=False,
+            run_id=run_id,
+            tags={LAUNCHED_BY: "fc-data", **process_tag(), **tags},
+        )
     if stop_request().requested:
         end_stopped(instance, run_id)
     stop_request().raise_if_requested()
