@@ -40,7 +40,7 @@ from .items.profile import profile
 from .offline import app as offline_app
 from .release import app as release_app
 from .repositories import app as repositories_app
-from .services import with_demo_services
+from .sandbox import with_demo_services
 from .synthesis.contexts import app as contexts_app
 from .synthesis.synthesize import synthesize
 from .upkeep import backup, housekeeping, metrics, migrate, mirrors, operations, pools

@@ -11,7 +11,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 
 from .console import console, table_of
-from .services import with_demo_services
+from .sandbox import with_demo_services
 
 if TYPE_CHECKING:
     from formulacode_dagster.models.month import Month

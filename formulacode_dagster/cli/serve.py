@@ -23,7 +23,7 @@ from resources.settings import read_settings
 
 from .operate import database
 from .orphans import STOP_SECONDS, end_runs, ending_orphans
-from .services import demo_services
+from .sandbox import demo_services
 
 
 def serve_ui(console: Console, host: str, port: int) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.cli.services import OFFLINE_SOURCE, sandbox_unless_set, with_demo_services
+from formulacode_dagster.cli.sandbox import OFFLINE_SOURCE, sandbox_unless_set, with_demo_services
 from sandbox.session import ASKED_OF_MODELS, MODEL, SUITS_SAMPLES, TAKES_THE_PLACE_OF, running_sandbox
 
 

@@ -6,7 +6,7 @@ import threading
 
 import dagster as dg
 
-from formulacode_dagster.orchestration.pool_waits import pool_waits, reporting_pool_waits
+from formulacode_dagster.orchestration.runs import pool_waits, reporting_pool_waits
 
 
 def test_a_run_that_waits_names_pool_and_holder() -> None:
