@@ -36,6 +36,8 @@ class JudgedMonth:
     stage: Stage
     key: str
     run_id: str
+    is_part: bool = False
+    """The run was asked for some items only."""
 
     def rows(self, artifact: Artifact[M]) -> list[M]:
         """All rows of the month."""
@@ -94,7 +96,13 @@ class MonthCheck:
         def evaluate(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
             given = context.op_execution_context.resources
             try:
-                month = JudgedMonth(given.postgres.database(), stage, month_of(context).key, context.run.run_id)
+                month = JudgedMonth(
+                    given.postgres.database(),
+                    stage,
+                    month_of(context).key,
+                    context.run.run_id,
+                    is_part=_is_part(context.run, stage),
+                )
                 with stoppable(context):
                     verdict = self.verdict(month, **{name: getattr(given, name) for name in resources})
             except FormulaCodeError as error:
@@ -128,7 +136,14 @@ def failures_within_budget(month: JudgedMonth) -> CheckFinding:
     A person may accept a month as it is, by name and reason: `fc-data accept`.
     """
     with month.database.transaction() as connection:
-        return judge_failures(connection, month.key, month.stage, read_settings().failure_budget_of(month.stage))
+        return judge_failures(
+            connection, month.key, month.stage, read_settings().failure_budget_of(month.stage), is_part=month.is_part
+        )
+
+
+def _is_part(run: dg.DagsterRun, stage: Stage) -> bool:
+    ops: Any = run.run_config.get("ops", {})
+    return bool(ops.get(stage.value, {}).get("config", {}).get("only"))
 
 
 def result_of(verdict: CheckFinding, *, blocking: bool) -> dg.AssetCheckResult:

@@ -30,7 +30,9 @@ TAKES_THE_PLACE_OF = (
 
 
 SUITS_SAMPLES = {"FC_FIRST_MONTH": "2025-12", "FC_SAMPLE_SECONDS": "0.02", "FC_MEASUREMENT_CONCURRENCY": "2"}
-"""The samples begin in that month. Their speed-ups are large: short samples suffice, even with two at once."""
+"""The samples begin in that month. Their speed-ups are large: short samples suffice, even with two at once. Those
+of real repositories are small.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,11 @@ class Sandbox:
 
 @contextmanager
 def running_sandbox(
-    repositories: Path, state: Path, *, host: str = LOCALHOST, first_port: int = 0
+    repositories: Path, state: Path, *, host: str = LOCALHOST, first_port: int = 0, samples: bool = False
 ) -> Iterator[Sandbox]:
     """Serve *repositories* (bare, `owner/name.git`), keeping the Hub's and the registry's content under *state*.
+
+    For the generated *samples*, the environment has SUITS_SAMPLES too.
 
     Ports are remembered under *state*, so that yesterday's artifacts are found at the same address today; not those of
     a second sandbox over the same *state*, which takes other ports. Raises ConfigurationError if *repositories* is no
@@ -97,7 +101,7 @@ def running_sandbox(
                 urls[service] = stack.enter_context(serving(application, host=host, name=name))
         if is_first:
             _remember(state, urls)
-        yield Sandbox(urls, environment_of(urls, repositories))
+        yield Sandbox(urls, environment_of(urls, repositories, samples=samples))
 
 
 def serve_until_interrupted(console: Console, repositories: Path | None, host: str, port: int) -> None:
@@ -105,12 +109,13 @@ def serve_until_interrupted(console: Console, repositories: Path | None, host: s
     from resources.settings import make_home
 
     state = make_home() / "sandbox"
+    samples = repositories is None
     if repositories is None:
         from .samples import generate
 
         repositories = state / "repositories"
         generate(repositories)
-    with running_sandbox(repositories, state, host=host, first_port=port) as sandbox:
+    with running_sandbox(repositories, state, host=host, first_port=port, samples=samples) as sandbox:
         for name, value in sandbox.environment.items():
             console.print(f"export {name}='{value}'", markup=False, highlight=False)
         console.print("# serving until interrupted (Ctrl-C)", markup=False, highlight=False)
@@ -154,8 +159,8 @@ def _remember(state: Path, urls: Mapping[str, str]) -> None:
     write_atomically(state / "ports.json", json.dumps(ports).encode())
 
 
-def environment_of(urls: Mapping[str, str], repositories: Path) -> dict[str, str]:
-    """The settings that use services at *urls* over *repositories*."""
+def environment_of(urls: Mapping[str, str], repositories: Path, *, samples: bool = False) -> dict[str, str]:
+    """The settings that use services at *urls* over *repositories*; for the generated *samples*, SUITS_SAMPLES too."""
     return {
         "GITHUB_API_URL": urls["github"],
         "GITHUB_CLONE_URL": repositories.as_uri(),
@@ -172,5 +177,5 @@ def environment_of(urls: Mapping[str, str], repositories: Path) -> dict[str, str
         "HF_DATASET": "sandbox/formulacode",
         "HF_TOKEN": "sandbox",
         "FC_REGISTRY_URL": urls["registry"].removeprefix("http://"),
-        **{name: os.environ.get(name) or value for name, value in SUITS_SAMPLES.items()},
+        **{name: os.environ.get(name) or value for name, value in SUITS_SAMPLES.items() if samples},
     }

@@ -8,12 +8,14 @@ import typer
 
 from formulacode_dagster.models.items import Stage
 
-from .console import console
+from .console import console, one_of
 
 
 def accept(
     month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")],
-    stage: Annotated[Stage, typer.Option(help="The stage whose failures are accepted.")],
+    stage: Annotated[
+        Stage, typer.Option(metavar="STAGE", help=f"The stage whose failures are accepted. {one_of(Stage)}")
+    ],
     by: Annotated[str, typer.Option(help="Your name: the report and the dataset's card print it.")],
     reason: Annotated[str, typer.Option(help="Why; printed with it.")],
 ) -> None:

@@ -42,6 +42,7 @@ from .offline import app as offline_app
 from .release import app as release_app
 from .repositories import app as repositories_app
 from .results import app as results_app
+from .sandbox import with_demo_services
 from .synthesis.contexts import app as contexts_app
 from .synthesis.synthesize import synthesize
 from .upkeep import backup, housekeeping, metrics, migrate, mirrors, operations, pools
@@ -56,6 +57,8 @@ app = typer.Typer(
 )
 RENAMED_OPTIONS = {"--max-concurrency": "--concurrency", "--n-concurrent": "--agent-concurrency"}
 """Current name of each option by its former one, which is still accepted."""
+ONLY_READ = frozenset({"funnel", "metrics", "operations", "preflight", "sandbox", "show", "tune", "why", "dev"})
+"""Commands that leave nothing to continue."""
 INTERRUPTED = 130
 """Typer's exit status for a KeyboardInterrupt, from any signal."""
 PATIENCE_SECONDS = 8.0
@@ -97,9 +100,14 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     ),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),
 }
+_USE_OUTSIDE_SYSTEMS = {
+    *(run.run, replay.replay, site.site, export, preflight.preflight),
+    *(rebuild.rebuild, profile, evaluate, synthesize),
+}
 for _group, _commands in _COMMANDS.items():
     for _command in _commands:
-        app.command(rich_help_panel=_group)(_command)
+        _called = with_demo_services(_command) if _command in _USE_OUTSIDE_SYSTEMS else _command
+        app.command(rich_help_panel=_group)(_called)
 app.add_typer(repositories_app, name="repositories", rich_help_panel=Group.ITEMS)
 app.add_typer(contexts_app, name="contexts", rich_help_panel=Group.ITEMS)
 dashboards_app.command()(candidates)
@@ -149,7 +157,7 @@ def main() -> None:
     try:
         # a polite kill ends the way Ctrl-C does: the run is marked, the sandbox and the embedded server are stopped
         with signals_heard(patience=PATIENCE_SECONDS) as request, interrupted_once(KeyboardInterrupt):
-            request.at_last(_tell_interrupted)
+            request.at_last(tell_interrupted)
             prepare_environment()
             status = app(current_options(sys.argv[1:]) or ["--help"], standalone_mode=False)
     except FormulaCodeError as error:
@@ -157,16 +165,19 @@ def main() -> None:
     except TyperException as error:
         context = getattr(error, "ctx", None)
         what = error.format_message().replace("Value error, ", "").rstrip(".")
-        complain(f"{what}. See `{context.command_path if context else 'fc-data'} --help`")
+        end = "" if what.endswith("?") else "."
+        complain(f"{what}{end} See `{context.command_path if context else 'fc-data'} --help`")
     except (KeyboardInterrupt, Stopped):
         status = INTERRUPTED
     if status == INTERRUPTED:
         status = request.exit_status
-        _tell_interrupted()
+        tell_interrupted()
     # the interpreter would look for garbage in all that Dagster has loaded, for a second or more
     gc.freeze()
     sys.exit(status or 0)
 
 
-def _tell_interrupted() -> None:
-    complaints.print("interrupted; run the same command again to continue")
+def tell_interrupted() -> None:
+    """Say so on standard error, and how to continue unless the command only reads."""
+    only_read = any(argument in ONLY_READ for argument in sys.argv[1:2])
+    complaints.print("interrupted" if only_read else "interrupted; run the same command again to continue")

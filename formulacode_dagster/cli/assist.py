@@ -10,14 +10,19 @@ import typer
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 
-from .console import console
+from .console import console, one_of
 
 Once = Annotated[
     bool, typer.Option("--once", help="End when no free items are left.", show_default="until it is stopped")
 ]
 Stages = Annotated[
     list[Stage] | None,
-    typer.Option("--stage", help="Help only with this one; may be repeated.", show_default="all that are shared"),
+    typer.Option(
+        "--stage",
+        metavar="STAGE",
+        help=f"Help only with this one; may be repeated. {one_of(Stage)}",
+        show_default="all that are shared",
+    ),
 ]
 LOOK_SECONDS = 5.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,7 +12,12 @@ from rich.table import Table
 WIDTH_IN_LOGS = 140
 
 console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH_IN_LOGS)
-complaints = Console(stderr=True, soft_wrap=True)
+complaints = Console(stderr=True, soft_wrap=True, width=None if sys.stderr.isatty() else WIDTH_IN_LOGS)
+
+
+def one_of(values: Iterable[str]) -> str:
+    """Return *values* for `help=`, which wraps between words; a metavar of them would break inside words."""
+    return f"One of {', '.join(values)}."
 
 
 def table_of(*headings: str, title: str | None = None, numbers: str = "") -> Table:

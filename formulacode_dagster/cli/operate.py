@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import partial
 
 import dagster as dg
 from rich.console import Console
 from rich.markup import escape
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.runner.progress import listening
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.lookup import find_pull_request
+from formulacode_dagster.operating.store.measurements import measurements_of
 from formulacode_dagster.operating.store.spending import spending_of
 from formulacode_dagster.operating.store.usage import usage_totals
 from formulacode_dagster.orchestration.runs import MonthResult, run_month, set_pools
@@ -32,6 +36,7 @@ from resources.probes import Health, ProbeResult, probe, programs
 from resources.registry import RegistryResource
 from resources.settings import Settings, read_settings
 
+from .fates import show_fates
 from .terminal import Bars, show_endings, show_funnel
 
 
@@ -95,15 +100,29 @@ def run_months(
         for month in months:
             started = time.monotonic()
             console.rule(f"[bold]{month}")
-            with Bars(console) as bars, listening(bars):
+            with Bars(console, speedup_of=partial(_speedup, store)) as bars, listening(bars):
                 result = run_month(instance, month, options, stages=stages)
             show_result(console, result, time.monotonic() - started)
             succeeded = succeeded and result.success
             if not options.dry_run:
                 _show_month(console, store, month, stages)
+            if options.only and not options.dry_run:
+                show_fates(console, store, month, options.only)
         if not succeeded:
             console.print(f"To know more: {_tells_more(store, months)}", markup=False, highlight=False)
     return succeeded
+
+
+def _speedup(store: Database, item: str) -> str:
+    """The newest measured speed-up of *item* with its 95 % interval."""
+    name, measured = ItemName.parse(item), []
+    # a line of progress: without the store, the run itself says so
+    with suppress(OutsideSystemError), store.transaction() as connection:
+        stored = find_pull_request(connection, name.repository, name.number or 0)
+        if stored is not None:
+            facts = stored.facts
+            measured = measurements_of(connection, facts.month, (facts.repository_id, facts.number))
+    return f"{measured[-1].speedup_text} ({measured[-1].low:.2f} to {measured[-1].high:.2f})" if measured else ""
 
 
 def _show_month(console: Console, store: Database, month: Month, stages: tuple[Stage, ...]) -> None:

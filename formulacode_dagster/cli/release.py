@@ -11,6 +11,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 
 from .console import console, table_of
+from .sandbox import with_demo_services
 
 if TYPE_CHECKING:
     from formulacode_dagster.models.month import Month
@@ -24,6 +25,7 @@ Publish = Annotated[bool, typer.Option("--publish", help="Apply; by default, onl
 
 
 @app.command()
+@with_demo_services
 def show(month: MonthOption) -> None:
     """List the releases of a month, and show the changes that releasing it now would make."""
     from formulacode_dagster.releasing.dataset.edition import newest_number
@@ -47,6 +49,7 @@ def show(month: MonthOption) -> None:
 
 
 @app.command()
+@with_demo_services
 def verify(
     month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.", show_default="all")] = "",
     source: Annotated[
@@ -78,6 +81,7 @@ def verify(
 
 
 @app.command()
+@with_demo_services
 def revise(month: MonthOption, reason: Reason, publish: Publish = False) -> None:
     """Release a month again as the database holds it now, under a separate tag; older tags stay."""
     from .operate import months_of
@@ -87,6 +91,7 @@ def revise(month: MonthOption, reason: Reason, publish: Publish = False) -> None
 
 
 @app.command()
+@with_demo_services
 def withdraw(
     item: Annotated[str, typer.Argument(help="owner/repo#123.")],
     by: Annotated[str, typer.Option(help="Your name: the card prints it.")],

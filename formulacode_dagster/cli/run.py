@@ -11,7 +11,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import RunOptions, Stage
 
-from .console import console
+from .console import console, one_of
 
 _which, _what, _how = (
     partial(typer.Option, rich_help_panel=group) for group in ("Which months", "What of them", "How")
@@ -28,7 +28,10 @@ def _help(option: str) -> str:
 MonthKey = Annotated[str | None, _which("--month", help="Month to work on, YYYY-MM; or give both dates.")]
 StartDate = Annotated[str | None, _which(help="First day, YYYY-MM-DD; the first of a month.")]
 EndDate = Annotated[str | None, _which(help="Day after the last, YYYY-MM-DD; the first of a month.")]
-OneStage = Annotated[Stage | None, _what(help="Only this asset, with its checks.", show_default="all of them")]
+OneStage = Annotated[
+    Stage | None,
+    _what(metavar="STAGE", help=f"Only this asset, with its checks. {one_of(Stage)}", show_default="all of them"),
+]
 Only = Annotated[list[str] | None, _what(help=_help("only"), show_default="everything")]
 LimitPerRepository = Annotated[int | None, _what(min=1, help=_help("limit_per_repository"), show_default="no limit")]
 OfflineSource = Annotated[

@@ -20,10 +20,10 @@ from formulacode_dagster.orchestration.orphans import SERVED_BY
 from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
 from formulacode_dagster.orchestration.ui.webserver import SERVER
 from resources.settings import read_settings
-from sandbox.session import TAKES_THE_PLACE_OF, running_sandbox
 
 from .operate import database
 from .orphans import STOP_SECONDS, end_runs, ending_orphans
+from .sandbox import demo_services
 
 
 def serve_ui(console: Console, host: str, port: int) -> int:
@@ -43,8 +43,7 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     try:
         with ExitStack() as stack:
             tell_leader = stack.enter_context(ending_orphans())
-            if (home / "sandbox" / "repositories").is_dir():
-                stack.enter_context(sandbox_unless_set(console, home / "sandbox"))
+            stack.enter_context(demo_services())
             # held for the lifetime of the UI, so that the embedded server is not stopped and started between runs
             stack.enter_context(database())
             with dagster_instance() as instance:
@@ -54,24 +53,6 @@ def serve_ui(console: Console, host: str, port: int) -> int:
             return dagster.wait()
     except KeyboardInterrupt:
         return 0
-
-
-@contextmanager
-def sandbox_unless_set(console: Console, state: Path) -> Iterator[None]:
-    """Start the sandbox over the repositories in *state*, and return its settings; nothing if the user configured a
-    system.
-    """
-    taken = [name for name in TAKES_THE_PLACE_OF if os.environ.get(name)]
-    if taken:
-        console.print(f"not serving the sandbox, though the demo was run: {', '.join(taken)} set", highlight=False)
-        yield
-        return
-    with running_sandbox(state / "repositories", state) as sandbox:
-        for name, value in sandbox.environment.items():
-            if not os.environ.get(name):
-                os.environ[name] = value
-        console.print("serving the sandbox too, since the demo was run and no outside system is set")
-        yield
 
 
 def _require_free(host: str, port: int) -> None:

@@ -11,13 +11,22 @@ from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemSection
 from formulacode_dagster.models.problem import Variant
 
-from .console import console
+from .console import console, one_of
+
+
+def _section(text: str) -> ItemSection:
+    # no choice of typer's: help would break the list of them inside words
+    if text not in list(ItemSection):
+        raise typer.BadParameter(f"{text!r} is unknown. {one_of(ItemSection)}")
+    return ItemSection(text)
 
 
 def show(
     item: Annotated[str, typer.Argument(help="owner/repo#123.")],
-    part: Annotated[ItemSection, typer.Argument(help="What of it.")],
-    variant: Annotated[Variant, typer.Option(help="Which text of the statement.")] = Variant.FINAL,
+    part: Annotated[str, typer.Argument(help=one_of(ItemSection))],
+    variant: Annotated[
+        Variant, typer.Option(metavar="VARIANT", help=f"Which text of the statement. {one_of(Variant)}")
+    ] = Variant.FINAL,
 ) -> None:
     """Print the results of a stage for one pull request, a statement next to its writer's input."""
     from formulacode_dagster.library.leftovers import part_of
@@ -26,7 +35,7 @@ def show(
     from .terminal import plain
 
     with database() as store, store.transaction() as connection:
-        text = part_of(connection, ItemName.parse(item), part, variant)
+        text = part_of(connection, ItemName.parse(item), _section(part), variant)
     if sys.stdout.isatty():
         console.print(plain(text), markup=False, highlight=False)
         return

@@ -73,8 +73,15 @@ class Bars(ProgressListener):
     On a dumb terminal or in a log it writes a line as a stage starts and ends, and now and then in between.
     """
 
-    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """*clock* returns seconds, which space the lines."""
+    def __init__(
+        self,
+        console: Console,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        speedup_of: Callable[[str], str] | None = None,
+    ) -> None:
+        """*clock* returns seconds, which space the lines; *speedup_of* describes the first finished task, by name."""
+        self._speedup_of = speedup_of
         self._console = console
         self._clock = clock
         self._begun: dict[Stage, float] = {}
@@ -123,6 +130,11 @@ class Bars(ProgressListener):
         counts[state] = counts.get(state, 0) + 1
         note = f"{item} {reason or state.value}"[:NOTE_WIDTH]
         self._progress.update(self._tasks[stage], advance=1, note=note)
+        if (stage, state) == (Stage.MEASUREMENTS, ItemState.DONE) and self._speedup_of is not None:
+            describe, self._speedup_of = self._speedup_of, None
+            self._console.print(
+                f"  [bold green]first task:[/] {item} is {describe(item)} faster; fc-data why {item}", highlight=False
+            )
         self._say_now_and_then(stage, note)
 
     def note(self, stage: Stage, text: str) -> None:
@@ -149,6 +161,10 @@ class Bars(ProgressListener):
             self._progress.update(self._tasks[stage], waits_for=(reason, time.monotonic() + seconds))
         if not self._draws:
             self._waits.waiting(reason, seconds)
+
+    def announce(self, text: str) -> None:
+        """A line above the bars."""
+        self._console.print(f"  {text}", markup=False, highlight=False)
 
     def warn(self, stage: Stage, text: str) -> None:
         """A line above the bars."""

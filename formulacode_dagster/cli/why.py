@@ -10,13 +10,18 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemSection, Stage
 
-from .console import console
+from .console import console, one_of
 
 
 def why(
     item: Annotated[str, typer.Argument(help="owner/repo#123, or owner/repo.")],
     log: Annotated[
-        Stage | None, typer.Option(help="Print the whole newest log of this stage too.", show_default="no log")
+        Stage | None,
+        typer.Option(
+            metavar="STAGE",
+            help=f"Print the whole newest log of this stage too. {one_of(Stage)}",
+            show_default="no log",
+        ),
     ] = None,
     attempt: Annotated[
         int | None, typer.Option(help="Print the whole log of this attempt at the image too.", show_default="no log")

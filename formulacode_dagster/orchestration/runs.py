@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from filelock import FileLock
+from sqlalchemy.exc import SQLAlchemyError
 
 from assets.materialize import HELPS, helped
+from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 from formulacode_dagster.operating.runner.claims import SharedStage
+from formulacode_dagster.operating.runner.progress import listener
 from resources.settings import default_pool_limits, read_settings
 
 from .alerts import failure_text
@@ -32,6 +36,9 @@ SHOWN_OFFENDERS = 5
 LAUNCHED_BY = ".dagster/formulacode/launched_by"
 """Tag of runs that live in a process of the command line, not below the UI."""
 
+WAIT_SECONDS = 30.0
+"""Time between two reports of a wait."""
+PARTITION = "dagster/partition"
 OPENING_LOCK = "opening.lock"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -131,18 +138,62 @@ def _execute(
 ) -> MonthResult:
     run_id = str(uuid.uuid4())
     stop_request().at_last(lambda: end_stopped(instance, run_id))
-    result = job.execute_in_process(
-        partition_key=month,
-        run_config={"ops": config, **_QUIET},
-        instance=instance,
-        raise_on_error=False,
-        run_id=run_id,
-        tags={LAUNCHED_BY: "fc-data", **process_tag(), **tags},
-    )
+    with reporting_pool_waits(instance, run_id, listener().announce):
+        result = job.execute_in_process(
+            partition_key=month,
+            run_config={"ops": config, **_QUIET},
+            instance=instance,
+            raise_on_error=False,
+            run_id=run_id,
+            tags={LAUNCHED_BY: "fc-data", **process_tag(), **tags},
+        )
     if stop_request().requested:
         end_stopped(instance, run_id)
     stop_request().raise_if_requested()
     return _month_result(month, result)
+
+
+@contextmanager
+def reporting_pool_waits(
+    instance: dg.DagsterInstance, run_id: str, say: ProgressReporter, seconds: float = WAIT_SECONDS
+) -> Iterator[None]:
+    """Every *seconds*, say for which pool steps of *run_id* wait, and which runs hold it."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(seconds):
+            # a busy SQLite answers next time
+            with suppress(SQLAlchemyError):
+                for text in pool_waits(instance, run_id):
+                    say(text)
+
+    thread = threading.Thread(target=watch, name="pool waits", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(seconds)
+
+
+def pool_waits(instance: dg.DagsterInstance, run_id: str) -> list[str]:
+    """Return a line for each step of *run_id* that waits for a pool."""
+    found = []
+    for pool in sorted(instance.event_log_storage.get_concurrency_keys()):
+        info = instance.event_log_storage.get_concurrency_info(pool)
+        holders = ", ".join(_named(instance, holder) for holder in sorted(info.active_run_ids - {run_id}))
+        found += [
+            f"{step.step_key} waits for the pool {pool}{f', held by {holders}' if holders else ''}"
+            for step in info.pending_steps
+            if step.run_id == run_id and step.assigned_timestamp is None
+        ]
+    return found
+
+
+def _named(instance: dg.DagsterInstance, run_id: str) -> str:
+    run = instance.get_run_by_id(run_id)
+    month = run.tags.get(PARTITION) if run else None
+    return f"run {run_id}{f' of {month}' if month else ''}"
 
 
 def _month_result(month: str, result: dg.ExecuteInProcessResult) -> MonthResult:

@@ -158,6 +158,8 @@ def test_gates_cover_tracked_and_undecided_repositories(run, database, decide, w
     _, not_empty, resolves, _ = judge(database)
     assert not not_empty.passed
     assert resolves.passed
+    part = JudgedMonth(database, Stage.REPOSITORIES, MONTH, "run", is_part=True)
+    assert next(check for check in repositories.checks if check.name == "not_empty").verdict(part).passed
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ def test_the_settings_of_the_demo_are_those_that_the_sandbox_prints(monkeypatch:
     port, host = int(command[command.index("--port") + 1]), command[command.index("--host") + 1]
     urls = {service: f"http://{host}:{port + number}" for number, service in enumerate(SERVICES)}
     state = COMPOSE.__class__("/var/lib/formulacode/sandbox/repositories")
-    printed = environment_of(urls, state)
+    printed = environment_of(urls, state, samples=True)
     # the real registry is there
     del printed["FC_REGISTRY_URL"]
     assert dotenv_values(COMPOSE / "demo.env") == {name: value for name, value in printed.items() if value}

@@ -25,7 +25,7 @@ ITEM, TASK = "sample-org/gridpath#12", "sample-org__gridpath-12"
 def dataset(demo):
     """How the demo's Hub is reached, and nothing else of its sandbox."""
     state = demo.home / "sandbox"
-    with running_sandbox(state / "repositories", state) as sandbox:
+    with running_sandbox(state / "repositories", state, samples=True) as sandbox:
         yield {name: value for name, value in sandbox.environment.items() if name.startswith("HF_")}
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from resources.documentation import SETTINGS
-from sandbox.session import SERVICES, Sandbox, running_sandbox
+from sandbox.session import SERVICES, SUITS_SAMPLES, Sandbox, running_sandbox
 from tests.support.command_line import FC_DATA
 from tests.support.git_world import BareRepository
 
@@ -81,6 +81,8 @@ def test_four_servers_answer_at_the_addresses_of_the_environment(repositories: P
         )
         assert "refs/heads/main" in cloned.stdout
         assert set(told) <= {setting.name for setting in SETTINGS}
+        # short samples of real repositories would prove nothing
+        assert not set(told) & set(SUITS_SAMPLES)
 
 
 def test_its_books_count_every_request_by_service(repositories: Path, tmp_path: Path) -> None:

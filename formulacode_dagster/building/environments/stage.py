@@ -81,8 +81,15 @@ def _plan(stage: StageRun, tools: EnvironmentTools, item: WorkItem[PullRequest])
         except ItemFailure as end:
             end.cost += Cost.total(agents)
             raise
-    detail = f"Python {planned.python}, {len(planned.dropped)} requirements dropped"
-    return Outcome(planned, Cost.total(agents), detail=detail)
+    return Outcome(planned, Cost.total(agents), detail=detail_of(planned))
+
+
+def detail_of(planned: Environment) -> str:
+    """Return interpreter and dropped requirements, by name."""
+    names = sorted({dropped.requirement for dropped in planned.dropped})
+    return (
+        f"Python {planned.python}, {len(planned.dropped)} requirements dropped{': ' if names else ''}{', '.join(names)}"
+    )
 
 
 def _plan_otherwise(

@@ -33,14 +33,18 @@ def failures_within_budget(
     budget: float,
     earlier: Mapping[ItemKind, str],
     accepted: Acceptance | None = None,
+    *,
+    is_part: bool = False,
 ) -> CheckFinding:
     """Pass unless more than *budget* (a share) of one kind of item failed, or none is done although some were before.
 
     *endings* are those of one stage and month, *failed* names the failures; *earlier* is the newest month before it in
-    which some were done, by kind. Screened-out items were never tried, and a partly requested month may have nothing
-    done. A stage over budget passes if it was *accepted* and is no worse since.
+    which some were done, by kind. Screened-out items were never tried, and a partly requested month (*is_part*, or
+    items not asked for) may have nothing done. A stage over budget passes if it was *accepted* and is no worse since.
     """
-    faults = [fault for kind in _KINDS if (fault := _fault(endings, kind, budget, earlier.get(kind)))]
+    faults = [
+        fault for kind in _KINDS if (fault := _fault(endings, kind, budget, None if is_part else earlier.get(kind)))
+    ]
     done, lost, tried = _count(endings, ItemState.DONE), _count(endings, ItemState.FAILED), _tried(endings)
     summary = "; ".join(faults) or f"{lost} of {tried} items failed, {budget:.0%} may"
     is_accepted = bool(faults) and accepted is not None and accepted.covers(failed=lost, done=done)
@@ -58,8 +62,10 @@ def failures_within_budget(
     return judgement.model_copy(update={"passed": not faults or is_accepted})
 
 
-def judge_failures(connection: Connection, month: str, stage: Stage, budget: float) -> CheckFinding:
-    """`failures_within_budget` of *stage*, as the ledger has *month* now."""
+def judge_failures(
+    connection: Connection, month: str, stage: Stage, budget: float, *, is_part: bool = False
+) -> CheckFinding:
+    """`failures_within_budget` of *stage*, as the ledger has *month* now; *is_part* after a run of some items only."""
     done_before = {
         kind: months[-1]
         for kind in _KINDS
@@ -72,6 +78,7 @@ def judge_failures(connection: Connection, month: str, stage: Stage, budget: flo
         budget,
         done_before,
         taken[-1] if taken else None,
+        is_part=is_part,
     )
 
 

@@ -23,6 +23,9 @@ class ProgressListener:
     def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
         """Nothing can proceed for this many *seconds*; reported again every minute with the rest."""
 
+    def announce(self, text: str) -> None:
+        """Something about the whole run, as that it waits for another one."""
+
     def warn(self, stage: Stage, text: str) -> None:
         """Something that works less well than it should, and that a person can mend."""
 

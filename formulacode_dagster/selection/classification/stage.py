@@ -69,7 +69,9 @@ async def run(stage: StageRun, tools: ClassificationTools) -> StageSummary:
             pr, patch = await asyncio.to_thread(read, item.value.key)
             verdict, cost = await classify(pr.facts, patch, judges)
             rejection = None if verdict.is_performance else Rejection(RejectionReason.NOT_PERFORMANCE, verdict.reason)
-            return Outcome(verdict, cost, f"{verdict.category}, {verdict.difficulty}", rejection=rejection)
+            kind = f"{verdict.category}, {verdict.difficulty}"
+            # a rejection's detail is its reason
+            return Outcome(verdict, cost, "" if rejection else kind, rejection=rejection)
 
         return await run_items(stage, ItemKind.PULL_REQUEST, items, judge, CLASSIFICATIONS.save)
 

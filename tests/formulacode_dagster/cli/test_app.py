@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from formulacode_dagster.cli.app import app, current_options
+from formulacode_dagster.cli.app import app, current_options, tell_interrupted
+from formulacode_dagster.models.items import ItemSection, Stage
 from formulacode_dagster.operating.store.migrations import read_migrations
 from tests.support.command_line import FC_DATA, FcData, complaint, run_fc_data
 
@@ -123,6 +125,8 @@ def test_without_a_command_there_is_help(tmp_path: Path) -> None:
         (["run", "--month", MONTH, "--stage", "nope"], "'nope' is not one of 'repositories', 'pull_requests'"),
         (["run", "--month", MONTH, "--concurrency", "0"], "greater than or equal to 1. See `fc-data run --help`"),
         (["nope"], "No such command 'nope'. See `fc-data --help`"),
+        (["funel"], "Did you mean 'funnel', 'tune'? See `fc-data --help`"),
+        (["show", "a/b#1", "lokc"], "'lokc' is unknown. One of classification, statement, patch"),
         (["why"], "Missing argument 'item'. See `fc-data why --help`"),
         (["sandbox", "--port", "70000"], "less than or equal to 65532"),
         (["run", "--month", "2014-12"], "month 2014-12 is before 2015-01, the first one covered"),
@@ -208,6 +212,22 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted; run the same command again to continue"
     assert "Traceback" not in said
+
+
+def test_a_reading_command_has_nothing_to_continue(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command, said in (("funnel", "interrupted"), ("run", "interrupted; run the same command again to continue")):
+        monkeypatch.setattr(sys, "argv", ["fc-data", command, "--month", MONTH])
+        tell_interrupted()
+        assert capsys.readouterr().err == f"{said}\n"
+
+
+@pytest.mark.parametrize("command", ["run", "why", "show", "accept", "assist"])
+def test_no_choice_is_broken_inside_a_word_at_80_columns(command: str) -> None:
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80", "TERM": "dumb"}).output
+    words = set(re.split(r"[^a-z_]+", shown))
+    assert set(ItemSection if command == "show" else Stage) <= words
 
 
 def test_migrate_twice(call_fc_data: FcData, empty_database_url: str) -> None:

@@ -71,6 +71,17 @@ def test_without_bars_occasional_lines_show_progress_and_the_rest() -> None:
     ]
 
 
+def test_the_first_finished_task_is_shown_with_its_speedup_at_once() -> None:
+    to = console(width=200)
+    with Bars(to, speedup_of=lambda item: f"{len(item)}.00× (4.00 to 6.00)") as bars:
+        bars.stage_started(Stage.MEASUREMENTS, "2026-02", 3, 0)
+        bars.item_finished(Stage.MEASUREMENTS, "a/b#1", ItemState.REJECTED, "no_speedup", 1.0)
+        for item in ("a/b#2", "a/b#3"):
+            bars.item_finished(Stage.MEASUREMENTS, item, ItemState.DONE, "", 1.0)
+    (line,) = [line for line in printed(to).splitlines() if "first task" in line]
+    assert line == "  first task: a/b#2 is 5.00× (4.00 to 6.00) faster; fc-data why a/b#2"
+
+
 def test_a_stage_with_nothing_to_do_is_one_line() -> None:
     to = console()
     with Bars(to) as bars:

@@ -67,6 +67,8 @@ def test_a_batch_tells_how_each_ended_and_one_that_fails_stops_no_other(database
         "2 of 3: acme/wheels#2 done",
         "3 of 3: acme/wheels#3 rejected (not_performance)",
     ]
+    assert judged[2].verdict is not None
+    assert judged[2].entry.detail == judged[2].verdict.reason != ""
     assert spent == Cost.total(each.entry.cost for each in judged)
 
 

@@ -19,7 +19,7 @@ from formulacode_dagster.building.agents.protocol import (
     EditGate,
 )
 from formulacode_dagster.building.environments.lock_attempts import LockAttempts, lock_otherwise
-from formulacode_dagster.building.environments.stage import EnvironmentTools, run
+from formulacode_dagster.building.environments.stage import EnvironmentTools, detail_of, run
 from formulacode_dagster.building.images.recipes import lock_recipes_for
 from formulacode_dagster.building.images.repairs.attempts import Recipe
 from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
@@ -28,7 +28,7 @@ from formulacode_dagster.building.planning.resolution import Refusal, Resolution
 from formulacode_dagster.building.synthesis.agent_request import AgentDispatcher
 from formulacode_dagster.building.synthesis.month import MonthAuthors
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
-from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.environment import DroppedRequirement, Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.pull_request import PullRequest
@@ -234,3 +234,10 @@ def test_recipes_of_images_stand_on_what_the_environment_was_planned_with() -> N
     with pytest.raises(ItemFailure):
         build_until_it_holds(engine, planned, run_id="run", recipes=[Recipe(Rung.NEAREST, (GSL,))])  # type: ignore[arg-type]  # only builds
     assert [spec.fixes for spec in engine.built] == [(OLD_ATTRS, GSL), (OLD_ATTRS,)]
+
+
+def test_dropped_requirements_are_named() -> None:
+    dropped = tuple(DroppedRequirement(requirement=name, source="setup.py", reason="gone") for name in ("b>2", "a"))
+    environment = make_environment(())
+    assert detail_of(environment.model_copy(update={"dropped": dropped})).endswith("2 requirements dropped: a, b>2")
+    assert detail_of(environment.model_copy(update={"dropped": ()})).endswith("0 requirements dropped")

@@ -159,3 +159,11 @@ def test_accepting_takes_a_name_a_reason_and_something_to_accept(database: Datab
             accept(database, by, reason)
     with database.transaction() as connection:
         assert acceptances(connection, MONTH) == []
+
+
+def test_a_part_of_a_month_may_have_nothing_done_but_fails_as_much_as_a_whole() -> None:
+    earlier = {ItemKind.PULL_REQUEST: "2026-01"}
+    rejected = [ending(ItemState.REJECTED, 1, RejectionReason.NOT_PERFORMANCE)]
+    assert not failures_within_budget(rejected, [], 0.1, earlier).passed
+    assert failures_within_budget(rejected, [], 0.1, earlier, is_part=True).passed
+    assert not failures_within_budget([ending(ItemState.FAILED, 1, "timeout")], [], 0.1, {}, is_part=True).passed
