@@ -36,12 +36,12 @@ from .dashboards.commands import app as dashboards_app
 from .dashboards.reports import reports
 from .dashboards.tune import tune
 from .exports.commands import evaluate, export
+from .exports.results import app as results_app
 from .items.profile import profile
 from .items.review import review
 from .offline import app as offline_app
 from .release import app as release_app
 from .repositories import app as repositories_app
-from .results import app as results_app
 from .sandbox import with_demo_services
 from .synthesis.contexts import app as contexts_app
 from .synthesis.synthesize import synthesize

@@ -113,7 +113,11 @@ def test_a_queued_run_waits_without_limit_and_is_never_restarted_halfway() -> No
 
 def test_each_stage_has_a_queue_and_months_go_where_measuring_is_allowed() -> None:
     queues = {stage: run_tags(stage)[QUEUE] for stage in Stage}
-    assert [stage for stage, queue in queues.items() if queue == MEASURE] == [Stage.MEASUREMENTS, Stage.REPLAYS]
+    assert [stage for stage, queue in queues.items() if queue == MEASURE] == [
+        Stage.MEASUREMENTS,
+        Stage.GRADINGS,
+        Stage.REPLAYS,
+    ]
     assert [stage for stage, queue in queues.items() if queue == BUILD] == [
         Stage.ENVIRONMENTS,
         Stage.IMAGES,

@@ -10,7 +10,7 @@ import typer
 
 from formulacode_dagster.models.errors import ConfigurationError
 
-from .console import complain, complaints, console
+from ..console import complain, complaints, console
 
 app = typer.Typer(help="Read runs of agents on released tasks, and sum them.", no_args_is_help=True)
 
@@ -44,7 +44,7 @@ def take(path: Recorded, dataset: From = None, revision: Revision = "") -> None:
     from formulacode_dagster.releasing.results.released import ReleasedTask, ReleasedTasks
     from formulacode_dagster.releasing.results.taking import take as take_runs
 
-    from .operate import database
+    from ..operate import database
 
     loaded = Dataset.load(dataset, revision=revision)
     tags = {month.month: month.tag for month in loaded.index.months}
