@@ -38,7 +38,9 @@ OPTIONS = {
 
 ODD, INTEGERS, SEEDS = "odd", "integers", "seeds"
 CHANGES = (ODD, INTEGERS, SEEDS)
-"""Kinds of changes, the greatest first: integers with the other parity, any integers and seeds, seeds only."""
+"""Kinds of changes, the greatest first: integers get the other parity; no bounds of other units change; seeds only."""
+BOUNDS = {100, 127, 128, 180, 255, 256, 360}
+"""Integers that are often percentages, bounds of bytes or degrees: code may not run with more."""
 
 
 class OtherInputs(NamedTuple):
@@ -66,6 +68,12 @@ class _Drawn:
         self.sizes: dict[int, int] = {}
         self._seeds: dict[int, int] = {}
 
+    def changes(self, value: int) -> bool:
+        """Return True if an integer that is no seed becomes another."""
+        if self._change == SEEDS or not LEAST <= value <= MOST:
+            return False
+        return self._change == ODD or value not in BOUNDS
+
     def size(self, value: int) -> int:
         if value not in self.sizes:
             grown = max(1, round(value * self._generator.uniform(LEAST_GROWTH, MOST_GROWTH)))
@@ -83,7 +91,7 @@ def draw(modules: dict[str, bytes], names: list[str], generator: random.Random, 
     drawn, files = _Drawn(generator, change), {}
     for path, content in modules.items():
         try:
-            changed = _altered(content.decode(), drawn, seeds_only=change == SEEDS)
+            changed = _altered(content.decode(), drawn)
         except (UnicodeDecodeError, tokenize.TokenError, SyntaxError):
             continue
         if changed.encode() != content:
@@ -98,7 +106,7 @@ def _renamed(name: str, sizes: dict[int, int]) -> str:
     return start + bracket + re.sub(number, lambda found: str(sizes.get(int(found[0]), int(found[0]))), labels)
 
 
-def _altered(text: str, drawn: _Drawn, *, seeds_only: bool) -> str:
+def _altered(text: str, drawn: _Drawn) -> str:
     """Return the source *text* with other integers."""
     lines = text.splitlines(keepends=True)
     replaced = []
@@ -109,7 +117,7 @@ def _altered(text: str, drawn: _Drawn, *, seeds_only: bool) -> str:
             value, is_option = int(token.string), len(line) > 1 and line[0] in OPTIONS and line[1] == "="
             if len(line) > 1 and line[-2] in SEEDED and line[-1] in ("(", "="):
                 replaced.append((token.start, token.end, drawn.seed(value)))
-            elif not seeds_only and not is_option and LEAST <= value <= MOST:
+            elif not is_option and drawn.changes(value):
                 replaced.append((token.start, token.end, drawn.size(value)))
         if token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
             line = []

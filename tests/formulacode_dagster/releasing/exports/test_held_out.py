@@ -69,3 +69,12 @@ def test_the_greatest_change_is_of_parity_too() -> None:
         _, names = changed(ODD)
         (name,) = names.values()
         assert int(name.partition("(")[2].partition(",")[0]) % 2
+
+
+def test_bounds_of_bytes_change_only_with_everything_else() -> None:
+    source = b"def time_it():\n    f(randint(0, 255), 1000)\n"
+    for change, is_changed in ((ODD, True), (INTEGERS, False)):
+        drawn = draw({"s.py": source}, ["s.time_it"], RANDOM, change)
+        assert drawn is not None
+        assert (b"255" not in drawn.files["s.py"]) is is_changed
+        assert b"1000" not in drawn.files["s.py"]
