@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.models.check import CheckFinding
-from formulacode_dagster.models.grading import Probe
+from formulacode_dagster.models.grading import GradingProbe
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import PUBLISHED_IMAGES
@@ -67,6 +67,8 @@ def gradings(
             newest = newest_gradings(connection, stage.month).values()
     graded = Counter(result.probe for grading in newest for result in grading.results)
     rewarded = Counter(result.probe for grading in newest for result in grading.rewarded)
-    figures = {f"probe_{probe}": f"{rewarded[probe]} of {graded[probe]} rewarded" for probe in Probe if graded[probe]}
+    figures = {
+        f"probe_{probe}": f"{rewarded[probe]} of {graded[probe]} rewarded" for probe in GradingProbe if graded[probe]
+    }
     cpu_seconds = round(sum(result.cpu_seconds for grading in newest for result in grading.results), 1)
     return report(context, summary, rows=len(newest), cpu_seconds=cpu_seconds, **figures)

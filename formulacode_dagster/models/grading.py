@@ -17,7 +17,7 @@ CANARY = "formulacode:7d1c2f60-5c0e-4b5e-9a53-2f3f0f3d8b17"
 """Marks every task, so that training data with benchmark tasks can be found: BIG-bench's convention."""
 
 
-class Probe(StrEnum):
+class GradingProbe(StrEnum):
     """A patch that a task is probed with, in the order in which they are graded."""
 
     ORACLE = "oracle"
@@ -35,14 +35,14 @@ class Probe(StrEnum):
     """The changed files are written in another format."""
 
 
-CHEATS = tuple(probe for probe in Probe if probe is not Probe.ORACLE)
+CHEATS = tuple(probe for probe in GradingProbe if probe is not GradingProbe.ORACLE)
 """Probes that must get nothing."""
 
 
-class ProbeResult(Frozen):
+class GradedProbe(Frozen):
     """The grader's report on one probe."""
 
-    probe: Probe = Field(description="name of the probe")
+    probe: GradingProbe = Field(description="name of the probe")
     reward: float = Field(ge=0, le=1, description="as the grader gave it")
     reason: str = Field(description="the grader's reason, as `faster` or `no_change`")
     detail: str = Field(default="", description="the grader's detail, shortened")
@@ -73,8 +73,10 @@ class TaskGrading(PullRequestRow):
     task_id: str = Field(description="`owner__repo-number`")
     image_digest: str = Field(description="digest of the published image")
     grader_sha256: str = Field(description="hash of the grader's files, its harness included")
-    results: tuple[ProbeResult, ...] = Field(description="every graded probe; the oracle once for each try")
-    unfinished: tuple[Probe, ...] = Field(default=(), description="probes for which FC_GRADING_SECONDS did not suffice")
+    results: tuple[GradedProbe, ...] = Field(description="every graded probe; the oracle once for each try")
+    unfinished: tuple[GradingProbe, ...] = Field(
+        default=(), description="probes for which FC_GRADING_SECONDS did not suffice"
+    )
     machine: str = Field(description="CPU model and cores that graded")
     graded_at: datetime = Field(description="end of the last probe, UTC")
     run_id: str = Field(description="the run that graded")
@@ -86,19 +88,19 @@ class TaskGrading(PullRequestRow):
 
     @property
     def _rewards(self) -> Sequence[float]:
-        return [result.reward for result in self.results if result.probe is Probe.ORACLE]
+        return [result.reward for result in self.results if result.probe is GradingProbe.ORACLE]
 
     @property
-    def rewarded(self) -> tuple[ProbeResult, ...]:
+    def rewarded(self) -> tuple[GradedProbe, ...]:
         """Probes without an effect that got a reward."""
-        return tuple(result for result in self.results if result.probe is not Probe.ORACLE and result.reward > 0)
+        return tuple(result for result in self.results if result.probe is not GradingProbe.ORACLE and result.reward > 0)
 
     @property
     def objections(self) -> tuple[str, ...]:
         """Reasons why the task is not gradable, a sentence each; empty if it is."""
         found = [f"{result.probe} gets {result.reward:.2f} ({result.reason})" for result in self.rewarded]
         if self.oracle_reward < LEAST_REWARD:
-            tries = [result for result in self.results if result.probe is Probe.ORACLE]
+            tries = [result for result in self.results if result.probe is GradingProbe.ORACLE]
             last = f": {tries[-1].reason} {tries[-1].detail}".rstrip() if tries else ""
             found.insert(0, f"the author's patch gets {self.oracle_reward:.2f} in {len(tries)} tries{last}")
         return tuple(found)

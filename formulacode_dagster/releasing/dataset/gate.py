@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.grading import LEAST_REWARD, Probe, ReleaseGate
+from formulacode_dagster.models.grading import LEAST_REWARD, GradingProbe, ReleaseGate
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.operating.store.ledger import entries_of
 from formulacode_dagster.operating.store.measurements import newest_gradings
@@ -43,7 +43,7 @@ def release_gate(connection: Connection, month: str, released: Collection[str]) 
         gradable=len(held),
         not_gradable={entry.item: entry.detail for entry in lost},
         not_graded=dict(sorted(left.items())),
-        rewarded={probe.value: (rewarded[probe], tried[probe]) for probe in Probe if tried[probe]},
+        rewarded={probe.value: (rewarded[probe], tried[probe]) for probe in GradingProbe if tried[probe]},
         unfinished=sum(bool(grading.unfinished) for grading in held),
         oracle_reward=min((grading.oracle_reward for grading in held), default=None),
         cpu_seconds=round(sum(result.cpu_seconds for result in results), 1),

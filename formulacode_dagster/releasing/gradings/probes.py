@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from formulacode_dagster.models.grading import Probe
+from formulacode_dagster.models.grading import GradingProbe
 from formulacode_dagster.sources.git.diff import FileDiff, split_patch
 
 END = "FC_END"
-BUILT_IN = frozenset({Probe.ORACLE, Probe.NOP})
+BUILT_IN = frozenset({GradingProbe.ORACLE, GradingProbe.NOP})
 """Probes that `evaluate` knows by name."""
 
 
-def probe_script(probe: Probe, task: Mapping[str, Any], patch: bytes) -> str:
+def probe_script(probe: GradingProbe, task: Mapping[str, Any], patch: bytes) -> str:
     """Return bash that does what *probe* does to the checkout of a task.
 
     *task* is what its grader reads (`ExportedTask.for_grader`), *patch* the author's.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.suites.harness.conditions import machine
 from formulacode_dagster.models.errors import NotAsked, Rejection
-from formulacode_dagster.models.grading import CHEATS, LEAST_REWARD, Probe, ProbeResult, TaskGrading
+from formulacode_dagster.models.grading import CHEATS, LEAST_REWARD, GradedProbe, GradingProbe, TaskGrading
 from formulacode_dagster.models.items import ItemKind, Stage
 from formulacode_dagster.models.reasons import RejectionReason, SkipReason
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
@@ -59,7 +59,7 @@ class GradingTools:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _TaskToGrade:
     key: tuple[int, int]
     records: TaskRecords
 
@@ -77,7 +77,7 @@ async def run(stage: StageRun, tools: GradingTools) -> StageSummary:
                 *(record.row.image_digest, record.row.patch, record.row.procedure, record.row.pass_to_pass),
                 *(grader_sha256(), tools.seconds > 0, tools.tries),
             ),
-            _Candidate(keys[name], record),
+            _TaskToGrade(keys[name], record),
         )
         for name, record in records.items()
     ]
@@ -95,7 +95,7 @@ class _Gradings:
     tools: GradingTools
     images: ExitStack
 
-    def grade(self, item: WorkItem[_Candidate]) -> Outcome[TaskGrading]:
+    def grade(self, item: WorkItem[_TaskToGrade]) -> Outcome[TaskGrading]:
         """Probe one task; rejected as `not_gradable` if a probe's reward is wrong.
 
         Raises NotAsked without a published image, ItemFailure as `ExportedTask.of`, `pulled` and `evaluate`.
@@ -128,21 +128,21 @@ class _Gradings:
         rejection = None if grading.is_gradable else Rejection(RejectionReason.NOT_GRADABLE, detail)
         return Outcome(grading, detail=detail, rejection=rejection)
 
-    def _probed(self, item: str, task: ExportedTask) -> tuple[list[ProbeResult], list[Probe]]:
+    def _probed(self, item: str, task: ExportedTask) -> tuple[list[GradedProbe], list[GradingProbe]]:
         """Return the results of the probes, and those for which the time did not suffice.
 
         The author's patch comes first: without its reward, other probes say nothing.
         """
-        started, results, unfinished = time.monotonic(), list[ProbeResult](), list[Probe]()
+        started, results, unfinished = time.monotonic(), list[GradedProbe](), list[GradingProbe]()
         with tempfile.TemporaryDirectory(prefix="fc-grading-") as scratch:
             folder = export_task(task.row, HarnessFormat.HARBOR, Path(scratch, "task"))
 
-            def graded(probe: Probe) -> ProbeResult:
+            def graded(probe: GradingProbe) -> GradedProbe:
                 self.stage.note(f"{item}: probe {probe}")
                 with self.tools.turn():
                     return self._graded(probe, task, folder, Path(scratch, f"{probe}.sh"))
 
-            results += tries_of(lambda: graded(Probe.ORACLE), self.tools.tries)
+            results += tries_of(lambda: graded(GradingProbe.ORACLE), self.tools.tries)
             if sum(result.reward >= LEAST_REWARD for result in results) * 2 > self.tools.tries:
                 for probe in CHEATS:
                     if time.monotonic() - started > self.tools.seconds:
@@ -151,12 +151,12 @@ class _Gradings:
                         results.append(graded(probe))
         return results, unfinished
 
-    def _graded(self, probe: Probe, task: ExportedTask, folder: Path, script: Path) -> ProbeResult:
+    def _graded(self, probe: GradingProbe, task: ExportedTask, folder: Path, script: Path) -> GradedProbe:
         if probe not in BUILT_IN:
             script.write_text(probe_script(probe, task.for_grader(), task.patch))
         started = time.monotonic()
         report = self.tools.evaluate(folder, probe.value if probe in BUILT_IN else str(script))
-        return ProbeResult(
+        return GradedProbe(
             probe=probe,
             reward=report["metrics"]["reward"],
             reason=report["reason"],
@@ -166,7 +166,7 @@ class _Gradings:
         )
 
 
-def tries_of(graded: Callable[[], ProbeResult], tries: int) -> Iterator[ProbeResult]:
+def tries_of(graded: Callable[[], GradedProbe], tries: int) -> Iterator[GradedProbe]:
     """Iterate over gradings of the author's patch until their median cannot change sides of `LEAST_REWARD`."""
     enough = missed = 0
     while 2 * max(enough, missed) <= tries and enough + missed < tries:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.models.grading import LEAST_REWARD, Probe
+from formulacode_dagster.models.grading import LEAST_REWARD, GradingProbe
 from formulacode_dagster.releasing.exports.evaluate import evaluate
 from formulacode_dagster.releasing.gradings.probes import BUILT_IN, probe_script
 from tests.support.grading_packages import Package
@@ -16,24 +16,24 @@ from tests.support.grading_tasks import read_task, task_id
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
 REASONS = {
-    Probe.NOP: {"no_change"},
-    Probe.TESTS: {"tests_fail", "tests_changed", "returns_other"},
-    Probe.LAZY: {"returns_other", "tests_fail"},
-    Probe.CONSTANTS: {"no_change", "only_called_again", "unchanged"},
-    Probe.CACHE: {"only_called_again", "unchanged"},
-    Probe.REFORMAT: {"unchanged", "slower", "inconclusive"},
+    GradingProbe.NOP: {"no_change"},
+    GradingProbe.TESTS: {"tests_fail", "tests_changed", "returns_other"},
+    GradingProbe.LAZY: {"returns_other", "tests_fail"},
+    GradingProbe.CONSTANTS: {"no_change", "only_called_again", "unchanged"},
+    GradingProbe.CACHE: {"only_called_again", "unchanged"},
+    GradingProbe.REFORMAT: {"unchanged", "slower", "inconclusive"},
 }
 
 
 @pytest.mark.variant("probe of a task", most=2)
-@pytest.mark.parametrize("probe", list(Probe))
-def test_only_the_authors_patch_is_paid(tasks: Callable[[Package], Path], tmp_path: Path, probe: Probe) -> None:
+@pytest.mark.parametrize("probe", list(GradingProbe))
+def test_only_the_authors_patch_is_paid(tasks: Callable[[Package], Path], tmp_path: Path, probe: GradingProbe) -> None:
     folder = tasks(Package.PURE) / task_id(Package.PURE, "params")
     script = tmp_path / "probe.sh"
     if probe not in BUILT_IN:
         script.write_text(probe_script(probe, read_task(folder), (folder / "tests" / "oracle.patch").read_bytes()))
     report = evaluate(folder, probe.value if probe in BUILT_IN else str(script))
-    if probe is Probe.ORACLE:
+    if probe is GradingProbe.ORACLE:
         assert report["metrics"]["reward"] >= LEAST_REWARD
     else:
         assert (report["metrics"]["reward"], report["reason"] in REASONS[probe]) == (0, True), report["reason"]

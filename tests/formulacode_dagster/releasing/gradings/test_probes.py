@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from formulacode_dagster.models.grading import Probe
+from formulacode_dagster.models.grading import GradingProbe
 from formulacode_dagster.releasing.gradings.probes import probe_script
 
 BASE = '''"""A module."""
@@ -96,7 +96,7 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def probe(checkout: Path, name: Probe) -> None:
+def probe(checkout: Path, name: GradingProbe) -> None:
     """Do in *checkout* what the probe does."""
     script = probe_script(name, TASK, PATCH.encode())
     environment = {"PATH": "/usr/bin:/bin", "FC_VENV": str(checkout.parent / "venv"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -116,20 +116,20 @@ def call(checkout: Path, code: str) -> str:
 
 
 def test_cache_keeps_results_by_argument(checkout: Path) -> None:
-    probe(checkout, Probe.CACHE)
+    probe(checkout, GradingProbe.CACHE)
     assert changed(checkout) == ["kit.py"]
     assert call(checkout, "print(doubled([1, 2]) is doubled([1, 2]), doubled([3]), Box().content)") == "True [6] 7"
     assert (checkout / "kit.py").read_text().count("@_probe") == 2
 
 
 def test_lazy_computes_at_first_use(checkout: Path) -> None:
-    probe(checkout, Probe.LAZY)
+    probe(checkout, GradingProbe.LAZY)
     assert call(checkout, "x = doubled(None); print(type(x).__name__)") == "_Later"
     assert call(checkout, "print(doubled([1, 2]) == [2, 4], len(doubled([1])), Box().content + 1)") == "True 1 8"
 
 
 def test_constants_are_those_of_the_benchmarks(checkout: Path) -> None:
-    probe(checkout, Probe.CONSTANTS)
+    probe(checkout, GradingProbe.CONSTANTS)
     assert changed(checkout) == ["kit.py"]
     assert call(checkout, "import kit; print(len(kit._TABLE))") == "2"
     assert call(checkout, "print(doubled([0, 1]), doubled([0, 1, 2]), doubled([5]))") == "[0, 2] [0, 2, 4] [10]"
@@ -140,13 +140,13 @@ def test_an_overlaid_suite_is_recorded_and_does_not_stay(checkout: Path, monkeyp
     suite = "ZnJvbSBraXQgaW1wb3J0IGRvdWJsZWQKCgpkZWYgdGltZV9pdCgpOgogICAgZG91YmxlZChbOV0pCg=="
     monkeypatch.setitem(TASK, "suite_files", {"benchmarks/bench.py": suite, "benchmarks/new/x.py": ""})
     monkeypatch.setitem(TASK, "benchmarks", ["bench.time_it"])
-    probe(checkout, Probe.CONSTANTS)
+    probe(checkout, GradingProbe.CONSTANTS)
     assert changed(checkout) == ["kit.py"]
     assert call(checkout, "import kit; print(len(kit._TABLE))") == "1"
 
 
 def test_tests_pass_whatever_the_code_returns(checkout: Path) -> None:
-    probe(checkout, Probe.TESTS)
+    probe(checkout, GradingProbe.TESTS)
     assert changed(checkout) == ["kit.py", "conftest.py"]
     assert call(checkout, "print(doubled([1]))") == "None"
     (checkout / "test_kit.py").write_text("from kit import doubled\n\ndef test_it():\n    assert doubled([1]) == [2]\n")
@@ -155,7 +155,7 @@ def test_tests_pass_whatever_the_code_returns(checkout: Path) -> None:
 
 
 def test_reformatting_changes_no_result(checkout: Path) -> None:
-    probe(checkout, Probe.REFORMAT)
+    probe(checkout, GradingProbe.REFORMAT)
     assert changed(checkout) == ["fast.c", "kit.py"]
     assert "one by one" not in (checkout / "kit.py").read_text()
     assert call(checkout, "print(doubled([1, 2]), list(pairs()))") == "[2, 4] [1]"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.grading import CHEATS, Probe, TaskGrading
+from formulacode_dagster.models.grading import CHEATS, GradingProbe, TaskGrading
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -187,5 +187,5 @@ def test_the_check_fires_on_rewards_missing_gradings_and_other_images(
 )
 def test_the_author_is_graded_until_the_median_is_decided(grade: Any, rewards: list[float], taken: int) -> None:
     grade({"oracle": list(rewards)})
-    assert grade.asked.count(Probe.ORACLE) == taken
+    assert grade.asked.count(GradingProbe.ORACLE) == taken
     assert list(tries_of(lambda: pytest.fail("graded"), 0)) == []
