@@ -192,6 +192,10 @@ class FailureKind(StrEnum):
     NOT_PULLED_BACK = "not_pulled_back"
     UNREADABLE = "unreadable"
 
+    # grading
+    PROBE_NOT_MADE = "probe_not_made"
+    """A probe's script failed in the task's container: whether it would be paid is unknown."""
+
     # replaying
     NO_PROCEDURE = "no_procedure"
     """Released before rows contained the procedure of their measurement."""

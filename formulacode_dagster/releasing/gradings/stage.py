@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.suites.harness.conditions import machine
-from formulacode_dagster.models.errors import NotAsked, Rejection
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, Rejection
 from formulacode_dagster.models.grading import CHEATS, LEAST_REWARD, GradedProbe, GradingProbe, TaskGrading
 from formulacode_dagster.models.items import ItemKind, Stage
-from formulacode_dagster.models.reasons import RejectionReason, SkipReason
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason, SkipReason
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
@@ -155,7 +155,16 @@ class _Gradings:
         if probe not in BUILT_IN:
             script.write_text(probe_script(probe, task.for_grader(), task.patch))
         started = time.monotonic()
-        report = self.tools.evaluate(folder, probe.value if probe in BUILT_IN else str(script))
+        try:
+            report = self.tools.evaluate(folder, probe.value if probe in BUILT_IN else str(script))
+        except ConfigurationError as error:
+            # a probe that cannot change this task's sources is no reason to stop the month
+            raise ItemFailure(
+                FailureKind.PROBE_NOT_MADE,
+                f"the probe {probe} of {task.row['task_id']} failed",
+                why=str(error),
+                remedy="Report it with the task; FC_GRADING_SECONDS=0 releases the month without gradings",
+            ) from error
         return GradedProbe(
             probe=probe,
             reward=report["metrics"]["reward"],

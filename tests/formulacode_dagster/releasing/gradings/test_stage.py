@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.grading import CHEATS, GradingProbe, TaskGrading
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.pull_request import PullRequest
@@ -28,6 +28,7 @@ from tests.formulacode_dagster.releasing.conftest import MANIFEST, MONTH
 from tests.support.month import enter
 
 ITEM = "Acme/Fast.py#7"
+BREAKS_OFF, SCRIPT_FAILS = -1.0, -2.0
 HONEST = {"oracle": [1.0, 0.95, 0.97]}
 Rewards = Mapping[str, list[float]]
 
@@ -64,8 +65,10 @@ def grade(month: Database, published: PublishedImage) -> Grade:
             name = Path(agent).stem
             grade.asked.append(name)
             values = left.get(name) or [0.0]
-            if values[0] < 0:
+            if values[0] == BREAKS_OFF:
                 raise ItemFailure(FailureKind.INCOMPLETE, "the grader broke off")
+            if values[0] == SCRIPT_FAILS:
+                raise ConfigurationError("the agent ended with status 1")
             reason = "faster" if values[0] else "unchanged"
             return {"metrics": {"reward": values.pop(0), "cpu_seconds": 2.0}, "reason": reason, "detail": "seen"}
 
@@ -123,11 +126,19 @@ def test_probes_of_an_unpaid_author_are_not_graded(grade: Any) -> None:
 
 
 def test_a_grader_that_breaks_off_fails_the_item_and_the_next_run_grades_it_again(month: Database, grade: Any) -> None:
-    entry = grade({**HONEST, "lazy": [-1.0]})
+    entry = grade({**HONEST, "lazy": [BREAKS_OFF]})
     assert (entry.state, entry.reason) == (ItemState.FAILED, "incomplete")
     with month.transaction() as connection:
         assert month_records(connection, MONTH) == {}
     assert grade().state is ItemState.DONE
+
+
+def test_a_probe_whose_script_fails_costs_its_task_and_not_the_month(month: Database, grade: Any) -> None:
+    entry = grade({**HONEST, "cache": [SCRIPT_FAILS]})
+    assert (entry.state, entry.reason) == (ItemState.FAILED, "probe_not_made")
+    assert "the probe cache" in entry.detail
+    with month.transaction() as connection:
+        assert month_records(connection, MONTH) == {}
 
 
 def test_an_unchanged_task_is_graded_once_and_forced_gradings_are_added(month: Database, grade: Any) -> None:
