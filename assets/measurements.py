@@ -48,6 +48,12 @@ def controls_within_promise(month: JudgedMonth) -> CheckFinding:
     return verdicts.controls_within_promise(month.rows(MEASUREMENTS))
 
 
+@month_check(blocking=False)
+def time_and_work_agree(month: JudgedMonth) -> CheckFinding:
+    """Accepted tasks that take less than half the time take fewer instructions, and the other way round."""
+    return verdicts.time_and_work_agree(month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS))
+
+
 @stage_asset(
     Stage.MEASUREMENTS,
     deps=[discussions, images],
@@ -58,7 +64,13 @@ def controls_within_promise(month: JudgedMonth) -> CheckFinding:
     columns=RELATIONS["measurements"].columns,
     pool="measure",
     is_shared=True,
-    checks=[failures_within_budget, speedup_is_real, right_by_their_tests, controls_within_promise],
+    checks=[
+        failures_within_budget,
+        speedup_is_real,
+        right_by_their_tests,
+        controls_within_promise,
+        time_and_work_agree,
+    ],
 )
 def measurements(
     context: dg.AssetExecutionContext,

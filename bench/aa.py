@@ -102,8 +102,8 @@ class Outcome:
     """As in `rule_of`: results of another rule do not count for this one."""
 
 
-OF_NO_RULE = {"seed", "at_once", "claim_share", "least_benchmarks"}
-"""A task says them itself, or takes less time than it has before fewer of its benchmarks are timed."""
+OF_NO_RULE = {"seed", "at_once", "claim_share", "least_benchmarks", "instructions_share", "more_share"}
+"""A task says them itself, takes less time than it has before fewer of its benchmarks are timed, and is not counted."""
 
 
 def main() -> None:

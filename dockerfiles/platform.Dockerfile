@@ -44,7 +44,7 @@ COPY --chmod=0555 dockerfiles/scripts/install-system /usr/local/bin/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
     --mount=type=secret,id=ca \
-    command -v git >/dev/null || install-system git ca-certificates
+    { command -v git && command -v valgrind; } >/dev/null || install-system git ca-certificates valgrind
 COPY --from=docker /usr/local/bin/docker /usr/local/bin/
 COPY --from=docker /usr/local/libexec/docker/cli-plugins/docker-buildx /usr/local/libexec/docker/cli-plugins/
 RUN useradd --uid 1000 --user-group --create-home --home-dir /var/lib/formulacode formulacode

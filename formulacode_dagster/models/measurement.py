@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
+from statistics import geometric_mean
 
 from pydantic import AliasChoices, Field
 
@@ -211,6 +213,29 @@ class Returned(StrEnum):
     """Nothing is returned, or a value without a plain form, or the second call failed."""
 
 
+class InstructionCount(Frozen):
+    """Instructions that one call of a workload takes on either side, its first call apart.
+
+    They are the same in every repetition and on every machine of the architecture, but no time: caches, threads and
+    vector instructions make two calls of as many instructions differ.
+    """
+
+    base: int | None = Field(default=None, ge=0, description="by callgrind, at the base; null if not counted")
+    oracle: int | None = Field(default=None, ge=0, description="with the author's patch; null if not counted")
+    not_counted: str = Field(default="", description="why one of them is missing")
+
+    @property
+    def ratio(self) -> float | None:
+        """Base / oracle: above 1 is less work; None if one was not counted."""
+        return self.base / self.oracle if self.base and self.oracle else None
+
+
+def instructions_ratio(counts: Iterable[InstructionCount]) -> float | None:
+    """Return the geometric mean of base / oracle of *counts*; None if none has both."""
+    ratios = [count.ratio for count in counts if count.ratio]
+    return geometric_mean(ratios) if ratios else None
+
+
 class HotFunction(Frozen):
     """A function in which the time of a workload goes; shares are of calls of the workload, under the profiler."""
 
@@ -277,6 +302,9 @@ class Occasion(StrEnum):
     FORCED = "forced"
 
 
+LARGE_RATIO, SMALL_RATIO = 2.0, 1.1
+
+
 class Measurement(PullRequestRow):
     """The author's patch timed against its base, the newest of all times that this was done."""
 
@@ -324,6 +352,9 @@ class Measurement(PullRequestRow):
     profile: BaseProfile | None = Field(
         default=None, description="where the base spends its time in each benchmark; only if faster"
     )
+    instructions: dict[str, InstructionCount] = Field(
+        default_factory=dict, description="instructions of a call of each benchmark; only if faster or inconclusive"
+    )
     failures: tuple[BenchmarkFailure, ...] = Field(
         default=(), description="benchmarks that could not be timed, and why"
     )
@@ -342,6 +373,19 @@ class Measurement(PullRequestRow):
     def returning_other(self) -> tuple[str, ...]:
         """Benchmarks that return something else with the patch."""
         return tuple(name for name, returned in self.returned.items() if returned is Returned.DIFFERENT)
+
+    @property
+    def instructions_ratio(self) -> float | None:
+        """Geometric mean of base / oracle over the benchmarks that were counted; None if none was."""
+        return instructions_ratio(self.instructions.values())
+
+    @property
+    def time_and_work_disagree(self) -> bool:
+        """True if it takes less than half the time for nearly as many instructions, or the other way round."""
+        work = self.instructions_ratio
+        if work is None or self.metric is not Metric.TIME:
+            return False
+        return max(work, self.speedup) >= LARGE_RATIO and min(work, self.speedup) < SMALL_RATIO
 
     @property
     def speedup_text(self) -> str:

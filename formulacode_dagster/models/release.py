@@ -142,6 +142,11 @@ class TaskRecord(Frozen):
         "the registry by digest"
     )
     verified: bool = Field(description="the former name of `pulled_by_digest`")
+    instructions_ratio: float | None = Field(
+        default=None,
+        description="instructions of a call, base / patch, as the geometric mean of the benchmarks for which callgrind "
+        "could count them; no verdict depends on it; null if none was counted",
+    )
     probes: str | None = Field(
         default=None,
         description="JSON: what patches get from the exported grader, from the published image: `probe`, `reward`, "

@@ -45,9 +45,10 @@ class FolderSession:
         self._build = build
         Path(self.harness).mkdir()
 
-    def put(self, name: str, content: bytes) -> str:
+    def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
         path = Path(self.harness, name)
         path.write_bytes(content)
+        path.chmod(0o555 if executable else 0o644)
         return str(path)
 
     def run(

@@ -20,7 +20,7 @@ from formulacode_dagster.building.suites.questions import (
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate
-from formulacode_dagster.measuring.measurement.sampling import Sampler, Taken
+from formulacode_dagster.measuring.measurement.sampling import MoreSeconds, Sampler, Taken, no_more_seconds
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.measurement import Arm, RandomizationUnit
 
@@ -83,6 +83,7 @@ class TakeSamples:
         waited: float = 0.0,
         unbuilt: Callable[[Arm, int], object] | None = None,
         patience: float = 1,
+        more_seconds: MoreSeconds = no_more_seconds,
     ) -> Taken:
         """Their result by *plan*."""
         plan = plan or SamplingPlan()
@@ -112,6 +113,7 @@ class TakeSamples:
             make_build=make_build,
             core=0,
             note=lambda _: None,
+            more_seconds=more_seconds,
         )
         return sampler.take()
 

@@ -26,7 +26,9 @@ from formulacode_dagster.models.measurement import InterimAnalysis, Measurement
 from formulacode_dagster.models.pull_request import PullRequest
 from tests.support.measurement import FolderEngine
 
-PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(InterimAnalysis(units=8, alpha=0.004),))
+PLAN = SamplingPlan(
+    seconds_per_sample=0.01, max_repeats=0, instructions_share=0, looks=(InterimAnalysis(units=8, alpha=0.004),)
+)
 """One look, so that a test on a busy machine does not wait for the last."""
 FEWEST = PLAN.model_copy(update={"looks": (InterimAnalysis(units=5, alpha=0.05),)})
 """As few rounds as can be significant: for a test of which workloads are timed, not of what noise is called."""

@@ -66,7 +66,7 @@ class Session(Protocol):
     compiler: str | None
     """An interpreter of the host whose bytecode the session's interpreter understands; None if there is none."""
 
-    def put(self, name: str, content: bytes) -> str:
+    def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
         """Place a file in the harness folder, owned by the host's side; returns its path in the session."""
 
     def run(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+from formulacode_dagster.building.engines.callgrind import Callgrind
 from formulacode_dagster.building.engines.protocol import Completed, Session
 from formulacode_dagster.models.measurement import BaseProfile, Stacks
 
@@ -46,6 +47,9 @@ ONE_THREAD = dict.fromkeys(
 """A benchmark runs on one core, where more threads would only take turns."""
 NO_DISPLAY = {"MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen"}
 """No window can be opened: matplotlib before 3.0 takes Tk and fails, Qt aborts."""
+
+CALLED = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
+"""Fields of a benchmark that the harness needs to call it."""
 
 Request = Mapping[str, object]
 
@@ -254,14 +258,13 @@ class HarnessClient:
 
         A benchmark that cannot be profiled, or ends otherwise under the profiler, has no functions.
         """
-        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
         request = {
             "command": "profile",
             "root": self._root,
             "checkout": self._session.repository,
             "tests": self._session.tests,
             "budget": budget,
-            "benchmarks": [benchmark.model_dump(include=fields) for benchmark in asked],
+            "benchmarks": [benchmark.model_dump(include=CALLED) for benchmark in asked],
         }
         completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
         require_end(completed, answers, "profiling the base")
@@ -280,7 +283,6 @@ class HarnessClient:
 
         A benchmark that cannot be sampled within *budget* seconds, or ends otherwise under it, is left out.
         """
-        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
         request = {
             "command": "stacks",
             "root": self._root,
@@ -288,7 +290,7 @@ class HarnessClient:
             "tests": self._session.tests,
             "budget": budget,
             "seconds": seconds,
-            "benchmarks": [benchmark.model_dump(include=fields) for benchmark in asked],
+            "benchmarks": [benchmark.model_dump(include=CALLED) for benchmark in asked],
         }
         completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
         require_end(completed, answers, "sampling stacks")
@@ -297,6 +299,37 @@ class HarnessClient:
             for answer in answers
             if answer["event"] == "stacks" and answer["outcome"] == "sampled"
         }
+
+    def count(self, asked: Sequence[SurveyedBenchmark], tool: Callgrind, *, budget: float) -> dict[str, int | str]:
+        """Instructions of one call of each benchmark *asked*, after a first one that is not counted, by its name.
+
+        One that could not be counted has the reason: it takes some fifty times as long as otherwise, and a process that
+        forks for each counts them in order, within *budget* seconds.
+        """
+        command = tool.install(self._session)
+        request = {
+            "command": "count",
+            "root": self._root,
+            "checkout": self._session.repository,
+            "tests": self._session.tests,
+            "budget": budget,
+            "counts": command.counts,
+            "benchmarks": [benchmark.model_dump(include=CALLED) for benchmark in asked],
+        }
+        # what the code does may depend on hashes and on the size of the environment
+        environment = {**command.environment, "PYTHONHASHSEED": "0", "FC_PADDING": ""}
+        completed, answers = self.ask(
+            request, timeout=budget + 2 * self._start_seconds, environment=environment, under=command.argv
+        )
+        told: dict[str, int | str] = dict.fromkeys((each.name for each in asked), "no time")
+        for answer in answers:
+            if answer["event"] == "count":
+                told[str(answer["benchmark"])] = (
+                    int(str(answer["instructions"])) if answer["outcome"] == "counted" else str(answer["outcome"])
+                )
+        if not answers and not completed.timed_out:
+            return dict.fromkeys(told, describe(completed))
+        return told
 
     def idlest_core(self, taken: Collection[int]) -> int:
         """The core that others use least just now, counted from the last; one of those *taken* only if all are."""
@@ -335,13 +368,21 @@ class HarnessClient:
         return next((parsed(KeptBuild, answer) for answer in answers if answer["event"] == "kept"), None)
 
     def ask(
-        self, request: Request, *, timeout: float, environment: Mapping[str, str] | None = None
+        self,
+        request: Request,
+        *,
+        timeout: float,
+        environment: Mapping[str, str] | None = None,
+        under: Sequence[str] = (),
     ) -> tuple[Completed, list[dict[str, object]]]:
-        """Return how the harness ended over *request*, and its answers up to then, each with its `event`."""
+        """Return how the harness ended over *request*, and its answers up to then, each with its `event`.
+
+        *under* is a command that runs the harness as its last arguments.
+        """
         # A fresh nonce for each question: a benchmark cannot forge a signed answer.
         nonce = secrets.token_hex(16)
         completed = self._session.run(
-            [self._session.python, self._archive],
+            [*under, self._session.python, self._archive],
             timeout=timeout,
             stdin=json.dumps({**request, "nonce": nonce}).encode(),
             environment={**environment_of_runs(self._environment), **_setting(), **(environment or {})},

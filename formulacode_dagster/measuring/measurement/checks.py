@@ -74,6 +74,22 @@ def controls_within_promise(measurements: Sequence[Measurement]) -> CheckFinding
     return CheckFinding(passed=False, summary=told, offenders=tuple(offenders), figures=figures)
 
 
+def time_and_work_agree(measurements: Sequence[Measurement]) -> CheckFinding:
+    """Pass unless a task is much faster for nearly as many instructions, or takes far fewer in nearly the same time.
+
+    That is possible, of caches, vector instructions or waiting; a person should look why.
+    """
+    counted = [row for row in measurements if row.instructions_ratio is not None]
+    offenders = [
+        f"{row.repository_id}#{row.number}: {row.speedup_text}, {row.instructions_ratio:.2f}× fewer instructions"
+        for row in counted
+        if row.time_and_work_disagree
+    ]
+    summary = f"time and instructions disagree for {len(offenders)} of {len(counted)} tasks with counted instructions"
+    figures = {"counted": len(counted), "not_counted": len(measurements) - len(counted), "disagree": len(offenders)}
+    return CheckFinding.by_offenders(summary, offenders, figures)
+
+
 def _samples(measurement: Measurement) -> Samples:
     return {result.benchmark: result.samples for result in measurement.results}
 

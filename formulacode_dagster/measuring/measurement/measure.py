@@ -23,6 +23,7 @@ from formulacode_dagster.models.measurement import (
     DecisionRule,
     Measurement,
     RandomizationUnit,
+    Verdict,
 )
 from formulacode_dagster.models.pull_request import PullRequest
 
@@ -35,10 +36,10 @@ from .log import Log
 from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .procedure import Procedure
-from .profile import profile_base
+from .profile import InstructionCounter, profile_base
 from .relevance import NOTHING_LEFT_OUT, BenchmarkCandidate, UntimedCounts
 from .returned import compare_returned
-from .sampling import Sampler, Taken
+from .sampling import MoreSeconds, Sampler, Taken, no_more_seconds
 from .surveyed import Surveyed
 from .time_budget import TimeBudget
 
@@ -158,7 +159,16 @@ def measure_task(
                 choice = chooser.choose(suite, others)
             is_compiled = bool(choice.changed.untraceable) or changes_build(files)
             with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
-                taken = sample(arms, choice.candidates, plan=plan, budget=budget, core=core, is_compiled=is_compiled)
+                counter = InstructionCounter(arms.remotes, plan, budget, log)
+                taken = sample(
+                    arms,
+                    choice.candidates,
+                    plan=plan,
+                    budget=budget,
+                    core=core,
+                    is_compiled=is_compiled,
+                    more_seconds=counter.more_seconds,
+                )
             for failure in [*choice.failures, *taken.failures]:
                 log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
             names = [result.benchmark for result in taken.judged.results]
@@ -181,13 +191,16 @@ def measure_task(
                 left_out=choice.left_out,
             )
             sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
-            if row.is_faster:
-                timed = [candidate.by_arm[Arm.BASE] for candidate in choice.candidates if candidate.name in set(names)]
+            if row.verdict in (Verdict.FASTER, Verdict.INCONCLUSIVE):
+                timed = [candidate for candidate in choice.candidates if candidate.name in set(names)]
                 # after the samples: nothing of ours runs next to a timing
                 with cores.choosing():
-                    returned = compare_returned(arms.remotes, names, limits, plan, log)
-                    profile = profile_base(arms.remotes[Arm.BASE], timed, log)
-                row = row.model_copy(update={"returned": returned, "profile": profile})
+                    found: dict[str, object] = {"instructions": counter.count(timed)}
+                    if row.is_faster:
+                        base = [candidate.by_arm[Arm.BASE] for candidate in timed]
+                        found["returned"] = compare_returned(arms.remotes, names, limits, plan, log)
+                        found["profile"] = profile_base(arms.remotes[Arm.BASE], base, log)
+                row = row.model_copy(update=found)
                 sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
         return sampled[-1]
 
@@ -212,6 +225,7 @@ def sample(
     budget: TimeBudget,
     core: int,
     is_compiled: bool = False,
+    more_seconds: MoreSeconds = no_more_seconds,
 ) -> Taken:
     """Sample by *rule*, or else by the plan's for the randomization unit.
 
@@ -243,6 +257,7 @@ def sample(
         make_build=make_build,
         core=core,
         note=arms.log,
+        more_seconds=more_seconds,
     )
     return sampler.take()
 

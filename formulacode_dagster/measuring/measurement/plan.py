@@ -56,6 +56,17 @@ class SamplingPlan(Frozen):
     at_once: bool = Field(
         default=True, description="whether the arms of a round run at the same time, unless a call waits for something"
     )
+    instructions_share: float = Field(
+        default=0.25,
+        ge=0,
+        description="CPU seconds for counting instructions, as a share of the measurement; 0: none",
+    )
+    more_share: float = Field(
+        default=0.5,
+        ge=0,
+        description="share of the seconds that is added once, if they end undecided and the patch clearly takes fewer "
+        "instructions",
+    )
     seed: int = Field(default=0, description="of the order of the samples and the choice of benchmarks")
 
     def rule(self, unit: RandomizationUnit, metrics: Collection[Metric] = (Metric.TIME,)) -> DecisionRule:

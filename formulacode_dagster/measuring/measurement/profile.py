@@ -1,17 +1,25 @@
-"""Where the base spends its time in the timed benchmarks."""
+"""Where the base spends its time in the timed benchmarks, and how many instructions their calls take on either side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
+from formulacode_dagster.building.engines.callgrind import Callgrind
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import BaseProfile
+from formulacode_dagster.models.measurement import Arm, BaseProfile, InstructionCount, instructions_ratio
 
 from .log import Log
+from .plan import SamplingPlan
+from .relevance import BenchmarkCandidate
+from .time_budget import TimeBudget
 
 PROFILE_SECONDS = 120.0
+LESS_WORK = 1.1
+"""Ratio of instructions from which an undecided task gets more time."""
+COMPARED = (Arm.BASE, Arm.ORACLE)
 
 
 def profile_base(base: HarnessClient, benchmarks: Sequence[SurveyedBenchmark], log: Log) -> BaseProfile | None:
@@ -26,3 +34,61 @@ def profile_base(base: HarnessClient, benchmarks: Sequence[SurveyedBenchmark], l
     except ItemFailure as failure:
         log.keep(f"no profile of the base: {failure}")
         return None
+
+
+class InstructionCounter:
+    """Counts the instructions of a task's benchmarks, each once, in a share of the time of its measurement.
+
+    Nothing but more time for samples depends on it: what cannot be counted has a reason instead.
+    """
+
+    def __init__(self, remotes: Mapping[Arm, HarnessClient], plan: SamplingPlan, budget: TimeBudget, log: Log) -> None:
+        self._remotes, self._plan, self._budget, self._log = remotes, plan, budget, log
+        self._counts: dict[str, InstructionCount] = {}
+
+    def count(self, candidates: Sequence[BenchmarkCandidate]) -> dict[str, InstructionCount]:
+        """Return instructions of a call of each of *candidates*, at the base and with the patch."""
+        if missing := [each for each in candidates if each.name not in self._counts]:
+            with self._budget.paused():
+                self._counts |= self._counted(missing)
+        return {each.name: self._counts[each.name] for each in candidates}
+
+    def more_seconds(self, candidates: Sequence[BenchmarkCandidate]) -> float:
+        """Return seconds to add for the samples of undecided *candidates*: some if they clearly take less work."""
+        ratio = instructions_ratio(self.count(candidates).values())
+        if ratio is None or ratio < LESS_WORK:
+            return 0.0
+        self._log(f"it takes {ratio:.2f} times fewer instructions: more rounds")
+        return self._plan.more_share * self._plan.max_seconds
+
+    def _counted(self, candidates: Sequence[BenchmarkCandidate]) -> dict[str, InstructionCount]:
+        # both arms at once, on a core each
+        seconds = self._plan.instructions_share * self._budget.spent / len(COMPARED)
+        tool = Callgrind.find()
+        if tool is None or not seconds:
+            why = "valgrind is not installed" if tool is None else "not asked for"
+            self._log.keep(f"no instructions are counted: {why}")
+            return {each.name: InstructionCount(not_counted=why) for each in candidates}
+        self._log(f"counting the instructions of {len(candidates)} benchmarks, {seconds:.0f} s at most")
+
+        def counted(arm: Arm) -> dict[str, int | str]:
+            try:
+                return self._remotes[arm].count([each.by_arm[arm] for each in candidates], tool, budget=seconds)
+            except ItemFailure as failure:
+                return dict.fromkeys((each.name for each in candidates), str(failure))
+
+        with ThreadPoolExecutor(len(COMPARED)) as pool:
+            base, oracle = pool.map(counted, COMPARED)
+        counts = {each.name: _count(base[each.name], oracle[each.name]) for each in candidates}
+        for name, count in counts.items():
+            self._log.keep(f"instructions of {name}: {count.base}, {count.oracle} with the patch {count.not_counted}")
+        return counts
+
+
+def _count(base: int | str, oracle: int | str) -> InstructionCount:
+    told = zip(COMPARED, (base, oracle), strict=True)
+    return InstructionCount(
+        base=base if isinstance(base, int) else None,
+        oracle=oracle if isinstance(oracle, int) else None,
+        not_counted="; ".join(f"{why} on the {arm}" for arm, why in told if isinstance(why, str)),
+    )

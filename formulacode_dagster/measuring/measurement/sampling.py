@@ -39,6 +39,14 @@ from .time_budget import TimeBudget
 MakeBuild = Callable[[Arm], KeptBuild]
 """Rebuilds the package of an arm with a random layout."""
 
+MoreSeconds = Callable[[Sequence[BenchmarkCandidate]], float]
+
+
+def no_more_seconds(_candidates: Sequence[BenchmarkCandidate]) -> float:
+    """Return 0."""
+    return 0.0
+
+
 LEAST_ROUNDS = 2
 """Two are needed for a spread."""
 UNKNOWN_MACHINE = "unknown"
@@ -82,10 +90,15 @@ class Sampler:
         make_build: MakeBuild,
         core: int,
         note: ProgressReporter,
+        more_seconds: MoreSeconds = no_more_seconds,
     ) -> None:
-        """*core* is the one that processes are kept on, counted from the last."""
+        """*core* is the one that processes are kept on, counted from the last.
+
+        If the time ends before a decision, *more_seconds* is asked once how many to add, which must not depend on
+        samples.
+        """
         self._remotes, self._plan, self._rule, self._budget = remotes, plan, rule, budget
-        self._make_build, self._core, self._note = make_build, core, note
+        self._make_build, self._core, self._note, self._more_seconds = make_build, core, note, more_seconds
         self._candidates = list(candidates)
         self._generator = random.Random(plan.seed)  # noqa: S311 - an order, not a secret
         self._seconds = plan.seconds_per_sample
@@ -124,7 +137,7 @@ class Sampler:
     def _sample(self) -> tuple[TaskVerdict, int]:
         for look, at in enumerate(self._rule.looks):
             while self._rounds < at.units:
-                if self._rounds >= LEAST_ROUNDS and not self._has_time():
+                if self._rounds >= LEAST_ROUNDS and not self._has_time() and not self._has_more_time(look):
                     self._note("the time is used up")
                     # the end of the time is no look at the samples: the level of the next one is still unspent
                     took = (
@@ -150,6 +163,14 @@ class Sampler:
     def _has_time(self) -> bool:
         """Return True if another round fits, and its builds may begin."""
         return self._budget.left >= self._round_seconds and self._budget.built < self._plan.max_build_seconds
+
+    def _has_more_time(self, look: int) -> bool:
+        """Return True if a task that is undecided at *look* got more time, in which another round fits."""
+        ask, self._more_seconds = self._more_seconds, no_more_seconds
+        if self._judge(look).is_decided or not (seconds := ask(self._candidates)):
+            return False
+        self._budget.add(seconds)
+        return self._has_time()
 
     def _judge(self, look: int) -> TaskVerdict:
         traced = {candidate.name: candidate.executes_change for candidate in self._candidates}

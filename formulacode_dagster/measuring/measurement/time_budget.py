@@ -32,6 +32,10 @@ class TimeBudget:
         """Seconds that are left, at least 0."""
         return max(0.0, self.seconds - self.spent)
 
+    def add(self, seconds: float) -> None:
+        """Allow so many more."""
+        self.seconds += seconds
+
     def for_survey(self, most: float) -> float:
         """Seconds for a survey of one arm, at most so many: other surveys and the samples need some, too."""
         return min(most, SURVEY_SHARE * self.left)

@@ -116,6 +116,7 @@ def build_task_record(
         statement_hinted=state_hinted(statement, measurement, pr.facts, patch).text,
         pulled_by_digest=pulled_by_digest,
         verified=pulled_by_digest,
+        instructions_ratio=measurement.instructions_ratio,
         probes=_probes(grading) if grading and is_graded else None,
     )
 

@@ -77,6 +77,7 @@ CHECKS = {
     ("images", "verifications_hold"): True,
     ("images", "reproduces"): False,
     ("measurements", "controls_within_promise"): True,
+    ("measurements", "time_and_work_agree"): False,
     ("measurements", "speedup_is_real"): True,
     ("measurements", "right_by_their_tests"): True,
     ("published_images", "every_digest_pulled"): True,

@@ -54,7 +54,7 @@ class DockerSession:
         """The container."""
         return self._container
 
-    def put(self, name: str, content: bytes) -> str:
+    def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
         """Write a file to the harness folder, owned by root and read-only for everybody."""
         if PurePosixPath(name).name != name:
             raise ValueError(f"{name!r} is not a plain file name")
@@ -62,7 +62,7 @@ class DockerSession:
         with tarfile.open(fileobj=packed, mode="w") as archive:
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
-            entry.mode = 0o444
+            entry.mode = 0o555 if executable else 0o444
             entry.mtime = int(time.time())
             archive.addfile(entry, io.BytesIO(content))
         with self._daemon.watched(f"put {name}"):

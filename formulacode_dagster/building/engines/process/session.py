@@ -75,13 +75,13 @@ class ProcessSession:
         self._layout.make()
         Path(self.harness).mkdir(mode=0o555)
 
-    def put(self, name: str, content: bytes) -> str:
+    def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
         """Place a file in the harness folder. Being the same user, code could change it: `run` notices."""
         path = Path(self.harness) / name
         if path.parent != Path(self.harness):
             raise ValueError(f"{name!r} is not a plain file name")
         self._put[path] = content
-        self._write(path, content)
+        self._write(path, content, 0o555 if executable else 0o444)
         return str(path)
 
     def run(
@@ -149,12 +149,12 @@ class ProcessSession:
         environment["PYTHONPATH"] = os.pathsep.join([str(self._layout.instrument), *others])
         return environment
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def _write(self, path: Path, content: bytes, mode: int) -> None:
         folder = path.parent
         folder.chmod(0o755)
         path.unlink(missing_ok=True)
         path.write_bytes(content)
-        path.chmod(0o444)
+        path.chmod(mode)
         folder.chmod(0o555)
 
     def _check_harness(self) -> None:

@@ -53,6 +53,7 @@ def main() -> None:
         "time": ("timing", "time_all"),
         "profile": ("profiles", "profile_all"),
         "stacks": ("stacks", "sample_stacks"),
+        "count": ("profiles", "count_all"),
         "idlest": ("conditions", "idlest"),
         "cores": ("conditions", "count_cores"),
         "vary": ("builds", "vary"),

@@ -1,4 +1,4 @@
-"""Where the time of a benchmark goes: calls of each under cProfile, in a separate fork."""
+"""Where the time of a benchmark goes, and how many instructions its calls take: each in a separate fork."""
 
 from __future__ import annotations
 
@@ -49,6 +49,49 @@ def profile_all(request: dict[str, Any], emit: Emit) -> None:
         emit(event="profile", benchmark=asked["name"], **in_folder_of_its_own(work, benchmark, asked, left))
     for name, source in sources.items():
         emit(event="source", name=name, source=source)
+
+
+def count_all(request: dict[str, Any], emit: Emit) -> None:
+    """Count the instructions of a call of every one of `benchmarks`, in order, until `budget` seconds are used up.
+
+    This process runs under callgrind, which writes what it counted into a file named `counts`, the process and a number
+    whenever `getppid` is called, and begins again.
+    """
+    counts = os.path.abspath(request["counts"])
+    for asked, benchmark, left in asked_benchmarks(request):
+        if left <= 0 or suite.is_raw(benchmark):
+            continue
+
+        def work(benchmark: suite.RunnableBenchmark = benchmark) -> Answer:
+            return {"outcome": "counted", "instructions": _instructions(benchmark, f"{counts}.{os.getpid()}")}
+
+        emit(event="count", benchmark=asked["name"], **in_folder_of_its_own(work, benchmark, asked, left))
+
+
+def _instructions(benchmark: suite.RunnableBenchmark, counts: str) -> int:
+    """Instructions of one call of *benchmark*, by the files that are named *counts* and a number."""
+    folder, name = os.path.split(counts)
+    before: set[int] = set()
+
+    def numbers() -> set[int]:
+        return {int(file[len(name) + 1 :]) for file in os.listdir(folder) if file.startswith(f"{name}.")}
+
+    def call(arguments: tuple[object, ...]) -> bool:
+        before.update(numbers())
+        os.getppid()
+        benchmark.func(*arguments)
+        os.getppid()
+        return False
+
+    call_warmed(benchmark, True, call)
+    # the first holds what came before the call
+    _, *counted = sorted(numbers() - before)
+    return sum(_total(f"{counts}.{number}") for number in counted)
+
+
+def _total(path: str) -> int:
+    with open(path) as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("totals:"))
 
 
 def asked_benchmarks(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], suite.RunnableBenchmark, float]]:

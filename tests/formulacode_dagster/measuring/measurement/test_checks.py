@@ -3,9 +3,13 @@ import random
 
 import pytest
 
-from formulacode_dagster.measuring.measurement.checks import controls_within_promise, speedup_is_real
+from formulacode_dagster.measuring.measurement.checks import (
+    controls_within_promise,
+    speedup_is_real,
+    time_and_work_agree,
+)
 from formulacode_dagster.models.check import Doubt
-from formulacode_dagster.models.measurement import Arm, Verdict
+from formulacode_dagster.models.measurement import Arm, InstructionCount, Verdict
 
 BASE = [1.00, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07]
 CONTROL = [1.01, 1.00, 1.03, 1.02, 1.05, 1.04, 1.07, 1.06]
@@ -182,3 +186,28 @@ def test_one_control_of_a_month_of_few_only_warns_and_two_shut_the_gate(row_of, 
 
 def test_a_slower_control_breaks_no_promise_of_speedups(row_of):
     assert controls_within_promise([row_of(0.7, number) for number in range(20)]).passed
+
+
+@pytest.mark.parametrize(
+    ("speedup", "counts", "offends"),
+    [
+        pytest.param(3.0, [(300, 100), (270, 100)], False, id="both large"),
+        pytest.param(1.05, [(105, 100)], False, id="both small"),
+        pytest.param(1.5, [(105, 100)], False, id="not much faster"),
+        pytest.param(2.0, [(105, 100), (100, 100)], True, id="faster by the same work"),
+        pytest.param(1.05, [(400, 100)], True, id="less work in the same time"),
+        pytest.param(9.0, [(None, 100)], False, id="not counted"),
+    ],
+)
+def test_a_task_whose_time_and_work_disagree_is_named(measurement, samples, speedup, counts, offends):
+    taken = samples(base=[1.0] * 8, control=[1.0] * 8, oracle=[1 / speedup] * 8)
+    instructions = {
+        str(place): InstructionCount(base=base, oracle=oracle) for place, (base, oracle) in enumerate(counts)
+    }
+    row = measurement({"bench.time_it": taken}, instructions=instructions)
+    judged = time_and_work_agree([row])
+    assert judged.passed is not offends
+    assert judged.offenders == (
+        ((f"7#12: {row.speedup_text}, {row.instructions_ratio:.2f}× fewer instructions",)) if offends else ()
+    )
+    assert judged.figures["counted"] == (0 if counts[0][0] is None else 1)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.building.engines.callgrind import Callgrind
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.questions import KeptBuild
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.measuring.measurement.checks import speedup_is_real
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.models.errors import OutsideSystemError, Rejection
-from formulacode_dagster.models.measurement import Arm, RandomizationUnit, Returned, Verdict
+from formulacode_dagster.models.measurement import Arm, InstructionCount, RandomizationUnit, Returned, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from tests.support.small_measurement import BENCH, CORE, FASTER, FEWEST, FILES, PLAN
 
@@ -54,6 +55,25 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     assert not any(session.folder.exists() for session in measure.engine.sessions)
     assert "changed lines: 5 on the base, 2 with the patch" in log
     assert "round 8 of at most 8" in measure.progress
+
+
+@pytest.mark.slow
+def test_instructions_of_what_is_faster_are_counted_on_both_sides(measure):
+    counting = FEWEST.model_copy(update={"instructions_share": 60.0})
+    measured, log = measure({"pkg/core.py": FASTER}, plan=counting)
+    count = measured.instructions["bench.time_total"]
+    assert count.base > 100 * count.oracle
+    assert measured.instructions_ratio == pytest.approx(count.ratio)
+    assert f"instructions of bench.time_total: {count.base}, {count.oracle} with the patch" in log
+
+
+@pytest.mark.slow
+def test_what_is_not_counted_has_a_reason(measure, monkeypatch):
+    monkeypatch.setattr(Callgrind, "find", lambda: None)
+    counting = FEWEST.model_copy(update={"instructions_share": 60.0})
+    measured, _ = measure({"pkg/core.py": FASTER}, plan=counting)
+    assert measured.instructions == {"bench.time_total": InstructionCount(not_counted="valgrind is not installed")}
+    assert (measured.instructions_ratio, measured.time_and_work_disagree) == (None, False)
 
 
 @pytest.mark.slow

@@ -277,3 +277,27 @@ def test_arms_that_were_timed_on_different_machines_are_not_compared(take):
     with pytest.raises(ItemFailure, match="different machines: a machine; another machine") as caught:
         take(["a"], twice_as_fast, conditions=lambda count: {"machine": "another machine"} if count > 6 else {})
     assert caught.value.kind == "several_machines"
+
+
+def test_an_undecided_task_gets_more_time_once_if_it_is_asked_for(take):
+    plan, asked = SamplingPlan(max_seconds=20.0), []
+
+    def more_seconds(candidates):
+        asked.append([each.name for each in candidates])
+        return 12.0
+
+    def few(**more):
+        return take(["a"], undecided, plan, **more)
+
+    short, longer = few(), few(more_seconds=more_seconds)
+    assert asked == [["a"]]
+    assert (short.judged.verdict, short.rounds + 4) == (Verdict.INCONCLUSIVE, longer.rounds)
+    assert few(more_seconds=lambda _: 0.0).rounds == short.rounds
+
+
+def test_a_decided_task_asks_for_no_more_time(take):
+    def never(_candidates):
+        raise AssertionError
+
+    taken = take(["a"], twice_as_fast, SamplingPlan(max_seconds=28.0), more_seconds=never)
+    assert taken.judged.verdict is Verdict.FASTER
