@@ -17,6 +17,8 @@ from .relevance import BenchmarkCandidate
 from .time_budget import TimeBudget
 
 PROFILE_SECONDS = 120.0
+LEAST_SECONDS = 4.0
+"""Seconds for an arm below which hardly any count would end: starting takes that long."""
 LESS_WORK = 1.1
 """Ratio of instructions from which an undecided task gets more time."""
 COMPARED = (Arm.BASE, Arm.ORACLE)
@@ -65,8 +67,8 @@ class InstructionCounter:
         # both arms at once, on a core each
         seconds = self._plan.instructions_share * self._budget.spent / len(COMPARED)
         tool = Callgrind.find()
-        if tool is None or not seconds:
-            why = "valgrind is not installed" if tool is None else "not asked for"
+        if tool is None or seconds < LEAST_SECONDS:
+            why = "no time" if tool else "valgrind is not installed"
             self._log.keep(f"no instructions are counted: {why}")
             return {each.name: InstructionCount(not_counted=why) for each in candidates}
         self._log(f"counting the instructions of {len(candidates)} benchmarks, {seconds:.0f} s at most")

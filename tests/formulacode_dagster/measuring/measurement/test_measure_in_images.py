@@ -51,7 +51,11 @@ pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
 
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
 PLAN = SamplingPlan(
-    seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(InterimAnalysis(units=5, alpha=0.05),)
+    instructions_share=0,
+    seconds_per_sample=0.02,
+    max_benchmarks=4,
+    max_repeats=0,
+    looks=(InterimAnalysis(units=5, alpha=0.05),),
 )
 """Five builds an arm: the fewest that can be significant."""
 
@@ -146,8 +150,10 @@ def of_image(case: str) -> pytest.MarkDecorator:
 @of_image("faster C")
 def test_a_faster_c_extension_is_rebuilt_and_measured_faster_twice(measure, with_c):
     """Failure 46: without the rebuild every task with compiled code measures 1.0x."""
-    measured = measure(with_c, {"src/tinyc/_fast.c": FAST_C})
+    counting = PLAN.model_copy(update={"instructions_share": 60.0})
+    measured = measure(with_c, {"src/tinyc/_fast.c": FAST_C}, plan=counting)
     require_faster_over_builds(measured, measure.log)
+    assert measured.instructions_ratio > 1.5, measured.instructions
     engine, image, _ = with_c
     again, log = measure_again(engine, image, measure.procedure, patch=measure.patch, seed=1, run_id="again")
     require_faster_over_builds(again, log)
