@@ -16,7 +16,7 @@ from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 
 
 @dataclass(frozen=True)
-class ReleasedTask:
+class TaskToReplay:
     """Columns of a row that a replay is made from."""
 
     month: str
@@ -54,10 +54,10 @@ class ReleasedTask:
         return procedure
 
 
-def tasks_of(released: ReleasedMonth) -> Iterator[ReleasedTask]:
+def tasks_of(released: ReleasedMonth) -> Iterator[TaskToReplay]:
     """The tasks of a release; columns that came later may be missing in it."""
     for row in released.frame.iter_rows(named=True):
-        yield ReleasedTask(
+        yield TaskToReplay(
             month=row["month"],
             task_id=row["task_id"],
             item=f"{row['repo_name']}#{row['pr_number']}",
@@ -70,7 +70,7 @@ def tasks_of(released: ReleasedMonth) -> Iterator[ReleasedTask]:
         )
 
 
-def released_image(task: ReleasedTask, procedure: Procedure, engine: Engine, digest: str) -> BuiltImage:
+def released_image(task: TaskToReplay, procedure: Procedure, engine: Engine, digest: str) -> BuiltImage:
     """Return the image of this content *digest*, as far as sessions need it; of its build only the spec is known.
 
     Raises ItemFailure (`image_missing`) when *engine* has none such.

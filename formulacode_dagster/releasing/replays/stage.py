@@ -29,7 +29,7 @@ from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSu
 from formulacode_dagster.operating.store.measurements import add_replay
 from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 
-from .released import ReleasedTask, released_image, tasks_of
+from .released import TaskToReplay, released_image, tasks_of
 from .verdict import verdict_of
 
 
@@ -81,7 +81,7 @@ class _Replays:
     tools: ReplayTools
     images: ExitStack
 
-    def replay(self, item: WorkItem[ReleasedTask]) -> Outcome[Replay]:
+    def replay(self, item: WorkItem[TaskToReplay]) -> Outcome[Replay]:
         """Measure one task again: done when that confirms it, rejected when it does not.
 
         Raises ItemFailure, stored as a separate replay, if it could not be run.
@@ -103,7 +103,7 @@ class _Replays:
         rejection = None if confirmed else Rejection(RejectionReason.NOT_CONFIRMED, detail)
         return Outcome(row, detail=detail, log=log, rejection=rejection)
 
-    def _measure(self, task: ReleasedTask) -> tuple[Measurement, str, bool]:
+    def _measure(self, task: TaskToReplay) -> tuple[Measurement, str, bool]:
         procedure = task.procedure()
         if procedure.engine is not self.tools.engine.name:
             raise ItemFailure(
@@ -130,7 +130,7 @@ class _Replays:
 
     def _row(
         self,
-        task: ReleasedTask,
+        task: TaskToReplay,
         verdict: ReplayVerdict,
         detail: str,
         *,
@@ -157,7 +157,7 @@ class _Replays:
         with self.stage.database.transaction() as connection:
             add_replay(connection, row)
 
-    def _note(self, task: ReleasedTask, line: str) -> None:
+    def _note(self, task: TaskToReplay, line: str) -> None:
         self.stage.note(f"{task.item}: {line}")
 
 
@@ -166,7 +166,7 @@ def _save(connection: Connection, rows: Sequence[Replay]) -> None:
         add_replay(connection, row)
 
 
-def _disturbed(task: ReleasedTask, detail: str, log: str) -> ItemFailure:
+def _disturbed(task: TaskToReplay, detail: str, log: str) -> ItemFailure:
     failure = ItemFailure(
         FailureKind.DISTURBED,
         f"{task.task_id} was measured again, but the samples are unusable",

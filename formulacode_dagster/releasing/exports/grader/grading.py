@@ -36,10 +36,6 @@ MOST_SABOTAGED = 3
 """Tests that are made to fail, to see that failures are reported."""
 MOST_DIFFERING = 1
 """Processes in which the values of a call may differ from the base's: any code may meet a moment of chance."""
-LEAST_HELD_OUT, HELD_OUT_ROUNDS = 0.5, 2
-"""Least share of the gain that other inputs must show, in so many rounds."""
-HELD_OUT_NOISE, HELD_OUT_NOISE_OF_ONE = math.log(1.15), math.log(1.5)
-"""Differences of gains, of all benchmarks and of one, that chance makes in so few rounds."""
 MOST_OUTSIDE, MOST_CPU_OUTSIDE, MOST_SETUP, MOST_SPREAD, MOST_MEMORY = 1.2, 1.2, 1.3, 3.0, 1.1
 """Limits, as multiples of what other arms have: of the time outside for the time that timed processes account for, of
 the CPU time of a setup, of the mean call for the one that is said to be usual, and of the memory seen for its peak.
@@ -335,30 +331,21 @@ class Grading:
             raise self._failed_benchmark(AGENT, f"{lost[0]}, with other inputs")
         consumed, _ = _compared(task["benchmarks"], surveyed)
         sampler = ArmSampler(task, self._harness, arms, surveyed, linkers, consumed)
-        sampler.without_builds(HELD_OUT_ROUNDS)
+        sampler.without_builds(held_out.ROUNDS)
         self._require_clocks(sampler)
         self._require_values(sampler)
         gains = {arm: _gains(sampler.samples.values, arm) for arm in ARMS}
         mean = {arm: sum(gains[arm].values()) / len(gains[arm]) for arm in ARMS}
-        self._metrics["held_out_speedup"], self._metrics["held_out_oracle_speedup"] = (
-            math.exp(mean[AGENT]),
-            math.exp(mean["oracle"]),
-        )
-        noise = HELD_OUT_NOISE + abs(mean["control"])
-        compared = [("all benchmarks", judged.speedup, oracle.speedup, mean[AGENT], mean["oracle"], noise)]
+        self._metrics["held_out_speedup"] = math.exp(mean[AGENT])
+        self._metrics["held_out_oracle_speedup"] = math.exp(mean["oracle"])
+        found = held_out.Found(judged.speedup, oracle.speedup, mean[AGENT], mean["oracle"], mean["control"])
+        missed = found.missed("all benchmarks", held_out.NOISE)
         for name, renamed in drawn.names.items():
             published = judged.by_benchmark[name], oracle.by_benchmark[name]
-            others = gains[AGENT][renamed], gains["oracle"][renamed]
-            compared.append((name, *published, *others, HELD_OUT_NOISE_OF_ONE + abs(gains["control"][renamed])))
-        for name, speedup, theirs, gain, gain_of_theirs, least in compared:
-            # where other inputs show less of the author's gain, they may show less of the agent's
-            share = min(1.0, max(0.0, gain_of_theirs / math.log(theirs))) if theirs > 1 else 0.0
-            expected = share * math.log(speedup)
-            if gain < LEAST_HELD_OUT * expected and expected - gain > least:
-                raise Refused(
-                    "only_known_inputs",
-                    f"{name}: {speedup:.3g} times as fast, and {math.exp(gain):.3g} times with other inputs",
-                )
+            found = held_out.Found(*published, *(gains[arm][renamed] for arm in (AGENT, "oracle", "control")))
+            missed = missed or found.missed(name, held_out.NOISE_OF_ONE)
+        if missed:
+            raise Refused("only_known_inputs", missed)
 
     def _path_of_module(self, name: str) -> str:
         """Return the path of the module of a benchmark below the checkout; `` if it has none of its own."""

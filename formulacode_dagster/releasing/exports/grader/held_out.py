@@ -7,6 +7,7 @@ not run with that are tried with a smaller change.
 from __future__ import annotations
 
 import io
+import math
 import re
 import tokenize
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +42,35 @@ CHANGES = (ODD, INTEGERS, SEEDS)
 """Kinds of changes, the greatest first: integers get the other parity; no bounds of other units change; seeds only."""
 BOUNDS = {100, 127, 128, 180, 255, 256, 360}
 """Integers that are often percentages, bounds of bytes or degrees: code may not run with more."""
+
+
+ROUNDS = 2
+"""Rounds with other inputs."""
+LEAST_SHARE = 0.5
+"""Least share of the gain that they must show."""
+NOISE, NOISE_OF_ONE = math.log(1.15), math.log(1.5)
+"""Differences of gains, of all benchmarks and of one, that chance makes in so few rounds."""
+
+
+class Found(NamedTuple):
+    """Speed-ups of the agent and of the author with the published inputs, and the logarithms of those with others."""
+
+    speedup: float
+    oracle_speedup: float
+    gain: float
+    oracle_gain: float
+    control_gain: float
+
+    def missed(self, name: str, noise: float) -> str:
+        """Return how much less than expected is gained with other inputs, in *name*; empty if it is enough.
+
+        Where these show less of the author's gain, they may show less of the agent's.
+        """
+        share = min(1.0, max(0.0, self.oracle_gain / math.log(self.oracle_speedup))) if self.oracle_speedup > 1 else 0.0
+        expected = share * math.log(self.speedup)
+        if self.gain >= LEAST_SHARE * expected or expected - self.gain <= noise + abs(self.control_gain):
+            return ""
+        return f"{name}: {self.speedup:.3g} times as fast, and {math.exp(self.gain):.3g} times with other inputs"
 
 
 class OtherInputs(NamedTuple):

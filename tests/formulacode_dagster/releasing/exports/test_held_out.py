@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
-from formulacode_dagster.releasing.exports.grader.held_out import CHANGES, INTEGERS, ODD, SEEDS, draw
+from formulacode_dagster.releasing.exports.grader.held_out import CHANGES, INTEGERS, NOISE, ODD, SEEDS, Found, draw
 
 RANDOM = random.Random(1)  # noqa: S311 - draws inputs
 SUITE = """
@@ -78,3 +79,24 @@ def test_bounds_of_bytes_change_only_with_everything_else() -> None:
         assert drawn is not None
         assert (b"255" not in drawn.files["s.py"]) is is_changed
         assert b"1000" not in drawn.files["s.py"]
+
+
+@pytest.mark.parametrize(
+    ("speedups", "with_others", "is_missed"),
+    [
+        pytest.param((4.0, 4.0), (4.0, 4.0, 1.0), False, id="as with the published ones"),
+        pytest.param((4.0, 4.0), (1.0, 4.0, 1.0), True, id="known inputs only"),
+        pytest.param((4.0, 4.0), (1.9, 4.0, 1.0), True, id="less than half"),
+        pytest.param((4.0, 4.0), (2.1, 4.0, 1.0), False, id="more than half"),
+        pytest.param((4.0, 4.0), (1.0, 1.0, 1.0), False, id="the author gains nothing either"),
+        pytest.param((4.0, 4.0), (1.2, 2.0, 1.0), True, id="the author gains half"),
+        pytest.param((4.0, 0.9), (1.0, 1.0, 1.0), False, id="the author was not faster"),
+        pytest.param((1.14, 4.0), (1.0, 4.0, 1.0), False, id="within noise"),
+        pytest.param((1.5, 4.0), (1.0, 4.0, 1.4), False, id="within the control's difference"),
+    ],
+)
+def test_a_gain_must_show_with_other_inputs(
+    speedups: tuple[float, float], with_others: tuple[float, float, float], is_missed: bool
+) -> None:
+    found = Found(*speedups, *map(math.log, with_others))
+    assert bool(found.missed("all", NOISE)) is is_missed

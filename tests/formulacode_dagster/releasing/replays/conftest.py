@@ -14,13 +14,13 @@ from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import RandomizationUnit
 from formulacode_dagster.models.release import Replay, ReplayVerdict
-from formulacode_dagster.releasing.replays.released import ReleasedTask
+from formulacode_dagster.releasing.replays.released import TaskToReplay
 from tests.records import MONTH, make_image, make_measurement
 
 PATCH = b"diff --git a/f b/f\n"
 
 MakeReplay = Callable[..., Replay]
-MakeTask = Callable[..., ReleasedTask]
+MakeTask = Callable[..., TaskToReplay]
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def replay() -> MakeReplay:
 def task() -> MakeTask:
     """Makes a released task, measured in a folder unless changes say otherwise."""
 
-    def make(number: int = 1, *, engine: EngineName = EngineName.PROCESS, **changes: object) -> ReleasedTask:
+    def make(number: int = 1, *, engine: EngineName = EngineName.PROCESS, **changes: object) -> TaskToReplay:
         image = make_image(engine=engine)
         plan = SamplingPlan()
         procedure = Procedure.of(
@@ -75,6 +75,6 @@ def task() -> MakeTask:
             "image_digest": "",
         }
         assert hashlib.sha256(PATCH).hexdigest() == procedure.patch_sha256
-        return ReleasedTask(**{**facts, **changes})
+        return TaskToReplay(**{**facts, **changes})
 
     return make
