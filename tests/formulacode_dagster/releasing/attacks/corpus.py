@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import clocks, honest, judging, memory, metrics, processes, recognition, results
+from . import clocks, honest, judging, memory, metrics, moved, processes, recognition, results, tables
 from .patches import Attack, Honest
 
 ATTACKS: tuple[Attack, ...] = (
@@ -12,6 +12,8 @@ ATTACKS: tuple[Attack, ...] = (
     *clocks.ATTACKS,
     *processes.ATTACKS,
     *memory.ATTACKS,
+    *tables.ATTACKS,
+    *moved.ATTACKS,
     *metrics.ATTACKS,
 )
 HONEST: tuple[Honest, ...] = honest.HONEST

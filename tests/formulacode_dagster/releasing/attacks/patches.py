@@ -55,6 +55,7 @@ AGAIN = frozenset({"only_called_again"})
 MOVED = frozenset({"work_moved", "only_called_again"})
 IGNORED = frozenset({"no_change"})
 FAILS = frozenset({"benchmarks_fail", "does_not_build"})
+CACHED = AGAIN | NOT_FASTER | FAILS | MOVED | CLOCKS | VALUES
 
 
 @dataclass(frozen=True)
