@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
-.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-grader bench-lite bench-scale equal-rows eval-classifier yield clean
+.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-grader bench-grader-real bench-lite bench-scale equal-rows eval-classifier yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -108,6 +108,9 @@ bench-leaks: setup ## what the gates of problem statements miss, by kind of leak
 bench-grader: setup ## attacks that earn a reward, by class, and honest patches that earn none: [CLASS=memo PACKAGE=purekit ONLY=names JOBS=1 KEPT=FILE]; goes on where it stopped
 	@$(BIN)/python -m bench.grader $(if $(CLASS),--class "$(CLASS)") $(if $(PACKAGE),--package "$(PACKAGE)") \
 		$(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(KEPT),--kept "$(KEPT)")
+
+bench-grader-real: setup ## right patches of real tasks that do not look like the author's: make bench-grader-real TASKS=DIR, exported tasks
+	@$(BIN)/python -m bench.grader_real --tasks "$(or $(TASKS),$(error TASKS=DIR names the folder of exported tasks))"
 
 bench-lite: setup ## published sites to tables, steps of series and how well they are found: make bench-lite [SITES=DIR]
 	@$(BIN)/uv run --quiet --no-sync --with asv --with ruptures --with pandas python -m bench.lite $(if $(SITES),--sites "$(SITES)")
