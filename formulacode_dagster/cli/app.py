@@ -57,7 +57,7 @@ app = typer.Typer(
 )
 RENAMED_OPTIONS = {"--max-concurrency": "--concurrency", "--n-concurrent": "--agent-concurrency"}
 """Current name of each option by its former one, which is still accepted."""
-ONLY_READ = frozenset({"funnel", "metrics", "operations", "preflight", "sandbox", "show", "tune", "why", "dev"})
+ONLY_READ = frozenset({"funnel", "metrics", "operations", "plan", "preflight", "sandbox", "show", "tune", "why", "dev"})
 """Commands that leave nothing to continue."""
 INTERRUPTED = 130
 """Typer's exit status for a KeyboardInterrupt, from any signal."""
@@ -81,6 +81,7 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
         assist.assist,
         replay.replay,
         funnel.funnel,
+        funnel.plan,
         site.site,
         export,
         accept.accept,

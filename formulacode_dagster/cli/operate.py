@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.runner.progress import listening
 from formulacode_dagster.operating.store import ledger
@@ -24,6 +24,7 @@ from formulacode_dagster.operating.store.measurements import measurements_of
 from formulacode_dagster.operating.store.spending import spending_of
 from formulacode_dagster.operating.store.usage import usage_totals
 from formulacode_dagster.orchestration.runs import MonthResult, run_month, set_pools
+from formulacode_dagster.releasing.reporting.forecast import MOST_MONTHS, Forecast, forecast
 from formulacode_dagster.releasing.reporting.funnel import Funnel, count_funnel
 from resources.agents import AgentsResource
 from resources.alerts import AlertsResource
@@ -82,6 +83,22 @@ def read_funnel(store: Database, month: Month) -> Funnel:
     with store.transaction() as connection:
         entries, usage = ledger.entries_of(connection, month.key), usage_totals(connection, month.key)
         return count_funnel(month.key, entries, usage, spending_of(connection, month.key))
+
+
+def read_forecast(
+    store: Database, month: Month, pull_requests: int | None = None, *, as_planned: bool = False
+) -> Forecast:
+    """Return what *month* will come to, by the months before it; raises as `forecast`.
+
+    *as_planned* is what was to be expected once its pull requests were taken in, whatever it has done since.
+    """
+    with store.transaction() as connection:
+        before = ledger.months_with_done(connection, Stage.PULL_REQUESTS, ItemKind.PULL_REQUEST, before=month.key)
+    earlier = [read_funnel(store, Month.parse(key)) for key in before[-MOST_MONTHS:]]
+    current = read_funnel(store, month)
+    if as_planned:
+        return forecast(count_funnel(month.key, ()), earlier, current.count("pull_requests") or None)
+    return forecast(current, earlier, pull_requests)
 
 
 def run_months(

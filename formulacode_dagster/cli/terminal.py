@@ -27,6 +27,7 @@ from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.operating.runner.log_lines import WaitLines
 from formulacode_dagster.operating.runner.progress import ProgressListener, duration
 from formulacode_dagster.operating.store.ledger import Ending
+from formulacode_dagster.releasing.reporting.forecast import Forecast
 from formulacode_dagster.releasing.reporting.funnel import Funnel
 from formulacode_dagster.sources.intake.repositories.tracked import Exclusion
 from resources.probes import Health, ProbeResult
@@ -195,12 +196,15 @@ def show_endings(console: Console, endings: Sequence[Ending]) -> None:
         console.print(table)
 
 
-def show_funnel(console: Console, funnel: Funnel) -> None:
-    """The funnel with bars, the losses with their reasons, and the costs."""
+def show_funnel(console: Console, funnel: Funnel, planned: Forecast | None = None) -> None:
+    """The funnel with bars next to what was *planned*, the losses with their reasons, and the costs."""
     table = Table(title=f"Funnel of {funnel.month}", title_justify="left", show_header=False, box=None)
     widest = max((step.count for step in funnel.steps), default=0) or 1
+    expected = {step.name: step.count for step in planned.steps} if planned else {}
     for step in funnel.steps:
-        table.add_row(step.title, str(step.count), "█" * round(30 * step.count / widest))
+        count = expected.get(step.name)
+        plan = f"planned {count.low:.0f} to {count.high:.0f}" if count and not count.is_known else ""
+        table.add_row(step.title, str(step.count), "█" * round(30 * step.count / widest), plan)
     console.print(table)
     if funnel.losses:
         headings = ("stage", "state", "reason", "items", "for example")

@@ -56,6 +56,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "evaluate",
         "export",
         "operations",
+        "plan",
         "metrics",
         "housekeeping",
         "offline",

@@ -74,6 +74,20 @@ def test_the_funnel_is_shown(told: Database) -> None:
     assert "900 tokens in 1 model calls" in " ".join(text.split())
 
 
+def test_a_later_month_is_expected_to_be_like_the_ones_before(told: Database) -> None:
+    text = " ".join(invoke("plan", "--month", "2026-04", "--pull-requests", "10").split())
+    assert "Expected of 2026-04" in text
+    assert "merged pull requests 10 counted" in text
+    assert "By 2026-02." in text
+    # the one pull request of that month cost 900 tokens
+    assert "tokens asked 9,000" in text
+
+
+def test_a_month_without_an_earlier_one_has_no_plan(told: Database, database_url: str, call_fc_data: FcData) -> None:
+    first = call_fc_data("plan", "--month", MONTH, FC_DATABASE_URL=database_url)
+    assert "no month before 2026-02 was taken in" in complaint(first)
+
+
 def test_what_nobody_ran_is_no_empty_funnel_and_no_empty_story(
     told: Database, database_url: str, call_fc_data: FcData
 ) -> None:
