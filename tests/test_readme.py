@@ -44,6 +44,7 @@ RUN_BY = {
     "fc-data preflight": HERE,
     "fc-data run --month 2026-02": "tests/end_to_end/test_readme_runs.py::test_the_month_is_run_again",
     "fc-data funnel --month 2026-02": HERE,
+    "fc-data plan --month 2026-03": HERE,
     "fc-data sandbox --repositories /path/to/mirrors": "tests/sandbox/test_session.py::"
     "test_the_command_prints_the_environment_and_ends_on_interrupt",
     'fc-data repositories allow owner/repo --reason "few stars, good benchmarks"': HERE,
@@ -142,6 +143,7 @@ RUN_BY = {
 SAID = {
     "fc-data preflight": "postgres",
     "fc-data funnel --month 2026-02": "Funnel of 2026-02",
+    "fc-data plan --month 2026-03": "Expected of 2026-03",
     'fc-data repositories allow owner/repo --reason "few stars, good benchmarks"': "owner/repo is allowed",
     'fc-data repositories deny owner/repo --reason "its maintainers asked us to"': "owner/repo is denied",
     "fc-data repositories show --month 2026-02": "The list is empty",
@@ -217,8 +219,9 @@ def test_every_target_of_make_exists_and_has_help(command: str) -> None:
 def told(database: Database, database_url: str) -> str:
     """A database that knows the item of the README; its URL."""
     failed = LedgerEntry(stage=Stage.IMAGES, month=MONTH, item=ITEM, state=ItemState.FAILED, reason="build")
+    taken_in = LedgerEntry(stage=Stage.PULL_REQUESTS, month=MONTH, item=ITEM, state=ItemState.DONE)
     with database.transaction() as connection:
-        ledger.record(connection, [failed])
+        ledger.record(connection, [taken_in, failed])
         put_log(
             connection,
             stage=failed.stage,
