@@ -1,0 +1,167 @@
+"""`fc-data results run`: an agent on every task of a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
+
+from ..console import complain, console
+from .commands import From, Only, names_of
+from .results import released_tasks
+
+if TYPE_CHECKING:
+    from formulacode_dagster.releasing.results.agent_runners import AgentRunner
+    from formulacode_dagster.releasing.results.release_runs import ReleaseRuns, RunsDone
+
+Release = Annotated[str, typer.Option("--release", help="Tag of the release, as formulacode@2026-03.")]
+Agent = Annotated[
+    str,
+    typer.Option(
+        "--agent",
+        help="Harbor's name of an agent; `oracle`, `nop`, or a file, a patch or a script, run without Harbor.",
+    ),
+]
+Model = Annotated[str, typer.Option("--model", help="Model of the agent, provider/name.", show_default="the agent's")]
+Attempts = Annotated[int, typer.Option("--attempts", min=1, help="Judged runs that each task is to have.")]
+Concurrency = Annotated[
+    int,
+    typer.Option("--concurrency", min=1, help="Runs in parallel; more than the machine has cores to spare disturb."),
+]
+Dollars = Annotated[
+    float | None, typer.Option(min=0, help="Start no run that may make this call cost more.", show_default="no limit")
+]
+Hours = Annotated[
+    float | None, typer.Option(min=0, help="Start no run that may end later than that.", show_default="no limit")
+]
+RunsFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder", help="Folder of tasks and records.", show_default="agent_runs/, release and agent, in FC_HOME"
+    ),
+]
+Program = Annotated[str, typer.Option("--harbor", help="Harbor's program.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what is left.")]
+HarborOptions = Annotated[
+    list[str] | None, typer.Argument(help="More options of `harbor run`, after --.", show_default="none")
+]
+
+
+def run(
+    release: Release,
+    agent: Agent,
+    harbor_options: HarborOptions = None,
+    model: Model = "",
+    attempts: Attempts = 3,
+    concurrency: Concurrency = 1,
+    dollars: Dollars = None,
+    hours: Hours = None,
+    only: Only = None,
+    dataset: From = None,
+    folder: RunsFolder = None,
+    harbor: Program = "harbor",
+    dry_run: DryRun = False,
+) -> None:
+    """Run an agent on every task of a release; each run is stored as soon as it has ended, as `take` does.
+
+    The same command again continues: runs that were judged stay, others are made again. No run starts that may exceed
+    the budget of this call.
+    """
+    import os
+
+    from filelock import FileLock, Timeout
+
+    from formulacode_dagster.library import Dataset
+    from formulacode_dagster.operating.cancellation.loops import run_loop
+    from formulacode_dagster.releasing.results.redaction import Redaction
+    from formulacode_dagster.releasing.results.release_runs import ReleaseRuns, RunBudget
+    from formulacode_dagster.releasing.results.released import ReleasedTasks
+    from formulacode_dagster.releasing.results.taking import take_recorded
+    from resources.settings import make_home
+
+    from ..operate import database
+
+    runner, name = _runner(agent, model, harbor_options or [], harbor)
+    loaded = Dataset.load(dataset, revision=release)
+    tasks = [task for task in released_tasks(loaded, release) if not only or names_of(task.row) & set(only)]
+    if not tasks:
+        raise ConfigurationError(f"{release} has no such task", remedy="Look at the dataset: fc-data site")
+    folder = folder or make_home() / "agent_runs" / release / name
+    folder.mkdir(parents=True, exist_ok=True)
+    known, redaction = ReleasedTasks(loaded.name, tasks), Redaction(os.environ)
+    try:
+        with FileLock(folder / ".lock", timeout=0), database() as store:
+            runs = ReleaseRuns(
+                tasks,
+                folder,
+                runner,
+                lambda recorded: take_recorded(store, recorded, known, redaction, lambda _: None),
+                lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
+                attempts=attempts,
+                concurrency=concurrency,
+                budget=RunBudget(dollars, hours),
+            )
+            if dry_run:
+                _tell_left([task.id for task in runs.left()], runs)
+                return
+            done = run_loop(runs.run())
+    except Timeout as error:
+        raise BusyError(
+            f"{folder} is in use by another command", remedy="Wait for it, or name another --folder"
+        ) from error
+    _tell(done, runs)
+
+
+def _runner(agent: str, model: str, options: list[str], program: str) -> tuple[AgentRunner, str]:
+    """Return what runs *agent*, and a name for its folder."""
+    import hashlib
+    import re
+    import shutil
+
+    from formulacode_dagster.releasing.exports.evaluate import NOP, ORACLE
+    from formulacode_dagster.releasing.results.agent_runners import HarborRunner, ScriptRunner
+
+    if agent in (ORACLE, NOP) or Path(agent).is_file():
+        if model or options:
+            raise ConfigurationError(
+                f"{agent} needs neither a model nor options of Harbor", remedy="Leave out --model, and what follows --"
+            )
+        return ScriptRunner(agent), Path(agent).stem
+    if shutil.which(program) is None:
+        raise ConfigurationError(
+            f"{agent} is an agent of Harbor, and there is no program {program}",
+            remedy="Install Harbor 0.26 and name its program with --harbor; or name a file: a patch, or a script",
+        )
+    # other options are another experiment, whose runs do not count here; they may hold secrets
+    other = "-" + hashlib.sha256("\0".join(options).encode()).hexdigest()[:8] if options else ""
+    return HarborRunner(agent, model, options, program), re.sub(r"[^\w.-]+", "-", f"{agent} {model}".strip()) + other
+
+
+def _tell(done: RunsDone, runs: ReleaseRuns) -> None:
+    for line in done.lost:
+        complain(line)
+    failed = len(done.ended) - done.graded
+    console.print(
+        f"{done.graded} runs judged, {failed} failures of infrastructure, {len(done.lost)} without a record; "
+        f"${done.dollars:.2f} spent",
+        highlight=False,
+    )
+    if done.stopped:
+        console.print(f"stopped: {done.stopped}", highlight=False, markup=False)
+    _tell_left(done.left, runs)
+    if done.left and (done.lost or failed) and not done.graded:
+        raise OutsideSystemError(runs.runner.name, "no run was judged", remedy=f"Look into {runs.folder}")
+
+
+def _tell_left(left: list[str] | tuple[str, ...], runs: ReleaseRuns) -> None:
+    for line in runs.unexportable:
+        complain(line)
+    if left:
+        console.print(
+            f"{len(left)} runs on {len(set(left))} tasks are left; the same command makes them", highlight=False
+        )
+    else:
+        console.print(f"every task has its {runs.attempts} judged runs", highlight=False)
