@@ -69,7 +69,7 @@ def agent_results(
     """Sum the runs that `fc-data results take` stored; a separate job, since runs come after the release."""
     with stage_run(context, postgres, agent_results, config) as stage:
         released = hub.released(Month.parse(stage.month))
-        summary = run_loop(run(stage, AgentResultTools(released)))
+        summary = run_loop(run(stage, AgentResultTools(released, hub.cutoffs())))
         with stage.database.transaction() as connection:
             rows = AGENT_RESULTS.read(connection, stage.month)
     ranked = sorted((row for row in rows if row.score), key=lambda row: -row.score.value if row.score else 0.0)

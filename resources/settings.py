@@ -277,6 +277,8 @@ class Settings(BaseSettings):
     """token of the Hub"""
     hf_token_path: Path | None = Field(None, alias="HF_TOKEN_PATH")
     """file with that token"""
+    model_cutoffs: AbsolutePath | None = Field(None, alias="FC_MODEL_CUTOFFS")
+    """CSV with model, cutoff and source: ends of models' training data, before the package's own rows; empty: these"""
     failure_budget: FailureBudget = Field(
         ("0.1", "environments=0.3", "images=0.4", "measurements=0.3"),
         alias="FC_FAILURE_BUDGET",

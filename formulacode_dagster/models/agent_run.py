@@ -28,6 +28,25 @@ class RunState(StrEnum):
     """No judgement: a container, a model's endpoint or the grader failed. It counts nowhere, least of all as 0."""
 
 
+class Contamination(StrEnum):
+    """Whether the author's patch may be in the training data of the agent's model."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class TaskFacts(Frozen):
+    """Facts about a task by which results are divided."""
+
+    merged_at: datetime = Field(description="when the author's patch was merged")
+    category: str = Field(description="kind of performance change")
+    difficulty: str = Field(description="`easy`, `medium` or `hard`")
+    language: str = Field(description="compiled languages of the changed sources, `C + Cython`; or `Python`")
+    workload_source: str = Field(description="source of the benchmarks: `base_suite`, `own_tests`, …")
+    size: str = Field(description="range of the author's speed-up, `1.5–2×`")
+
+
 class BenchmarkSpeedup(Frozen):
     """Speed-ups of one benchmark in one run."""
 
@@ -80,6 +99,11 @@ class AgentRun(MonthRow):
         description="the run whose recorded changes were graded again; empty if an agent ran. Sums leave it out",
     )
     taken_at: datetime = Field(description="when it was read into the database")
+    task: TaskFacts | None = Field(default=None, description="facts about the task; null before they were recorded")
+    contaminated: Contamination = Field(
+        default=Contamination.UNKNOWN,
+        description="`yes` if the task was merged before the model's training data ended; `unknown` for other models",
+    )
 
     @property
     def contestant(self) -> str:
@@ -101,6 +125,15 @@ class Estimate(Frozen):
     tasks: int = Field(description="tasks in it")
 
 
+class StratumScore(Frozen):
+    """An agent's score on the tasks that have something in common."""
+
+    by: str = Field(description="field of `TaskFacts`: `category`, `difficulty`, `language`, `workload_source`, `size`")
+    name: str = Field(description="its value")
+    score: Estimate = Field(description="mean reward over these tasks")
+    runs: int = Field(description="counted runs")
+
+
 class AgentResult(MonthRow):
     """An agent's results on the tasks of a release: a row of the table of results."""
 
@@ -115,6 +148,13 @@ class AgentResult(MonthRow):
     infrastructure: int = Field(description="runs without a judgement, in no sum")
     regrades: int = Field(description="regrades of runs, in no sum")
     score: Estimate | None = Field(description="mean reward over tasks; null without a counted run")
+    clean_score: Estimate | None = Field(
+        default=None, description="the same over the runs whose `contaminated` is `no`; null without any"
+    )
+    contamination: dict[Contamination, int] = Field(
+        default_factory=dict, description="counted runs by their mark of contamination"
+    )
+    strata: tuple[StratumScore, ...] = Field(default=(), description="scores by category, language, size, …")
     half: Estimate | None = Field(description="share of runs with a reward of at least 0.5, mean over tasks")
     nearly: Estimate | None = Field(description="share of runs with a reward of at least 0.9, mean over tasks")
     advantages: tuple[float | None, ...] = Field(description="FormulaCode's advantage L1 to L4, mean over tasks")

@@ -65,4 +65,14 @@ def test_stored_runs_become_a_table_that_its_checks_accept(
     assert all(verdicts().values())
     with database.transaction() as connection:
         assert {row.contestant for row in AGENT_RESULTS.read(connection, MONTH)} == {"codex", "oracle"}
+        assert {run.contaminated for run in AGENT_RUNS.read(connection, MONTH)} == {"no", "unknown"}
     assert materialize()["worked_in_this_run"] == 0
+    # another table of models, other marks
+    (tmp_path / "models.csv").write_text("model,cutoff\nm,2026-12-31\n")
+    monkeypatch.setenv("FC_MODEL_CUTOFFS", str(tmp_path / "models.csv"))
+    with database.transaction() as connection:
+        AGENT_RUNS.save(connection, [agent_run(task.id, 0.5, model="m", **own)])
+    assert materialize()["worked_in_this_run"] == 1
+    with database.transaction() as connection:
+        marks = {run.model: run.contaminated for run in AGENT_RUNS.read(connection, MONTH)}
+    assert marks["m"] == "yes"

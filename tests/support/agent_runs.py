@@ -104,7 +104,7 @@ def release_runs(
     )
 
 
-def agent_run(task: str, reward: float | None, agent: str = "codex", **changes: Any) -> AgentRun:
+def agent_run(task: str, reward: float | None, /, agent: str = "codex", **changes: Any) -> AgentRun:
     """A run of *agent* on *task* with that *reward*; None: a failure of infrastructure."""
     state = RunState.INFRASTRUCTURE if reward is None else RunState.GRADED
     seed = f"{agent} {task} {reward} {sorted(changes.items(), key=str)}"

@@ -80,6 +80,7 @@ def run(
     from formulacode_dagster.releasing.results.release_runs import ReleaseRuns, RunBudget
     from formulacode_dagster.releasing.results.released import ReleasedTasks
     from formulacode_dagster.releasing.results.taking import take_recorded
+    from resources.hub import HubResource
     from resources.settings import make_home
 
     from ..operate import database
@@ -91,14 +92,14 @@ def run(
         raise ConfigurationError(f"{release} has no such task", remedy="Look at the dataset: fc-data site")
     folder = folder or make_home() / "agent_runs" / release / name
     folder.mkdir(parents=True, exist_ok=True)
-    known, redaction = ReleasedTasks(loaded.name, tasks), Redaction(os.environ)
+    known, redaction, cutoffs = ReleasedTasks(loaded.name, tasks), Redaction(os.environ), HubResource().cutoffs()
     try:
         with FileLock(folder / ".lock", timeout=0), database() as store:
             runs = ReleaseRuns(
                 tasks,
                 folder,
                 runner,
-                lambda recorded: take_recorded(store, recorded, known, redaction, lambda _: None),
+                lambda recorded: take_recorded(store, recorded, known, redaction, lambda _: None, cutoffs),
                 lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
                 attempts=attempts,
                 concurrency=concurrency,

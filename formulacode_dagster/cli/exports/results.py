@@ -58,13 +58,17 @@ def take(path: Recorded, dataset: From = None, revision: Revision = "") -> None:
     from formulacode_dagster.releasing.results.redaction import Redaction
     from formulacode_dagster.releasing.results.released import ReleasedTasks
     from formulacode_dagster.releasing.results.taking import take as take_runs
+    from resources.hub import HubResource
 
     from ..operate import database
 
     loaded = Dataset.load(dataset, revision=revision)
     tasks = ReleasedTasks(loaded.name, released_tasks(loaded))
+    cutoffs, redaction = HubResource().cutoffs(), Redaction(os.environ)
     with database() as store, complaints.status("reading runs") as status:
-        done = take_runs(store, path, tasks, Redaction(os.environ), lambda line: status.update(f"reading runs: {line}"))
+        done = take_runs(
+            store, path, tasks, redaction, lambda line: status.update(f"reading runs: {line}"), cutoffs=cutoffs
+        )
     for line in done.refused:
         complain(line)
     states = Counter(run.state for run in done.taken)

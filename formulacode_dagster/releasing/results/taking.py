@@ -20,10 +20,12 @@ from formulacode_dagster.operating.store.blobs import put_blob
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.releasing.exports.grader.terminal_reports import NOT_GRADABLE, TOO_SLOW
 
+from .contamination import Cutoffs
 from .formats import RecordedRuns, recognize
 from .recorded import GraderReport, RecordedRun
 from .redaction import Redaction
 from .released import ReleasedTask, ReleasedTasks
+from .task_facts import facts_of, mark
 
 MOST_DETAIL = 500
 NO_REPORT = "no_report"
@@ -47,13 +49,18 @@ class TakenRuns:
 
 
 def take(
-    database: Database, path: Path, tasks: ReleasedTasks, redaction: Redaction, progress: ProgressReporter
+    database: Database,
+    path: Path,
+    tasks: ReleasedTasks,
+    redaction: Redaction,
+    progress: ProgressReporter,
+    cutoffs: Cutoffs | None = None,
 ) -> TakenRuns:
     """Store the runs in *path* that are of *tasks*, each in a transaction of its own; *progress* names each.
 
     Raises ConfigurationError if no known program wrote *path*.
     """
-    return take_recorded(database, recognize(path), tasks, redaction, progress)
+    return take_recorded(database, recognize(path), tasks, redaction, progress, cutoffs)
 
 
 def take_recorded(
@@ -62,8 +69,10 @@ def take_recorded(
     tasks: ReleasedTasks,
     redaction: Redaction,
     progress: ProgressReporter,
+    cutoffs: Cutoffs | None = None,
 ) -> TakenRuns:
-    """Store the *recorded* runs, as `take`."""
+    """Store the *recorded* runs, as `take`; *cutoffs* defaults to the package's own table of models."""
+    cutoffs = cutoffs or Cutoffs.read()
     taken, before, refused = list[AgentRun](), list[AgentRun](), list[str]()
     for number, folder in enumerate(recorded.folders, start=1):
         progress(f"{number} of {len(recorded.folders)}: {folder.name}")
@@ -73,7 +82,9 @@ def take_recorded(
                 if known := _stored(connection, run):
                     before.append(known)
                     continue
-                row, trajectory = rows_of(run, tasks.task_of(run), redaction, datetime.now(UTC))
+                task = tasks.task_of(run)
+                row, trajectory = rows_of(run, task, redaction, datetime.now(UTC))
+                row = mark(row, facts_of(task.row), cutoffs)
                 _store(connection, run, row, trajectory)
         except ItemFailure as failure:
             refused.append(str(failure))
