@@ -99,6 +99,8 @@ RUN_BY = {
         ),
         "tests/formulacode_dagster/releasing/results/test_release_runs.py::test_the_command_runs_and_says_what_is_left",
     ),
+    "fc-data results regrade --release formulacode@2026-03": "tests/formulacode_dagster/releasing/results/"
+    "test_regrading.py::test_the_command_says_what_changed",
     **dict.fromkeys(
         (
             "fc-data results take jobs/2026-03-01__12-00-00",

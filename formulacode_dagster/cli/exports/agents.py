@@ -1,4 +1,4 @@
-"""`fc-data results run`: an agent on every task of a release."""
+"""`fc-data results run`: an agent on every task of a release. `fc-data results regrade`: its work graded again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
 
-from ..console import complain, console
+from ..console import complain, complaints, console
 from .commands import From, Only, names_of
 from .results import released_tasks
 
@@ -114,6 +114,49 @@ def run(
             f"{folder} is in use by another command", remedy="Wait for it, or name another --folder"
         ) from error
     _tell(done, runs)
+
+
+def regrade(
+    release: Release,
+    agent: Annotated[str, typer.Option("--agent", help="Only runs of this agent.", show_default="all")] = "",
+    only: Only = None,
+    dataset: From = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also runs that this version's grader judged: does it say the same again?")
+    ] = False,
+) -> None:
+    """Grade the stored changes of runs on a release again, here, after the grader was changed.
+
+    Both gradings are stored; the second one is in no sum, and the check `regrades_agree` compares them.
+    """
+    import tempfile
+
+    from formulacode_dagster.library import Dataset
+    from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
+    from formulacode_dagster.releasing.exports.evaluate import grade_diff
+    from formulacode_dagster.releasing.results.regrading import outdated
+    from formulacode_dagster.releasing.results.regrading import regrade as regrade_runs
+
+    from ..operate import database
+
+    loaded = Dataset.load(dataset, revision=release)
+    tasks = {task.id: task for task in released_tasks(loaded, release) if not only or names_of(task.row) & set(only)}
+    with database() as store, tempfile.TemporaryDirectory(prefix="fc-regrade-") as folder:
+        with store.transaction() as connection:
+            stored = [run for month in {t.month for t in tasks.values()} for run in AGENT_RUNS.read(connection, month)]
+        wanted = [run for run in outdated(stored, tasks, every=every) if agent in ("", run.agent)]
+        with complaints.status("grading, which may take minutes") as status:
+            done = regrade_runs(store, wanted, tasks, Path(folder), grade_diff, lambda line: status.update(line))
+    for each in done:
+        if each.again is None:
+            complain(f"{each.run.contestant}, {each.run.task_id}: {each.why}")
+            continue
+        before, after = (f"{run.reward or 0.0:.2f} ({run.reason or run.error})" for run in (each.run, each.again))
+        console.print(
+            f"{each.run.contestant}, {each.run.task_id}: {before}, now {after}", highlight=False, markup=False
+        )
+    failed = sum(each.again is None for each in done)
+    console.print(f"{len(done) - failed} runs graded again, {failed} not", highlight=False)
 
 
 def _runner(agent: str, model: str, options: list[str], program: str) -> tuple[AgentRunner, str]:

@@ -10,6 +10,7 @@ from formulacode_dagster.releasing.results.agent_runners import ScriptRunner
 from formulacode_dagster.releasing.results.released import ReleasedTask
 from tests.support.agent_runs import release_runs
 from tests.support.exports import PYTHON, TOUCHED_GRADER
+from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
@@ -29,6 +30,7 @@ END
 BROKEN = "exit 3\n"
 
 
+@TAKES_MINUTES
 @pytest.mark.timeout(1700)
 def test_each_scripted_agent_gets_what_it_deserves(rows, tmp_path, database):
     tasks = [ReleasedTask("formulacode@2026-03", rows[PYTHON])]
