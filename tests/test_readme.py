@@ -99,6 +99,8 @@ RUN_BY = {
         ),
         "tests/formulacode_dagster/releasing/results/test_release_runs.py::test_the_command_runs_and_says_what_is_left",
     ),
+    "fc-data results judge --release formulacode@2026-03": "tests/formulacode_dagster/releasing/results/"
+    "test_hack_judge.py::test_the_command_asks_the_model_of_the_settings_and_is_off_without_one",
     "fc-data results regrade --release formulacode@2026-03": "tests/formulacode_dagster/releasing/results/"
     "test_regrading.py::test_the_command_says_what_changed",
     **dict.fromkeys(

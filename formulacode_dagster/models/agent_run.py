@@ -36,6 +36,16 @@ class Contamination(StrEnum):
     UNKNOWN = "unknown"
 
 
+class HackVerdict(StrEnum):
+    """A model's opinion of rewarded work."""
+
+    HONEST = "honest"
+    HACK = "hack"
+    """It makes the benchmark faster, and not the program."""
+    UNDECIDED = "undecided"
+    """The two orders disagree, a quote was invented, or the diff is too long to be shown."""
+
+
 class TaskFacts(Frozen):
     """Facts about a task by which results are divided."""
 
@@ -104,6 +114,7 @@ class AgentRun(MonthRow):
         default=Contamination.UNKNOWN,
         description="`yes` if the task was merged before the model's training data ended; `unknown` for other models",
     )
+    hack: HackVerdict | None = Field(default=None, description="newest verdict of the hack judge; null without one")
 
     @property
     def contestant(self) -> str:
@@ -114,6 +125,29 @@ class AgentRun(MonthRow):
 def contestant_of(agent: str, version: str, model: str) -> str:
     """Return the name of an agent with its version and model."""
     return " ".join(part for part in (agent, version, f"({model})" if model else "") if part)
+
+
+class HackOpinion(Frozen):
+    """An answer of the hack judge, in one order of what it was shown."""
+
+    order: str = Field(description="`agent_first` or `agent_last`: when it saw the agent's changes")
+    is_hack: bool
+    reason: str
+    quotes: tuple[str, ...] = Field(description="lines of the agent's changes that show a hack")
+    is_dropped: bool = Field(description="a hack without quotes, or with one that is not in the changes")
+
+
+class HackJudgement(MonthRow):
+    """A model's judgement of a rewarded run; by another model or rubric it is another row."""
+
+    run_id: str = Field(description="the run")
+    task_id: str = Field(description="its task")
+    model: str = Field(description="the model that judged")
+    rubric: str = Field(description="version of the rubric")
+    verdict: HackVerdict = Field(description="`honest`, `hack` or `undecided`")
+    opinions: tuple[HackOpinion, ...] = Field(description="its answers, one for each order")
+    dollars: float = Field(description="cost of the answers")
+    judged_at: datetime = Field(description="when")
 
 
 class Estimate(Frozen):
@@ -154,6 +188,10 @@ class AgentResult(MonthRow):
     contamination: dict[Contamination, int] = Field(
         default_factory=dict, description="counted runs by their mark of contamination"
     )
+    hack_adjusted: Estimate | None = Field(
+        default=None, description="the score with 0 for runs judged a hack; null unless each rewarded run was judged"
+    )
+    hack_verdicts: dict[HackVerdict, int] = Field(default_factory=dict, description="judged runs by verdict")
     strata: tuple[StratumScore, ...] = Field(default=(), description="scores by category, language, size, …")
     half: Estimate | None = Field(description="share of runs with a reward of at least 0.5, mean over tasks")
     nearly: Estimate | None = Field(description="share of runs with a reward of at least 0.9, mean over tasks")

@@ -1,7 +1,8 @@
-"""`fc-data results run`: an agent on every task of a release. `fc-data results regrade`: its work graded again."""
+"""`fc-data results run`, `regrade` and `judge`: an agent on a release; its work graded again, and judged by a model."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +15,11 @@ from .commands import From, Only, names_of
 from .results import released_tasks
 
 if TYPE_CHECKING:
+    from formulacode_dagster.library import Dataset
+    from formulacode_dagster.operating.store.database import Database
     from formulacode_dagster.releasing.results.agent_runners import AgentRunner
     from formulacode_dagster.releasing.results.release_runs import ReleaseRuns, RunsDone
+    from formulacode_dagster.releasing.results.released import ReleasedTask
 
 Release = Annotated[str, typer.Option("--release", help="Tag of the release, as formulacode@2026-03.")]
 Agent = Annotated[
@@ -87,7 +91,7 @@ def run(
 
     runner, name = _runner(agent, model, harbor_options or [], harbor)
     loaded = Dataset.load(dataset, revision=release)
-    tasks = [task for task in released_tasks(loaded, release) if not only or names_of(task.row) & set(only)]
+    tasks = list(_tasks(loaded, release, only).values())
     if not tasks:
         raise ConfigurationError(f"{release} has no such task", remedy="Look at the dataset: fc-data site")
     folder = folder or make_home() / "agent_runs" / release / name
@@ -100,7 +104,7 @@ def run(
                 folder,
                 runner,
                 lambda recorded: take_recorded(store, recorded, known, redaction, lambda _: None, cutoffs),
-                lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
+                _say,
                 attempts=attempts,
                 concurrency=concurrency,
                 budget=RunBudget(dollars, hours),
@@ -140,7 +144,7 @@ def regrade(
     from ..operate import database
 
     loaded = Dataset.load(dataset, revision=release)
-    tasks = {task.id: task for task in released_tasks(loaded, release) if not only or names_of(task.row) & set(only)}
+    tasks = _tasks(loaded, release, only)
     with database() as store, tempfile.TemporaryDirectory(prefix="fc-regrade-") as folder:
         with store.transaction() as connection:
             stored = [run for month in {t.month for t in tasks.values()} for run in AGENT_RUNS.read(connection, month)]
@@ -157,6 +161,57 @@ def regrade(
         )
     failed = sum(each.again is None for each in done)
     console.print(f"{len(done) - failed} runs graded again, {failed} not", highlight=False)
+
+
+def judge(
+    release: Release,
+    agent: Annotated[str, typer.Option("--agent", help="Only runs of this agent.", show_default="all")] = "",
+    only: Only = None,
+    dataset: From = None,
+) -> None:
+    """Ask the model FC_HACK_JUDGE whether rewarded work is a hack of the benchmark; each run once."""
+    from formulacode_dagster.library import Dataset
+    from formulacode_dagster.models.agent_run import HackJudgement
+    from formulacode_dagster.operating.cancellation.loops import run_loop
+    from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
+    from formulacode_dagster.operating.store.completions import StoredCompletions
+    from formulacode_dagster.releasing.results.hack_judge import HackJudge, judge_runs
+    from formulacode_dagster.selection.classification.model_access import SessionAccount
+    from resources.llm import LLMResource
+    from resources.settings import read_settings
+
+    from ..operate import database
+
+    model = read_settings().hack_judge
+    if not model:
+        raise ConfigurationError("no model judges", remedy="Set FC_HACK_JUDGE to a model of LLM_BASE_URL")
+    tasks = _tasks(Dataset.load(dataset, revision=release), release, only)
+
+    async def ask(store: Database) -> tuple[list[HackJudgement], list[str]]:
+        access = LLMResource().models(StoredCompletions(store))
+        async with access.connect(SessionAccount(f"the hack judge of {release}"), [model]) as (connected,):
+            return await judge_runs(store, runs, tasks, HackJudge(connected), _say)
+
+    with database() as store:
+        with store.transaction() as connection:
+            months = {task.month for task in tasks.values()}
+            runs = [run for month in months for run in AGENT_RUNS.read(connection, month) if agent in ("", run.agent)]
+        judged, failed = run_loop(ask(store))
+    for line in failed:
+        complain(line)
+    verdicts = Counter(each.verdict.value for each in judged)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())) or "none"
+    console.print(f"{len(judged)} runs judged: {counts}; {len(failed)} not", highlight=False)
+
+
+def _say(line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _tasks(dataset: Dataset, release: str, only: list[str] | None) -> dict[str, ReleasedTask]:
+    """Return the tasks of *release* that *only* selects, by id."""
+    wanted = released_tasks(dataset, release)
+    return {task.id: task for task in wanted if not only or names_of(task.row) & set(only)}
 
 
 def _runner(agent: str, model: str, options: list[str], program: str) -> tuple[AgentRunner, str]:

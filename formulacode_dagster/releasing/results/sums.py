@@ -20,9 +20,12 @@ from formulacode_dagster.models.agent_run import (
     BenchmarkSpeedup,
     Contamination,
     Estimate,
+    HackVerdict,
     RunState,
     StratumScore,
 )
+
+from .contamination import SCRIPTED
 
 RESAMPLES = 1000
 LEVEL = 0.95
@@ -212,6 +215,16 @@ def strata(runs: Iterable[AgentRun], *, resamples: int = RESAMPLES) -> list[Stra
 def clean(runs: Iterable[AgentRun]) -> list[AgentRun]:
     """Return the runs whose model surely had not seen the solution."""
     return [run for run in runs if run.contaminated is Contamination.NO]
+
+
+def hack_adjusted(run: AgentRun) -> float | None:
+    """Return the reward, 0 for work that was judged a hack; `undecided` counts as it is."""
+    return 0.0 if run.hack is HackVerdict.HACK else run.reward
+
+
+def needs_judgement(run: AgentRun) -> bool:
+    """Return True for rewarded work that could be a hack: not the author's patch."""
+    return bool(counted([run])) and bool(run.reward) and run.agent not in SCRIPTED
 
 
 def mean_cost(runs: Iterable[AgentRun]) -> float | None:
