@@ -29,7 +29,7 @@ def render_card(index: DatasetIndex) -> str:
     environment = Environment(  # noqa: S701 - markdown, from our own figures only
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    of_many_months: dict[str, type[Frozen]] = {"default": TaskRecord, "verified": TaskRecord}
+    of_many_months: dict[str, type[Frozen]] = dict.fromkeys(("default", "verified", "reviewed"), TaskRecord)
     of_many_months |= {table.value: model for table, model in TABLES.items()}
     info = [{"config_name": name, "features": features(model)} for name, model in of_many_months.items()]
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))

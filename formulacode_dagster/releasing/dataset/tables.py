@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from formulacode_dagster.models.agent_run import ReviewVerdict
 from formulacode_dagster.models.grading import ReleaseGate
 from formulacode_dagster.models.month import Month
 
@@ -18,7 +19,7 @@ from .task_tables import TABLES, Table, TaskRecords
 if TYPE_CHECKING:
     import polars as pl
 
-WAITING = frozenset({"replays", "profiles"})
+WAITING = frozenset({"replays", "profiles", "reviews"})
 """Columns, and tables, that grow after the release, and by themselves make no revision."""
 
 
@@ -30,6 +31,17 @@ def data_path(month: str) -> str:
 def verified_path(month: str) -> str:
     """Path of the month's verified tasks in the dataset."""
     return f"verified/{month}.parquet"
+
+
+def reviewed_path(month: str) -> str:
+    """Path of the month's tasks that a person approved in the dataset."""
+    return f"reviewed/{month}.parquet"
+
+
+def is_approved(reviews: str) -> bool:
+    """Return True if the newest review of the column `reviews` approves the task."""
+    verdicts = [review["verdict"] for review in json.loads(reviews)]
+    return verdicts[-1:] == [ReviewVerdict.APPROVED]
 
 
 def table_path(table: Table, month: str) -> str:
@@ -72,8 +84,14 @@ class MonthTables:
         return {
             data_path(month): to_parquet(self.tasks),
             verified_path(month): to_parquet(self.tasks.filter(self.tasks["verified"])),
+            reviewed_path(month): to_parquet(self.tasks.filter(list(map(is_approved, self._reviews)))),
             **{table_path(table, month): to_parquet(frame) for table, frame in self.wide.items()},
         }
+
+    @property
+    def _reviews(self) -> list[str]:
+        """The column `reviews`; a month of an older release has none."""
+        return self.tasks["reviews"].to_list() if "reviews" in self.tasks.columns else ["[]"] * self.tasks.height
 
 
 def _digest(parts: object) -> str:

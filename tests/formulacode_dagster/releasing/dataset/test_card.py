@@ -31,6 +31,7 @@ def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord
         **{table.value: f"{table.value}/*.parquet" for table in Table},
         "default": "data/*.parquet",
         "verified": "verified/*.parquet",
+        "reviewed": "reviewed/*.parquet",
         "2026-01": "data/2026-01.parquet",
         "2026-02": "data/2026-02.parquet",
     }
