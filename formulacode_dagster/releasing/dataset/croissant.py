@@ -71,7 +71,7 @@ def croissant(index: DatasetIndex, url: str) -> bytes:
     sets: dict[str, tuple[type[Frozen], str, str]] = {
         "default": (TaskRecord, "", data_path("*")),
         "verified": (TaskRecord, "", verified_path("*")),
-        "reviewed": (TaskRecord, "", reviewed_path("*")),
+        **({"reviewed": (TaskRecord, "", reviewed_path("*"))} if index.reviewed else {}),
         **{table.value: (model, f"{table}.", table_path(table, "*")) for table, model in TABLES.items()},
     }
     document = {

@@ -84,14 +84,16 @@ class MonthTables:
         return {
             data_path(month): to_parquet(self.tasks),
             verified_path(month): to_parquet(self.tasks.filter(self.tasks["verified"])),
-            reviewed_path(month): to_parquet(self.tasks.filter(list(map(is_approved, self._reviews)))),
+            reviewed_path(month): to_parquet(self.tasks.filter(self.approved)),
             **{table_path(table, month): to_parquet(frame) for table, frame in self.wide.items()},
         }
 
     @property
-    def _reviews(self) -> list[str]:
-        """The column `reviews`; a month of an older release has none."""
-        return self.tasks["reviews"].to_list() if "reviews" in self.tasks.columns else ["[]"] * self.tasks.height
+    def approved(self) -> list[bool]:
+        """Whether the newest review of each task approves it; a month of an older release has no such column."""
+        if "reviews" not in self.tasks.columns:
+            return [False] * self.tasks.height
+        return [is_approved(reviews) for reviews in self.tasks["reviews"]]
 
 
 def _digest(parts: object) -> str:

@@ -31,11 +31,20 @@ def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord
         **{table.value: f"{table.value}/*.parquet" for table in Table},
         "default": "data/*.parquet",
         "verified": "verified/*.parquet",
-        "reviewed": "reviewed/*.parquet",
         "2026-01": "data/2026-01.parquet",
         "2026-02": "data/2026-02.parquet",
     }
     assert head["size_categories"] == ["n<1K"]
+
+
+def test_the_config_of_reviewed_tasks_is_there_once_there_are_some(record: Callable[..., TaskRecord]) -> None:
+    approved = tables_of([record(1, reviews='[{"verdict": "approved"}]'), record(2)])
+    card = render_card(DatasetIndex().with_month(facts_of(Edition(FEBRUARY), approved)))
+    head = yaml.safe_load(card.split("---")[1])
+    assert {"config_name": "reviewed", "data_files": "reviewed/*.parquet"} in head["configs"]
+    assert "reviewed" in {info["config_name"] for info in head["dataset_info"]}
+    assert "| `reviewed` | tasks that a person" in card
+    assert "| `reviewed` |" not in render_card(_index(record))
 
 
 def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskRecord]) -> None:

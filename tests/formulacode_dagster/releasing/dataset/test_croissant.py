@@ -54,12 +54,11 @@ def test_the_reference_library_reads_all_tables_and_rejects_broken_ones(
     whole, of_a_hub, refused = told_of(document, elsewhere, broken)
     tables = whole["records"]
     wide = {table.value for table in Table}
-    assert tables.keys() == {"default", "verified", "reviewed", *wide}
+    assert tables.keys() == {"default", "verified", *wide}
     ids = {name: {row[f"{name}/task_id"] for row in rows} for name, rows in tables.items()}
     assert ids == {
         "default": {"acme__fast-2", "acme__fast-7"},
         "verified": {"acme__fast-2"},
-        "reviewed": set(),
         **{key: {"acme__fast-7"} for key in wide},
     }
     assert "default/license" not in tables["default"][0]  # January has no such column

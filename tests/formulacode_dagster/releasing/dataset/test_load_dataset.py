@@ -62,7 +62,8 @@ def test_every_config_loads_as_it_was_at_its_revision(
         loaded = load(url, tmp_path / "cache", "formulacode@2026-03", "formulacode@2026-03.1")
     first, revised = loaded.values()
     wide = {"workloads", "samples", "tests", "replays", "profiles", "procedures"}
-    assert first.keys() == revised.keys() == {"default", "verified", "reviewed", "2026-01", "2026-02", *wide}
+    assert first.keys() == {"default", "verified", "2026-01", "2026-02", *wide}
+    assert revised.keys() == {*first, "reviewed"}
     assert first["default"]["ids"] == ["acme__fast-1", "acme__fast-2", "acme__fast-7"]
     assert revised["default"]["ids"] == [*first["default"]["ids"], "acme__fast-8"]
     assert (first["2026-02"]["ids"], revised["2026-02"]["ids"]) == (["acme__fast-7"], ["acme__fast-7", "acme__fast-8"])
