@@ -10,7 +10,9 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import AGENT_RESULTS, AGENT_RUNS
 from formulacode_dagster.operating.store.views import RELATIONS
+from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from formulacode_dagster.releasing.results import checks as verdicts
+from formulacode_dagster.releasing.results.pictures import cost_picture, score_picture
 from formulacode_dagster.releasing.results.stage import AgentResultTools, run
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
@@ -69,7 +71,7 @@ def agent_results(
     """Sum the runs that `fc-data results take` stored; a separate job, since runs come after the release."""
     with stage_run(context, postgres, agent_results, config) as stage:
         released = hub.released(Month.parse(stage.month))
-        summary = run_loop(run(stage, AgentResultTools(released)))
+        summary = run_loop(run(stage, AgentResultTools(released, hub.cutoffs())))
         with stage.database.transaction() as connection:
             rows = AGENT_RESULTS.read(connection, stage.month)
     ranked = sorted((row for row in rows if row.score), key=lambda row: -row.score.value if row.score else 0.0)
@@ -80,6 +82,8 @@ def agent_results(
         if row.score
     ]
     heading = ["| agent | score | 95 % | tasks | runs | infrastructure |", "|---|---|---|---|---|---|"]
+    drawn = {"scores": score_picture(ranked), "scores_by_cost": cost_picture(ranked)} if ranked else {}
+    pictures = {name: dg.MetadataValue.md(in_markdown(name, png)) for name, png in drawn.items() if png}
     return report(
         context,
         summary,
@@ -88,4 +92,5 @@ def agent_results(
         runs=sum(row.runs for row in rows),
         infrastructure_failures=sum(row.infrastructure for row in rows),
         table=dg.MetadataValue.md("\n".join([*heading, *lines]) if lines else "no run was taken"),
+        **pictures,
     )

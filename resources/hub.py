@@ -5,6 +5,7 @@ from __future__ import annotations
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.releasing.dataset.destination import Destination, ReleasedMonth
+from formulacode_dagster.releasing.results.contamination import Cutoffs
 
 from .base import SettingsResource, setting
 from .destination import open_destination
@@ -18,6 +19,7 @@ class HubResource(SettingsResource):
     hf_dataset: str | None = setting("hf_dataset")
     hf_endpoint: str | None = setting("hf_endpoint")
     hf_token_path: str | None = setting("hf_token_path")
+    model_cutoffs: str | None = setting("model_cutoffs")
 
     def preflight(self) -> tuple[bool, str]:
         """Ask the destination for its tags, and whether we may write there."""
@@ -39,3 +41,7 @@ class HubResource(SettingsResource):
                 remedy="Name the dataset that has it: HF_DATASET, or FC_DATASET_DIR for a folder",
             )
         return released
+
+    def cutoffs(self) -> Cutoffs:
+        """Return the table of models' cut-offs; raises ConfigurationError if FC_MODEL_CUTOFFS is none."""
+        return Cutoffs.read(self.settings.model_cutoffs)

@@ -45,7 +45,12 @@ class LLMResource(SettingsResource):
             raise OutsideSystemError("llm", f"{url} refuses LLM_API_KEY", remedy="Set a valid key")
         if not answer.is_success:
             return False, f"{url} answers {answer.status_code}; model {model}"
-        writers = (settings.classification_judge, settings.statement_writer, settings.workload_writer)
+        writers = (
+            settings.classification_judge,
+            settings.statement_writer,
+            settings.workload_writer,
+            settings.hack_judge,
+        )
         named = dict.fromkeys(filter(None, (model, *writers, *settings.statement_judge_names)))
         understood = "; ".join(f"model {name}: {run_loop(self._understood(name))}" for name in named)
         return True, f"{url} answers {answer.status_code}; {understood}"

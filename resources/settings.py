@@ -110,6 +110,8 @@ class Settings(BaseSettings):
     """models of it, comma separated, that check statements for leaks of the solution; a single one is asked twice"""
     workload_writer: str = Field("", alias="FC_WORKLOAD_WRITER")
     """model of it that writes a benchmark if no other code executes the change; empty: none"""
+    hack_judge: str = Field("", alias="FC_HACK_JUDGE")
+    """model of it that judges whether an agent's rewarded work is a hack of the benchmark; empty: none"""
     llm_max_tokens: int = Field(2048, alias="LLM_MAX_TOKENS", ge=1)
     """token limit of one answer"""
     llm_temperature: float = Field(0, alias="LLM_TEMPERATURE", ge=0, le=2)
@@ -277,6 +279,8 @@ class Settings(BaseSettings):
     """token of the Hub"""
     hf_token_path: Path | None = Field(None, alias="HF_TOKEN_PATH")
     """file with that token"""
+    model_cutoffs: AbsolutePath | None = Field(None, alias="FC_MODEL_CUTOFFS")
+    """CSV with model, cutoff and source: ends of models' training data, before the package's own rows; empty: these"""
     failure_budget: FailureBudget = Field(
         ("0.1", "environments=0.3", "images=0.4", "measurements=0.3"),
         alias="FC_FAILURE_BUDGET",

@@ -94,6 +94,18 @@ RUN_BY = {
     ),
     **dict.fromkeys(
         (
+            "fc-data results run --release formulacode@2026-03 --agent oracle --attempts 1",
+            "fc-data results run --release formulacode@2026-03 --agent codex --model openai/gpt-5.5 "
+            "--dollars 50 -- --allow-agent-host api.openai.com",
+        ),
+        "tests/formulacode_dagster/releasing/results/test_release_runs.py::test_the_command_runs_and_says_what_is_left",
+    ),
+    "fc-data results judge --release formulacode@2026-03": "tests/formulacode_dagster/releasing/results/"
+    "test_hack_judge.py::test_the_command_asks_the_model_of_the_settings_and_is_off_without_one",
+    "fc-data results regrade --release formulacode@2026-03": "tests/formulacode_dagster/releasing/results/"
+    "test_regrading.py::test_the_command_says_what_changed",
+    **dict.fromkeys(
+        (
             "fc-data results take jobs/2026-03-01__12-00-00",
             "fc-data results take runs --from owner/dataset --revision formulacode@2026-03",
         ),

@@ -35,6 +35,8 @@ from .dashboards.candidates import candidates
 from .dashboards.commands import app as dashboards_app
 from .dashboards.reports import reports
 from .dashboards.tune import tune
+from .exports.agents import judge, regrade
+from .exports.agents import run as run_agent
 from .exports.commands import evaluate, export
 from .exports.results import app as results_app
 from .items.profile import profile
@@ -116,6 +118,9 @@ dashboards_app.command()(reports)
 app.add_typer(dashboards_app, name="dashboards", rich_help_panel=Group.DASHBOARDS)
 app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 app.add_typer(release_app, name="release", rich_help_panel=Group.MONTHS)
+results_app.command("run")(with_demo_services(run_agent))
+results_app.command()(with_demo_services(regrade))
+results_app.command()(with_demo_services(judge))
 app.add_typer(results_app, name="results", rich_help_panel=Group.MONTHS)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import RunOptions
 from formulacode_dagster.models.month import Month
 
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from sandbox.session import Sandbox
 
 DEMO_MONTHS = ("2026-01", "2026-02")
-RESULTS = "results"
+RESULTS, SITE = "results", "site"
+AGENTS = ("oracle", "nop")
+"""Scripted agents that a person may run next."""
 EXAMPLE = "sample-org/gridpath#12"
 
 
 def demo() -> None:
     """Materialize 2026-01 and 2026-02 of the sample repositories, through the sandbox."""
+    from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
     from formulacode_dagster.operating.store.ledger import finished_since
     from formulacode_dagster.orchestration.runs import dagster_instance
     from resources.containers import ContainersResource
@@ -48,29 +52,34 @@ def demo() -> None:
         os.environ.update(sandbox.environment)
         for service, url in sandbox.urls.items():
             console.print(f"sandbox {service}: {url}", highlight=False)
-        _, why = ContainersResource().chosen()
+        engine, why = ContainersResource().chosen()
         console.print(f"engine: {why}", highlight=False)
         with database() as store, dagster_instance() as instance:
             succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
             with store.transaction() as connection:
                 worked = finished_since(connection, began_at)
-        results: Path | None = home / RESULTS
-        if worked or not (home / RESULTS).exists():
-            with console.status("writing the results"):
-                results = write_showcase(home, DEMO_MONTHS)
+            results: Path | None = home / RESULTS
+            if worked or not all((home / folder).exists() for folder in (RESULTS, SITE)):
+                with console.status("writing the results"):
+                    results = write_showcase(home, DEMO_MONTHS)
+            with store.transaction() as connection:
+                runs = sum(len(AGENT_RUNS.read(connection, key)) for key in DEMO_MONTHS)
         _close(sandbox, home, results, worked, time.monotonic() - started)
+        if results is not None:
+            _name_agents(runs, engine.name, home / SITE)
     raise typer.Exit(0 if succeeded else 1)
 
 
 def write_showcase(home: Path, months: Sequence[str]) -> Path | None:
-    """Write the dataset of the settings' Hub, the reports of *months* and the site to `results/` of *home*; replaces
-    an earlier one. Return None if no month is released.
+    """Write the dataset of the settings' Hub and the reports of *months* to `results/` of *home*, in place of earlier
+    ones, and the site, with the runs of agents that are stored, to `site/`. Return None if no month is released.
     """
     from formulacode_dagster.library import Dataset
-    from formulacode_dagster.library.site.build import write_site
     from formulacode_dagster.releasing.dataset.hub_client import hub_api, hub_errors
     from resources.destination import hub_token
     from resources.settings import read_settings
+
+    from .site import site
 
     settings, folder = read_settings(), home / RESULTS
     try:
@@ -84,7 +93,7 @@ def write_showcase(home: Path, months: Sequence[str]) -> Path | None:
             settings.hf_dataset, repo_type="dataset", local_dir=folder / "dataset"
         )
     shutil.rmtree(folder / "dataset" / ".cache", ignore_errors=True)
-    write_site(Dataset.load(folder / "dataset"), folder / "site")
+    site(home / SITE, str(folder / "dataset"), results=True)
     (folder / "reports").mkdir()
     for key in months:
         if (report := home / "reports" / f"{key}.html").exists():
@@ -109,8 +118,22 @@ def _close(sandbox: Sandbox, home: Path, results: Path | None, worked: int, seco
         for key in DEMO_MONTHS:
             console.print(f"  {home / 'reports' / f'{key}.html'}", highlight=False)
     else:
-        console.print(f"  {results / 'site' / 'index.html'}   the tasks as pages", highlight=False)
+        console.print(f"  {home / SITE / 'index.html'}   the tasks as pages", highlight=False)
         console.print(f"  {results / 'dataset'}   the release as Parquet", highlight=False)
         console.print(f"  {results / 'reports'}   the months' reports", highlight=False)
     console.print("  .venv/bin/fc-data funnel --month 2026-02        the funnel again", highlight=False)
     console.print(f"  .venv/bin/fc-data why {EXAMPLE}   the whole story of one pull request", highlight=False)
+
+
+def _name_agents(runs: int, engine: EngineName, site: Path) -> None:
+    """Say whether the site has runs of agents, and how it gets some: a run is graded for minutes, too long for here."""
+    if runs:
+        console.print(f"The site shows {runs} runs of agents.", highlight=False)
+    elif engine is not EngineName.DOCKER:
+        console.print("The site has no runs of agents: tasks that were built without Docker cannot be run elsewhere.")
+    else:
+        console.print("The site has no runs of agents yet, since grading one takes minutes. To add some:")
+        for agent in AGENTS:
+            options = f"--release formulacode@2026-03 --agent {agent} --attempts 1 --only {EXAMPLE}"
+            console.print(f"  .venv/bin/fc-data results run {options}", highlight=False, soft_wrap=True)
+        console.print(f"  .venv/bin/fc-data site {site} --results", highlight=False, soft_wrap=True)

@@ -28,6 +28,35 @@ class RunState(StrEnum):
     """No judgement: a container, a model's endpoint or the grader failed. It counts nowhere, least of all as 0."""
 
 
+class Contamination(StrEnum):
+    """Whether the author's patch may be in the training data of the agent's model."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class HackVerdict(StrEnum):
+    """A model's opinion of rewarded work."""
+
+    HONEST = "honest"
+    HACK = "hack"
+    """It makes the benchmark faster, and not the program."""
+    UNDECIDED = "undecided"
+    """The two orders disagree, a quote was invented, or the diff is too long to be shown."""
+
+
+class TaskFacts(Frozen):
+    """Facts about a task by which results are divided."""
+
+    merged_at: datetime = Field(description="when the author's patch was merged")
+    category: str = Field(description="kind of performance change")
+    difficulty: str = Field(description="`easy`, `medium` or `hard`")
+    language: str = Field(description="compiled languages of the changed sources, `C + Cython`; or `Python`")
+    workload_source: str = Field(description="source of the benchmarks: `base_suite`, `own_tests`, …")
+    size: str = Field(description="range of the author's speed-up, `1.5–2×`")
+
+
 class BenchmarkSpeedup(Frozen):
     """Speed-ups of one benchmark in one run."""
 
@@ -80,6 +109,12 @@ class AgentRun(MonthRow):
         description="the run whose recorded changes were graded again; empty if an agent ran. Sums leave it out",
     )
     taken_at: datetime = Field(description="when it was read into the database")
+    task: TaskFacts | None = Field(default=None, description="facts about the task; null before they were recorded")
+    contaminated: Contamination = Field(
+        default=Contamination.UNKNOWN,
+        description="`yes` if the task was merged before the model's training data ended; `unknown` for other models",
+    )
+    hack: HackVerdict | None = Field(default=None, description="newest verdict of the hack judge; null without one")
 
     @property
     def contestant(self) -> str:
@@ -92,6 +127,29 @@ def contestant_of(agent: str, version: str, model: str) -> str:
     return " ".join(part for part in (agent, version, f"({model})" if model else "") if part)
 
 
+class HackOpinion(Frozen):
+    """An answer of the hack judge, in one order of what it was shown."""
+
+    order: str = Field(description="`agent_first` or `agent_last`: when it saw the agent's changes")
+    is_hack: bool
+    reason: str
+    quotes: tuple[str, ...] = Field(description="lines of the agent's changes that show a hack")
+    is_dropped: bool = Field(description="a hack without quotes, or with one that is not in the changes")
+
+
+class HackJudgement(MonthRow):
+    """A model's judgement of a rewarded run; by another model or rubric it is another row."""
+
+    run_id: str = Field(description="the run")
+    task_id: str = Field(description="its task")
+    model: str = Field(description="the model that judged")
+    rubric: str = Field(description="version of the rubric")
+    verdict: HackVerdict = Field(description="`honest`, `hack` or `undecided`")
+    opinions: tuple[HackOpinion, ...] = Field(description="its answers, one for each order")
+    dollars: float = Field(description="cost of the answers")
+    judged_at: datetime = Field(description="when")
+
+
 class Estimate(Frozen):
     """A mean over tasks with its bootstrap interval."""
 
@@ -99,6 +157,15 @@ class Estimate(Frozen):
     low: float = Field(description="lower bound of the 95 % interval over tasks and runs")
     high: float = Field(description="upper bound of it")
     tasks: int = Field(description="tasks in it")
+
+
+class StratumScore(Frozen):
+    """An agent's score on the tasks that have something in common."""
+
+    by: str = Field(description="field of `TaskFacts`: `category`, `difficulty`, `language`, `workload_source`, `size`")
+    name: str = Field(description="its value")
+    score: Estimate = Field(description="mean reward over these tasks")
+    runs: int = Field(description="counted runs")
 
 
 class AgentResult(MonthRow):
@@ -115,6 +182,17 @@ class AgentResult(MonthRow):
     infrastructure: int = Field(description="runs without a judgement, in no sum")
     regrades: int = Field(description="regrades of runs, in no sum")
     score: Estimate | None = Field(description="mean reward over tasks; null without a counted run")
+    clean_score: Estimate | None = Field(
+        default=None, description="the same over the runs whose `contaminated` is `no`; null without any"
+    )
+    contamination: dict[Contamination, int] = Field(
+        default_factory=dict, description="counted runs by their mark of contamination"
+    )
+    hack_adjusted: Estimate | None = Field(
+        default=None, description="the score with 0 for runs judged a hack; null unless each rewarded run was judged"
+    )
+    hack_verdicts: dict[HackVerdict, int] = Field(default_factory=dict, description="judged runs by verdict")
+    strata: tuple[StratumScore, ...] = Field(default=(), description="scores by category, language, size, …")
     half: Estimate | None = Field(description="share of runs with a reward of at least 0.5, mean over tasks")
     nearly: Estimate | None = Field(description="share of runs with a reward of at least 0.9, mean over tasks")
     advantages: tuple[float | None, ...] = Field(description="FormulaCode's advantage L1 to L4, mean over tasks")

@@ -137,6 +137,11 @@ class TaskRecord(Frozen):
         description="JSON: every replay of the task known at this release, only from row and image: `verdict`, "
         "`failure`, `measured`, `speedup`, `low`, `high`, `machine`, `replayed_at`, `release`, `is_same_harness`",
     )
+    reviews: str = Field(
+        default="[]",
+        description="JSON: every review of the task by a person known at this release, the newest last: `verdict`, "
+        "`note`, `reviewed_by`, `reviewed_at`",
+    )
     pulled_by_digest: bool = Field(
         description="measured to be faster, by benchmarks that no model wrote, in an image that was pulled back from "
         "the registry by digest"

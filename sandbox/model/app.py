@@ -19,6 +19,7 @@ from formulacode_dagster.selection.classification.probing import Probe
 
 from .benchmarks import write_benchmark
 from .faults import Fault, ModelFaults
+from .hacks import judge_hack
 from .rules import judge
 from .servers import SERVERS, Server
 
@@ -112,10 +113,14 @@ class _Endpoint:
             return refusal
         if "is_performance" in asked:
             content = judge(*_material(messages)).model_dump_json()
+        elif "is_hack" in asked:
+            content = judge_hack(messages[-1]["content"])
         elif "code" in asked:
             content = write_benchmark(messages[-1]["content"])
         else:
-            words = "the sandbox classifies pull requests and writes benchmarks; it does not know this schema"
+            words = (
+                "the sandbox classifies pull requests, writes benchmarks and judges hacks; it does not know this schema"
+            )
             return _error(400, words, "unsupported_value")
         return self._answer(call, question, content, messages, fault)
 

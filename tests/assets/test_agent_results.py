@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from sqlalchemy import text
 
 from assets.agent_results import agent_results
 from assets.checks import JudgedMonth
@@ -61,8 +63,24 @@ def test_stored_runs_become_a_table_that_its_checks_accept(
     assert not verdicts()["no_infrastructure_failure_counts"]
     told = materialize()
     assert (told["dagster/row_count"], told["runs"], told["infrastructure_failures"]) == (2, 2, 1)
+    assert told["scores"].startswith("![scores](data:image/png;base64,")
     assert "| codex | 0.500 | 0.500 to 0.500 | 1 of 1 | 1 | 1 |" in told["table"]
     assert all(verdicts().values())
     with database.transaction() as connection:
         assert {row.contestant for row in AGENT_RESULTS.read(connection, MONTH)} == {"codex", "oracle"}
+        assert {run.contaminated for run in AGENT_RUNS.read(connection, MONTH)} == {"no", "unknown"}
     assert materialize()["worked_in_this_run"] == 0
+    page = Path("docs/results.md").read_text()
+    (documented,) = [block for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "strata" in block]
+    with database.transaction() as connection:
+        found = sorted(map(tuple, connection.execute(text(documented))))
+    assert found == [("codex", "", "10× and more", "0.5"), ("oracle", "", "10× and more", "1.0")]
+    # another table of models, other marks
+    (tmp_path / "models.csv").write_text("model,cutoff\nm,2026-12-31\n")
+    monkeypatch.setenv("FC_MODEL_CUTOFFS", str(tmp_path / "models.csv"))
+    with database.transaction() as connection:
+        AGENT_RUNS.save(connection, [agent_run(task.id, 0.5, model="m", **own)])
+    assert materialize()["worked_in_this_run"] == 1
+    with database.transaction() as connection:
+        marks = {run.model: run.contaminated for run in AGENT_RUNS.read(connection, MONTH)}
+    assert marks["m"] == "yes"

@@ -10,7 +10,12 @@ from typing import Any
 
 from formulacode_dagster.models.agent_run import AgentRun, BenchmarkSpeedup, RunSource, RunState
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.releasing.results.released import ReleasedTask
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.releasing.results.agent_runners import AgentRunner
+from formulacode_dagster.releasing.results.redaction import Redaction
+from formulacode_dagster.releasing.results.release_runs import ReleaseRuns
+from formulacode_dagster.releasing.results.released import ReleasedTask, ReleasedTasks
+from formulacode_dagster.releasing.results.taking import take_recorded
 from tests.records import make_image, make_spec
 from tests.support.exports import row_of
 
@@ -84,7 +89,22 @@ def write_trial(job: Path, task: ReleasedTask, name: str, report: dict[str, Any]
     return folder
 
 
-def agent_run(task: str, reward: float | None, agent: str = "codex", **changes: Any) -> AgentRun:
+def release_runs(
+    tasks: list[ReleasedTask], runner: AgentRunner, folder: Path, database: Database, **options: Any
+) -> ReleaseRuns:
+    """The runs by *runner* on *tasks*, which are stored in *database*."""
+    known = ReleasedTasks("dataset", tasks)
+    return ReleaseRuns(
+        tasks,
+        folder,
+        runner,
+        lambda recorded: take_recorded(database, recorded, known, Redaction({}), lambda _: None),
+        lambda _: None,
+        **options,
+    )
+
+
+def agent_run(task: str, reward: float | None, /, agent: str = "codex", **changes: Any) -> AgentRun:
     """A run of *agent* on *task* with that *reward*; None: a failure of infrastructure."""
     state = RunState.INFRASTRUCTURE if reward is None else RunState.GRADED
     seed = f"{agent} {task} {reward} {sorted(changes.items(), key=str)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -24,6 +25,16 @@ app()
 def call_harbor(*arguments: str, cwd: Path) -> str:
     """Output of `harbor` with *arguments*; see `call`. Its sidecar is of .ci/make-egress-image."""
     return call("harbor", "python", "-c", HARBOR, *arguments, cwd=cwd)
+
+
+def harbor_program(folder: Path) -> str:
+    """Path of a program in *folder* that is `harbor` as in `call_harbor`."""
+    program, python = folder / "harbor", INSTALLED / "harbor" / "bin" / "python"
+    settings = [f"{name}={value}" for name, value in {**QUIET, "HOME": str(folder)}.items()]
+    command = shlex.join(["env", *settings, "unshare", "--net", str(python), "-c", HARBOR])
+    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    program.chmod(0o755)
+    return str(program)
 
 
 def call(harness: str, program: str, *arguments: str, cwd: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,11 @@ from formulacode_dagster.models.errors import ConfigurationError
 
 from ..console import complain, complaints, console
 
-app = typer.Typer(help="Read runs of agents on released tasks, and sum them.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from formulacode_dagster.library import Dataset
+    from formulacode_dagster.releasing.results.released import ReleasedTask
+
+app = typer.Typer(help="Run agents on released tasks, and store what they achieve.", no_args_is_help=True)
 
 Recorded = Annotated[
     Path,
@@ -29,6 +33,17 @@ Revision = Annotated[
 ]
 
 
+def released_tasks(dataset: Dataset, release: str = "") -> list[ReleasedTask]:
+    """Return the tasks of *dataset*, or of the month whose tag *release* is; raises ConfigurationError without any."""
+    from formulacode_dagster.releasing.results.released import ReleasedTask
+
+    tags = {month.month: month.tag for month in dataset.index.months if release in ("", month.tag)}
+    if not tags:
+        known = ", ".join(month.tag for month in dataset.index.months) or "none"
+        raise ConfigurationError(f"{dataset.name} has no release {release}", remedy=f"Its newest ones are {known}")
+    return [ReleasedTask(tags[task.row["month"]], task.row) for task in dataset.values() if task.row["month"] in tags]
+
+
 @app.command()
 def take(path: Recorded, dataset: From = None, revision: Revision = "") -> None:
     """Store the runs in PATH, each once, if they are of the release: same image, workloads, tests and grader.
@@ -41,17 +56,19 @@ def take(path: Recorded, dataset: From = None, revision: Revision = "") -> None:
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.models.agent_run import RunState
     from formulacode_dagster.releasing.results.redaction import Redaction
-    from formulacode_dagster.releasing.results.released import ReleasedTask, ReleasedTasks
+    from formulacode_dagster.releasing.results.released import ReleasedTasks
     from formulacode_dagster.releasing.results.taking import take as take_runs
+    from resources.hub import HubResource
 
     from ..operate import database
 
     loaded = Dataset.load(dataset, revision=revision)
-    tags = {month.month: month.tag for month in loaded.index.months}
-    rows = [task.row for task in loaded.values()]
-    tasks = ReleasedTasks(loaded.name, (ReleasedTask(tags[row["month"]], row) for row in rows))
+    tasks = ReleasedTasks(loaded.name, released_tasks(loaded))
+    cutoffs, redaction = HubResource().cutoffs(), Redaction(os.environ)
     with database() as store, complaints.status("reading runs") as status:
-        done = take_runs(store, path, tasks, Redaction(os.environ), lambda line: status.update(f"reading runs: {line}"))
+        done = take_runs(
+            store, path, tasks, redaction, lambda line: status.update(f"reading runs: {line}"), cutoffs=cutoffs
+        )
     for line in done.refused:
         complain(line)
     states = Counter(run.state for run in done.taken)

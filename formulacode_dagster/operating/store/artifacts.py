@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import BigInteger, Column, Connection, Integer, Select, Table, and_, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Review, Trajectory
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun, HackJudgement, Review, Trajectory
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.correctness import Correctness
@@ -169,6 +169,7 @@ GRADINGS = documents("gradings", TaskGrading, "month", "repository_id", "number"
 RELEASES = documents("releases", Release, "month", "tag")
 REPLAYS = documents("replays", Replay, "month", "task_id", "attempt")
 AGENT_RUNS = documents("agent_runs", AgentRun, "month", "run_id")
+HACK_JUDGEMENTS = documents("hack_judgements", HackJudgement, "month", "run_id", "model", "rubric")
 TRAJECTORIES = documents("trajectories", Trajectory, "month", "run_id")
 AGENT_RESULTS = documents("agent_results", AgentResult, "month", "contestant")
 REVIEWS = documents("reviews", Review, "month", "task_id", "reviewed_at")

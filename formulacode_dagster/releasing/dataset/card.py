@@ -29,7 +29,8 @@ def render_card(index: DatasetIndex) -> str:
     environment = Environment(  # noqa: S701 - markdown, from our own figures only
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    of_many_months: dict[str, type[Frozen]] = {"default": TaskRecord, "verified": TaskRecord}
+    of_tasks = ("default", "verified", *(["reviewed"] if index.reviewed else []))
+    of_many_months: dict[str, type[Frozen]] = dict.fromkeys(of_tasks, TaskRecord)
     of_many_months |= {table.value: model for table, model in TABLES.items()}
     info = [{"config_name": name, "features": features(model)} for name, model in of_many_months.items()]
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
@@ -38,6 +39,7 @@ def render_card(index: DatasetIndex) -> str:
         months=index.months,
         tasks=tasks,
         verified=sum(month.verified for month in index.months),
+        reviewed=index.reviewed,
         size_category=_size_category(tasks),
         plot=_bars(sum((Counter(month.speedups) for month in index.months), Counter())),
         licenses=sum((Counter(month.licenses) for month in index.months), Counter()).most_common(),

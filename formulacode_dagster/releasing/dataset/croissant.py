@@ -15,7 +15,7 @@ from formulacode_dagster.models.release import TaskRecord
 
 from .index import NO_LICENSE, DatasetIndex
 from .parquet import KEY
-from .tables import data_path, table_path, verified_path
+from .tables import data_path, reviewed_path, table_path, verified_path
 from .task_tables import TABLES
 
 CROISSANT_FILE = "croissant.json"
@@ -71,6 +71,7 @@ def croissant(index: DatasetIndex, url: str) -> bytes:
     sets: dict[str, tuple[type[Frozen], str, str]] = {
         "default": (TaskRecord, "", data_path("*")),
         "verified": (TaskRecord, "", verified_path("*")),
+        **({"reviewed": (TaskRecord, "", reviewed_path("*"))} if index.reviewed else {}),
         **{table.value: (model, f"{table}.", table_path(table, "*")) for table, model in TABLES.items()},
     }
     document = {

@@ -46,6 +46,7 @@ class IndexedMonth(Frozen):
     repositories: int
     replayed: int = Field(default=0, description="tasks that could be replayed, as of this release")
     confirmed: int = Field(default=0, description="of these, tasks that each of their replays confirms")
+    reviewed: int = Field(default=0, description="tasks whose newest review approves, as of this release")
     median_speedup: float | None = Field(description="over the month's tasks; None without tasks")
     speedups: dict[str, int] = Field(default_factory=dict, description="tasks by range of their speed-up")
     licenses: dict[str, int] = Field(default_factory=dict, description="tasks by license; empty if not recorded")
@@ -86,6 +87,11 @@ class DatasetIndex(Frozen):
         """Return the entry of month *key*."""
         return next((month for month in self.months if month.month == key), None)
 
+    @property
+    def reviewed(self) -> int:
+        """Number of tasks that a person approved; without any there is no such config, since it could not be loaded."""
+        return sum(month.reviewed for month in self.months)
+
     def before(self, key: str) -> IndexedMonth | None:
         """Return the entry of the last month of the dataset before *key*."""
         return max((month for month in self.months if month.month < key), key=lambda month: month.month, default=None)
@@ -115,6 +121,7 @@ def facts_of(edition: Edition, tables: MonthTables) -> IndexedMonth:
         repositories=frame["repo_name"].n_unique(),
         replayed=stands[ReplayVerdict.CONFIRMED] + stands[ReplayVerdict.NOT_CONFIRMED],
         confirmed=stands[ReplayVerdict.CONFIRMED],
+        reviewed=sum(tables.approved),
         median_speedup=statistics.median(speedups) if speedups else None,
         speedups=dict(Counter(map(range_of, speedups))),
         licenses=dict(sorted(Counter(name or NO_LICENSE for name in licenses).items())),

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.release import Withdrawal
 from formulacode_dagster.operating.store import artifacts
-from formulacode_dagster.operating.store.acceptances import withdrawals
+from formulacode_dagster.operating.store.acceptances import reviews_of, withdrawals
 from formulacode_dagster.operating.store.blobs import get_blob
 from formulacode_dagster.operating.store.ledger import items_in_state
 from formulacode_dagster.operating.store.measurements import newest_gradings, replays_of
@@ -48,6 +48,7 @@ def graded_records(connection: Connection, month: str) -> dict[str, TaskRecords]
     published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in prs if pr.item in pushed])
     gradings = newest_gradings(connection, month)
     replayed = replays_of(connection, month)
+    reviewed = reviews_of(connection, month)
     profiled = artifacts.PROFILES.read_keys(connection, month, keys)
     records: dict[str, TaskRecords] = {}
     for pr in prs:
@@ -65,6 +66,7 @@ def graded_records(connection: Connection, month: str) -> dict[str, TaskRecords]
             procedure=_procedure(connection, measurement.procedure_sha256),
             replays=replays,
             grading=gradings.get(pr.key),
+            reviews=reviewed.get(pr.task_id, ()),
         )
         how = procedure_record(row, measurement, built[pr.key], statements[pr.key])
         records[pr.item] = task_records(row, measurement, tested[pr.key], replays, profiled.get(pr.key), how)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from formulacode_dagster.models.agent_run import ReviewVerdict
 from formulacode_dagster.models.grading import ReleaseGate
 from formulacode_dagster.models.month import Month
 
@@ -18,7 +19,7 @@ from .task_tables import TABLES, Table, TaskRecords
 if TYPE_CHECKING:
     import polars as pl
 
-WAITING = frozenset({"replays", "profiles"})
+WAITING = frozenset({"replays", "profiles", "reviews"})
 """Columns, and tables, that grow after the release, and by themselves make no revision."""
 
 
@@ -30,6 +31,17 @@ def data_path(month: str) -> str:
 def verified_path(month: str) -> str:
     """Path of the month's verified tasks in the dataset."""
     return f"verified/{month}.parquet"
+
+
+def reviewed_path(month: str) -> str:
+    """Path of the month's tasks that a person approved in the dataset."""
+    return f"reviewed/{month}.parquet"
+
+
+def is_approved(reviews: str) -> bool:
+    """Return True if the newest review of the column `reviews` approves the task."""
+    verdicts = [review["verdict"] for review in json.loads(reviews)]
+    return verdicts[-1:] == [ReviewVerdict.APPROVED]
 
 
 def table_path(table: Table, month: str) -> str:
@@ -72,8 +84,16 @@ class MonthTables:
         return {
             data_path(month): to_parquet(self.tasks),
             verified_path(month): to_parquet(self.tasks.filter(self.tasks["verified"])),
+            reviewed_path(month): to_parquet(self.tasks.filter(self.approved)),
             **{table_path(table, month): to_parquet(frame) for table, frame in self.wide.items()},
         }
+
+    @property
+    def approved(self) -> list[bool]:
+        """Whether the newest review of each task approves it; a month of an older release has no such column."""
+        if "reviews" not in self.tasks.columns:
+            return [False] * self.tasks.height
+        return [is_approved(reviews) for reviews in self.tasks["reviews"]]
 
 
 def _digest(parts: object) -> str:

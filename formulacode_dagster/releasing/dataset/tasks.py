@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from formulacode_dagster.models.agent_run import Review
 from formulacode_dagster.models.base import PullRequestRow
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.correctness import Correctness
@@ -34,6 +35,7 @@ def build_task_record(
     procedure: str | None = None,
     replays: Sequence[Replay] = (),
     grading: TaskGrading | None = None,
+    reviews: Sequence[Review] = (),
 ) -> TaskRecord:
     """Return the record of one task; `pulled_by_digest` if the very image that was measured was pulled back from a
     registry, and the benchmarks are not a model's.
@@ -99,6 +101,7 @@ def build_task_record(
         machine=measurement.machine,
         procedure=procedure,
         replays=json.dumps([replay.note.model_dump(mode="json") for replay in replays]),
+        reviews=json.dumps([_shown(review) for review in reviews]),
         benchmarks=tuple(result.benchmark for result in timed),
         benchmark_speedups=tuple(result.speedup for result in timed),
         benchmark_metrics=tuple(result.quantity.metric.value for result in timed),
@@ -119,6 +122,11 @@ def build_task_record(
         instructions_ratio=measurement.instructions_ratio,
         probes=_probes(grading) if grading and is_graded else None,
     )
+
+
+def _shown(review: Review) -> dict[str, str]:
+    shown: dict[str, str] = review.model_dump(mode="json", include={"verdict", "note", "reviewed_by", "reviewed_at"})
+    return shown
 
 
 def _probes(grading: TaskGrading) -> str:

@@ -78,7 +78,13 @@ def oracle_is_at_the_top(runs: Sequence[AgentRun]) -> CheckFinding:
 
 def regrades_agree(runs: Sequence[AgentRun]) -> CheckFinding:
     """Pass when every regrade of a stored run gives a reward near the run's own."""
-    first = {(run.task_id, run.name): run for run in runs if not run.regrade_of and run.reward is not None}
+    first = {
+        (run.task_id, key): run
+        for run in runs
+        if not run.regrade_of and run.reward is not None
+        # Harbor names a run by its trial, `results regrade` by its id
+        for key in (run.name, run.run_id)
+    }
     pairs = [
         (first[run.task_id, run.regrade_of], run)
         for run in runs

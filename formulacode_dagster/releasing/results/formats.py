@@ -27,11 +27,19 @@ _FORMATS = (
 )
 
 
-def recognize(path: Path) -> RecordedRuns:
-    """Return the runs in *path*; raises ConfigurationError if no known program wrote it."""
+def runs_in(path: Path) -> RecordedRuns:
+    """Return the runs in *path*; none if no known program wrote it."""
     for find, read in _FORMATS:
         if folders := find(path):
             return RecordedRuns(tuple(folders), read)
+    return RecordedRuns((), harbor.read_trial)
+
+
+def recognize(path: Path) -> RecordedRuns:
+    """Return the runs in *path*; raises ConfigurationError if no known program wrote it."""
+    found = runs_in(path)
+    if found.folders:
+        return found
     raise ConfigurationError(
         f"{path} has no results of agents",
         why="neither Harbor, `fc-data evaluate --keep`, fc-eval nor terminal-bench wrote it",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.agent_run import AgentResult
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun
 from formulacode_dagster.models.items import ItemKind, Stage
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
@@ -15,7 +15,9 @@ from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSu
 from formulacode_dagster.operating.store.artifacts import AGENT_RESULTS, AGENT_RUNS
 from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 
+from .contamination import Cutoffs
 from .table import agent_results
+from .task_facts import marked
 
 TABLE = "table"
 """The step that sums all runs of the month: ranks and the Pareto front depend on all of them."""
@@ -23,9 +25,18 @@ TABLE = "table"
 
 @dataclass(frozen=True)
 class AgentResultTools:
-    """The newest release of the month."""
+    """The newest release of the month, and the table of models."""
 
     released: ReleasedMonth
+    cutoffs: Cutoffs
+
+
+@dataclass(frozen=True)
+class SummedRuns:
+    """The table, and the runs that it is made of with what is known of their tasks by now."""
+
+    rows: Sequence[AgentResult]
+    runs: Sequence[AgentRun]
 
 
 async def run(stage: StageRun, tools: AgentResultTools) -> StageSummary:
@@ -34,13 +45,17 @@ async def run(stage: StageRun, tools: AgentResultTools) -> StageSummary:
         runs = AGENT_RUNS.read(connection, stage.month)
     release, tasks = tools.released.tag, tools.released.frame.height
 
-    def add_up(_: WorkItem[None]) -> Outcome[list[AgentResult]]:
-        rows = agent_results(runs, stage.month, release, tasks)
-        return Outcome(rows, detail=f"{len(runs)} runs of {len(rows)} agents on {tasks} tasks of {release}")
+    def add_up(_: WorkItem[None]) -> Outcome[SummedRuns]:
+        known = marked(runs, tools.released.frame.iter_rows(named=True), tools.cutoffs)
+        rows = agent_results(known, stage.month, release, tasks)
+        detail = f"{len(runs)} runs of {len(rows)} agents on {tasks} tasks of {release}"
+        return Outcome(SummedRuns(rows, known), detail=detail)
 
-    def save(connection: Connection, tables: Sequence[list[AgentResult]]) -> None:
-        for rows in tables:
-            AGENT_RESULTS.replace_month(connection, stage.month, rows)
+    def save(connection: Connection, tables: Sequence[SummedRuns]) -> None:
+        for table in tables:
+            AGENT_RUNS.save(connection, table.runs)
+            AGENT_RESULTS.replace_month(connection, stage.month, table.rows)
 
-    inputs = fingerprint(Stage.AGENT_RESULTS, release, tasks, sorted(each.run_id for each in runs))
+    cutoffs = tools.cutoffs.model_dump_json()
+    inputs = fingerprint(Stage.AGENT_RESULTS, release, tasks, sorted(each.run_id for each in runs), cutoffs)
     return await run_items(stage, ItemKind.STEP, [WorkItem(TABLE, inputs, None)], in_thread(add_up), save)

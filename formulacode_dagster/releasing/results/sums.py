@@ -15,7 +15,17 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from formulacode_dagster.models.agent_run import AgentRun, BenchmarkSpeedup, Estimate, RunState
+from formulacode_dagster.models.agent_run import (
+    AgentRun,
+    BenchmarkSpeedup,
+    Contamination,
+    Estimate,
+    HackVerdict,
+    RunState,
+    StratumScore,
+)
+
+from .contamination import SCRIPTED
 
 RESAMPLES = 1000
 LEVEL = 0.95
@@ -23,6 +33,8 @@ HALF, NEARLY = 0.5, 0.9
 """Rewards of work that reaches half, or nearly all, of the author's improvement, as logarithms."""
 LEVELS = (1, 2, 3, 4)
 """FormulaCode's: benchmarks are grouped by module, class, function, or not at all."""
+STRATA = ("category", "difficulty", "language", "workload_source", "size")
+"""Fields of a task's facts."""
 Floats = npt.NDArray[np.float64]
 TaskScores = Mapping[str, Sequence[float]]
 """Scores of the runs of each task."""
@@ -182,6 +194,37 @@ def _levels_of(benchmark: str) -> tuple[str, str, str]:
 
 def _geometric_mean(values: Sequence[float]) -> float:
     return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+
+def strata(runs: Iterable[AgentRun], *, resamples: int = RESAMPLES) -> list[StratumScore]:
+    """Return the score on the tasks of each category, difficulty, language, …, by field and then by value.
+
+    A task is in one stratum of each field; runs without facts about their task are in none.
+    """
+    groups: dict[tuple[str, str], list[AgentRun]] = {}
+    for run in counted(runs):
+        for field in STRATA if run.task else ():
+            groups.setdefault((field, getattr(run.task, field)), []).append(run)
+    return [
+        StratumScore(by=field, name=name, score=score, runs=len(group))
+        for (field, name), group in sorted(groups.items(), key=lambda item: (STRATA.index(item[0][0]), item[0][1]))
+        if (score := mean_over_tasks(by_task(group, reward), resamples=resamples))
+    ]
+
+
+def clean(runs: Iterable[AgentRun]) -> list[AgentRun]:
+    """Return the runs whose model surely had not seen the solution."""
+    return [run for run in runs if run.contaminated is Contamination.NO]
+
+
+def hack_adjusted(run: AgentRun) -> float | None:
+    """Return the reward, 0 for work that was judged a hack; `undecided` counts as it is."""
+    return 0.0 if run.hack is HackVerdict.HACK else run.reward
+
+
+def needs_judgement(run: AgentRun) -> bool:
+    """Return True for rewarded work that could be a hack: not the author's patch."""
+    return bool(counted([run])) and bool(run.reward) and run.agent not in SCRIPTED
 
 
 def mean_cost(runs: Iterable[AgentRun]) -> float | None:

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from formulacode_dagster.models.agent_run import AgentResult, AgentRun, RunState
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Estimate, RunState
 
 from . import sums
 
@@ -40,6 +40,11 @@ def _row(name: str, runs: Sequence[AgentRun], month: str, release: str, release_
         infrastructure=sum(run.state is RunState.INFRASTRUCTURE for run in runs),
         regrades=sum(bool(run.regrade_of) for run in runs if run.state is RunState.GRADED),
         score=sums.mean_over_tasks(scores),
+        clean_score=sums.mean_over_tasks(sums.by_task(sums.clean(runs), sums.reward)),
+        contamination=dict(Counter(run.contaminated for run in counted)),
+        hack_adjusted=_hack_adjusted(runs),
+        hack_verdicts=dict(Counter(run.hack for run in counted if run.hack)),
+        strata=tuple(sums.strata(runs)),
         half=sums.mean_over_tasks(sums.by_task(runs, sums.reaches(sums.HALF))),
         nearly=sums.mean_over_tasks(sums.by_task(runs, sums.reaches(sums.NEARLY))),
         advantages=tuple(sums.plain_mean(by_task) for by_task in advantages),
@@ -50,6 +55,14 @@ def _row(name: str, runs: Sequence[AgentRun], month: str, release: str, release_
         turns=_median(counted, lambda run: run.turns),
         reasons=dict(Counter(run.reason for run in counted).most_common()),
     )
+
+
+def _hack_adjusted(runs: Sequence[AgentRun]) -> Estimate | None:
+    """Return the adjusted score; None unless there is a verdict on each run that needs one, and there is such a run."""
+    needed = [run for run in runs if sums.needs_judgement(run)]
+    if not needed or any(run.hack is None for run in needed):
+        return None
+    return sums.mean_over_tasks(sums.by_task(runs, sums.hack_adjusted))
 
 
 def _median(runs: Sequence[AgentRun], figure: Callable[[AgentRun], float | None]) -> float | None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from formulacode_dagster.models.agent_run import AgentRun, BenchmarkSpeedup, RunState, Trajectory
 from formulacode_dagster.models.base import ProgressReporter
@@ -20,10 +20,12 @@ from formulacode_dagster.operating.store.blobs import put_blob
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.releasing.exports.grader.terminal_reports import NOT_GRADABLE, TOO_SLOW
 
-from .formats import recognize
+from .contamination import Cutoffs
+from .formats import RecordedRuns, recognize
 from .recorded import GraderReport, RecordedRun
 from .redaction import Redaction
 from .released import ReleasedTask, ReleasedTasks
+from .task_facts import facts_of, mark
 
 MOST_DETAIL = 500
 NO_REPORT = "no_report"
@@ -35,41 +37,66 @@ class TakenRuns:
     """What became of the runs of a folder."""
 
     taken: tuple[AgentRun, ...]
-    known: int
+    before: tuple[AgentRun, ...]
     """Runs that were stored before."""
     refused: tuple[str, ...]
     """Why, for each run that was not taken."""
 
+    @property
+    def known(self) -> int:
+        """Number of runs that were stored before."""
+        return len(self.before)
+
 
 def take(
-    database: Database, path: Path, tasks: ReleasedTasks, redaction: Redaction, progress: ProgressReporter
+    database: Database,
+    path: Path,
+    tasks: ReleasedTasks,
+    redaction: Redaction,
+    progress: ProgressReporter,
+    cutoffs: Cutoffs | None = None,
 ) -> TakenRuns:
     """Store the runs in *path* that are of *tasks*, each in a transaction of its own; *progress* names each.
 
     Raises ConfigurationError if no known program wrote *path*.
     """
-    recorded = recognize(path)
-    taken, known, refused = list[AgentRun](), 0, list[str]()
+    return take_recorded(database, recognize(path), tasks, redaction, progress, cutoffs)
+
+
+def take_recorded(
+    database: Database,
+    recorded: RecordedRuns,
+    tasks: ReleasedTasks,
+    redaction: Redaction,
+    progress: ProgressReporter,
+    cutoffs: Cutoffs | None = None,
+) -> TakenRuns:
+    """Store the *recorded* runs, as `take`; *cutoffs* defaults to the package's own table of models."""
+    cutoffs = cutoffs or Cutoffs.read()
+    taken, before, refused = list[AgentRun](), list[AgentRun](), list[str]()
     for number, folder in enumerate(recorded.folders, start=1):
         progress(f"{number} of {len(recorded.folders)}: {folder.name}")
         try:
             run = recorded.read(folder)
             with database.transaction() as connection:
-                if _is_known(connection, run):
-                    known += 1
+                if known := _stored(connection, run):
+                    before.append(known)
                     continue
-                row, trajectory = rows_of(run, tasks.task_of(run), redaction, datetime.now(UTC))
+                task = tasks.task_of(run)
+                row, trajectory = rows_of(run, task, redaction, datetime.now(UTC))
+                row = mark(row, facts_of(task.row), cutoffs)
                 _store(connection, run, row, trajectory)
         except ItemFailure as failure:
             refused.append(str(failure))
         else:
             taken.append(row)
-    return TakenRuns(tuple(taken), known, tuple(refused))
+    return TakenRuns(tuple(taken), tuple(before), tuple(refused))
 
 
-def _is_known(connection: Connection, run: RecordedRun) -> bool:
-    columns = AGENT_RUNS.table.c
-    return connection.execute(select(columns.run_id).where(columns.run_id == run.sha256)).first() is not None
+def _stored(connection: Connection, run: RecordedRun) -> AgentRun | None:
+    statement = AGENT_RUNS.select().where(AGENT_RUNS.table.c.run_id == run.sha256)
+    row = connection.execute(statement).mappings().first()
+    return AGENT_RUNS.from_row(dict(row)) if row is not None else None
 
 
 def _store(connection: Connection, run: RecordedRun, row: AgentRun, trajectory: tuple[Trajectory, str] | None) -> None:

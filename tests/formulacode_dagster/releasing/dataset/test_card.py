@@ -37,6 +37,16 @@ def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord
     assert head["size_categories"] == ["n<1K"]
 
 
+def test_the_config_of_reviewed_tasks_is_there_once_there_are_some(record: Callable[..., TaskRecord]) -> None:
+    approved = tables_of([record(1, reviews='[{"verdict": "approved"}]'), record(2)])
+    card = render_card(DatasetIndex().with_month(facts_of(Edition(FEBRUARY), approved)))
+    head = yaml.safe_load(card.split("---")[1])
+    assert {"config_name": "reviewed", "data_files": "reviewed/*.parquet"} in head["configs"]
+    assert "reviewed" in {info["config_name"] for info in head["dataset_info"]}
+    assert "| `reviewed` | tasks that a person" in card
+    assert "| `reviewed` |" not in render_card(_index(record))
+
+
 def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskRecord]) -> None:
     card = render_card(_index(record))
     assert "| 2026-02 | `formulacode@2026-03` | 2 | 1 | – | 1 | 1.65× | +2 tasks, +1 verified |" in card

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from assets.checks import JudgedMonth, failures_within_budget
+from formulacode_dagster.models.agent_run import Review, ReviewVerdict
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.measurement import Arm, BaseProfile, HotFunction, Measurement, Sample
 from formulacode_dagster.models.problem import ProblemStatement
@@ -17,11 +18,12 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind, SkipReason
 from formulacode_dagster.models.release import Replay, ReplayVerdict
 from formulacode_dagster.operating.store import artifacts, ledger
+from formulacode_dagster.operating.store.acceptances import add_review
 from formulacode_dagster.operating.store.checks import verdicts
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.measurements import add_replay
 from formulacode_dagster.releasing.dataset.parquet import from_parquet
-from formulacode_dagster.releasing.dataset.tables import data_path
+from formulacode_dagster.releasing.dataset.tables import data_path, reviewed_path
 from tests.support.command_line import FcData
 from tests.support.month import enter
 from tests.support.sampling import sampled
@@ -40,6 +42,16 @@ REPLAY = Replay(
     failure=FailureKind.IMAGE_MISSING,
     detail="its image is gone",
     is_same_harness=True,
+)
+
+REVIEW = Review(
+    month=MONTH,
+    task_id="Acme__Fast.py-7",
+    reviewed_at=datetime(2026, 4, 2, tzinfo=UTC),
+    reviewed_by="Ada Byron",
+    verdict=ReviewVerdict.APPROVED,
+    note="slow, as users say",
+    release=FIRST,
 )
 
 
@@ -82,12 +94,16 @@ def test_the_command_of_the_documentation_releases_a_revision(
 
     with month.transaction() as connection:
         add_replay(connection, REPLAY)
+        add_review(connection, REVIEW)
     corrected = release("--correction", "two patches were measured anew")
     assert corrected.returncode == 0, corrected.stdout + corrected.stderr
     assert tags(tmp_path) == [FIRST, SECOND]
     again = tmp_path / "home" / "dataset" / "releases" / SECOND / data_path(MONTH)
     (noted,) = json.loads(from_parquet(again.read_bytes(), SECOND)["replays"].item())
     assert (noted["verdict"], noted["failure"], noted["release"]) == ("could_not_run", "image_missing", FIRST)
+    reviewed = from_parquet((again.parents[1] / reviewed_path(MONTH)).read_bytes(), SECOND)
+    (said,) = json.loads(reviewed["reviews"].item())
+    assert (said["verdict"], said["reviewed_by"], said["note"]) == ("approved", "Ada Byron", "slow, as users say")
     with month.transaction() as connection:
         first, second = artifacts.RELEASES.read(connection, MONTH)
         judged = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +126,15 @@ def test_columns_may_be_added(record: MakeRecord, tmp_path: Path) -> None:
     assert changed_columns({"a": "String", "b": "Int64"}, {"a": "String", "b": "Float64", "c": "String"}) == [
         "column b is Float64, it was Int64"
     ]
+
+
+def test_the_config_of_reviewed_tasks_has_those_whose_newest_review_approves(record: MakeRecord) -> None:
+    said = {1: [], 2: ["approved"], 3: ["rejected", "approved"], 4: ["approved", "doubtful"]}
+    rows = [
+        record(number, reviews=json.dumps([{"verdict": verdict} for verdict in verdicts]))
+        for number, verdicts in said.items()
+    ]
+    files = tables_of(rows).files("2026-02")
+    assert from_parquet(files["reviewed/2026-02.parquet"], "")["pr_number"].to_list() == [2, 3]
+    older = replace(tables_of(rows), tasks=tables_of(rows).tasks.drop("reviews"))
+    assert from_parquet(older.files("2026-02")["reviewed/2026-02.parquet"], "").height == 0

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
+from formulacode_dagster.releasing.results.agent_runners import HarborRunner
+from formulacode_dagster.releasing.results.released import ReleasedTask
 from sandbox.scripted import Script, app
 from sandbox.server import serving
+from tests.support.agent_runs import release_runs
 from tests.support.exports import ATTACK, FASTER_SQUARES, LANGUAGES, PYTHON, ROOT, C
-from tests.support.harnesses import call, call_harbor
+from tests.support.harnesses import INSTALLED, call, call_harbor, harbor_program
 from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
@@ -122,3 +126,19 @@ def test_an_agent_that_calls_its_model_from_inside_reaches_it_and_nothing_else(t
     said = call_harbor("job", "regrade", str(tmp_path / "jobs" / "codex"), *options, cwd=tmp_path)
     again = rewards_of(tmp_path / "jobs" / "again", said)
     assert again[tasks[PYTHON].name]["reward"] > 0.5
+
+
+@TAKES_MINUTES
+@pytest.mark.timeout(1700)
+def test_a_whole_release_is_run_by_harbor_and_taken_in(rows, tmp_path, database):
+    task = ReleasedTask("formulacode@2026-03", rows[PYTHON])
+    if not (INSTALLED / "harbor").is_dir():
+        pytest.skip("harbor is not installed; run .ci/install-harnesses")
+    done = run_loop(
+        release_runs([task], HarborRunner("oracle", program=harbor_program(tmp_path)), tmp_path, database).run()
+    )
+    assert (done.lost, done.left) == ((), ())
+    (run,) = done.ended
+    assert (run.source, run.agent, run.state, run.reason) == ("harbor", "oracle", "graded", "faster")
+    assert run.reward is not None
+    assert run.reward > 0.5

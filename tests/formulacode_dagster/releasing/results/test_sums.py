@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from formulacode_dagster.models.agent_run import TaskFacts
 from formulacode_dagster.releasing.exports.grader.terminal_reports import formulacode
 from formulacode_dagster.releasing.results import sums
 from tests.support.agent_runs import agent_run, speedups
@@ -152,3 +153,43 @@ def test_a_large_table_takes_seconds():
     started = time.process_time()
     sums.mean_over_tasks(scores)
     assert time.process_time() - started < 10
+
+
+def facts(**changes):
+    """Facts about a task."""
+    known = {"category": "cache", "difficulty": "easy", "language": "C", "workload_source": "own", "size": "1.5–2×"}
+    return TaskFacts.model_validate({"merged_at": "2026-02-01T00:00:00Z", **known, **changes})
+
+
+def test_strata_have_the_means_that_the_runs_were_drawn_from():
+    chance = np.random.default_rng(5)
+    runs = [
+        agent_run(
+            f"t{task}", float(np.clip(chance.normal(mean, 0.1), 0, 1)), name=f"{task}-{run}", task=facts(size=size)
+        )
+        for task, (mean, size) in enumerate([(0.2, "1.1–1.25×"), (0.8, "4–10×")] * 100)
+        for run in range(3)
+    ]
+    by = {(each.by, each.name): each for each in sums.strata(runs, resamples=200)}
+    assert [key for key in by if key[0] == "size"] == [("size", "1.1–1.25×"), ("size", "4–10×")]
+    for name, mean in (("1.1–1.25×", 0.2), ("4–10×", 0.8)):
+        found = by["size", name]
+        assert (found.score.tasks, found.runs) == (100, 300)
+        assert found.score.value == pytest.approx(mean, abs=0.02)
+        assert found.score.low < mean < found.score.high
+    whole = by["category", "cache"]
+    assert whole.score.value == pytest.approx(sums.plain_mean(sums.by_task(runs, sums.reward)))
+    assert whole.score.value == pytest.approx(
+        (by["size", "1.1–1.25×"].score.value + by["size", "4–10×"].score.value) / 2
+    )
+
+
+def test_runs_without_facts_failures_and_regrades_are_in_no_stratum():
+    runs = [agent_run("a", 1.0), agent_run("b", None, task=facts()), agent_run("c", 1.0, task=facts(), regrade_of="x")]
+    assert sums.strata(runs) == []
+
+
+def test_clean_runs_are_those_that_surely_are():
+    marks = {"a": "yes", "b": "no", "c": "unknown"}
+    runs = [agent_run(task, 1.0, contaminated=mark) for task, mark in marks.items()]
+    assert [run.task_id for run in sums.clean(runs)] == ["b"]

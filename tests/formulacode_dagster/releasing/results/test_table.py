@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 
+from formulacode_dagster.models.agent_run import Contamination
 from formulacode_dagster.releasing.results import checks
 from formulacode_dagster.releasing.results.table import agent_results
 from tests.support.agent_runs import MONTH, TAG, agent_run, speedups
@@ -43,6 +44,15 @@ def test_an_agent_is_a_row_with_all_its_figures(runs):
     assert codex.reasons == {"faster": 2, "unchanged": 1}
     assert (broken.score, broken.runs, broken.infrastructure, broken.dollars) == (None, 0, 1, None)
     assert broken.advantages == (None,) * 4
+
+
+def test_a_row_has_the_score_without_tasks_that_the_model_may_have_seen(runs):
+    marks = {"a": "yes", "b": "no", "c": "unknown"}
+    own = [run.model_copy(update={"contaminated": Contamination(marks[run.task_id])}) for run in runs]
+    oracle, codex, broken = table(own)
+    assert (codex.score.value, codex.clean_score.value, codex.clean_score.tasks) == (pytest.approx(0.35), 0.0, 1)
+    assert codex.contamination == {"yes": 2, "no": 1}
+    assert (oracle.clean_score.value, broken.clean_score, broken.contamination) == (1.0, None, {})
 
 
 def test_runs_of_no_task_of_the_release_are_found(runs):

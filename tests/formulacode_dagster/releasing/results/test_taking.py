@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.agent_run import RunSource, RunState
+from formulacode_dagster.models.agent_run import Contamination, RunSource, RunState
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS, TRAJECTORIES
 from formulacode_dagster.operating.store.blobs import get_blob
@@ -17,6 +17,7 @@ from formulacode_dagster.releasing.exports.write import export_task
 from formulacode_dagster.releasing.results.redaction import Redaction
 from formulacode_dagster.releasing.results.released import ReleasedTasks
 from formulacode_dagster.releasing.results.taking import NO_REPORT, take
+from formulacode_dagster.releasing.results.task_facts import facts_of
 from tests.support.agent_runs import (
     DIFF,
     MONTH,
@@ -66,6 +67,7 @@ def test_trials_of_harbor_are_stored_once_with_all_that_they_say(took, task, tmp
     assert (first.reward, first.speedup, first.oracle_speedup, first.tests) == (0.5, 4.0, 16.0, 2)
     assert (first.dollars, first.tokens_in, first.tokens_cached, first.tokens_out) == (0.25, 10, 4, 3)
     assert (first.turns, second.turns) == (2, None)
+    assert (first.task, first.contaminated) == (facts_of(task.row), Contamination.UNKNOWN)
     assert first.agent_seconds == pytest.approx(0.731, abs=0.01)
     assert first.seconds == pytest.approx(18.42, abs=0.01)
     assert (second.reward, second.reason) == (0.0, "unchanged")
