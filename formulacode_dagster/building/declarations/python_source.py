@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ast
+import threading
 import warnings
 
+PARSER = threading.Lock()
+"""Before CPython 3.11.8, syntax trees that two threads make at once may end in a SystemError.
 
-def parse_python(source: str) -> ast.Module:
+Source: https://github.com/python/cpython/issues/106905.
+"""
+
+
+def parse_python(source: str | bytes) -> ast.Module:
     """The syntax tree of *source*. Raises SyntaxError, ValueError or RecursionError when it is no Python of today."""
-    with warnings.catch_warnings():
+    with PARSER, warnings.catch_warnings():
         # Old files are full of invalid escapes, which the parser warns about.
         warnings.simplefilter("ignore")
         try:

@@ -20,6 +20,7 @@ from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from formulacode_dagster.building.declarations.python_source import PARSER
 from formulacode_dagster.building.images.recipes import IMPORTED_RULE
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import BuildSpec
@@ -89,7 +90,8 @@ class DockerContext:
     def task(self) -> dict[str, str]:
         """`owner`, `repo` and `sha`, as far as task.txt has them; it is parsed as an expression, and not run."""
         try:
-            call = ast.parse(self.files.get(TASK, "").strip(), mode="eval").body
+            with PARSER:
+                call = ast.parse(self.files.get(TASK, "").strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
             return {}
         keywords = call.keywords if isinstance(call, ast.Call) else []

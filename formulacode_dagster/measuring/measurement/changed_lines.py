@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from formulacode_dagster.building.declarations.python_source import parse_python
+
 COMPILING_DECORATORS = frozenset({"jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "jitclass"})
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -43,7 +45,7 @@ class Source:
     """One parsed side of a file; raises SyntaxError and ValueError if this interpreter cannot parse it."""
 
     def __init__(self, content: bytes) -> None:
-        self.tree = ast.parse(content)
+        self.tree = parse_python(content)
         self.units = tuple(sorted(_units(self.tree, "", None, ""), key=lambda unit: unit.lines.start))
         self._text = content.decode("utf-8", "replace").split("\n")
 

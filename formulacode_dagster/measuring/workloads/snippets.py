@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 
+from formulacode_dagster.building.declarations.python_source import PARSER
 from formulacode_dagster.building.suites.overlays import SuiteFiles, is_whole_checkout, printable
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
@@ -124,7 +125,8 @@ def _grown(sides: Sides, short: Sequence[Snippet]) -> dict[Snippet, Snippet]:
 
 def _larger(snippet: Snippet, rule: str, factor: int) -> Snippet | None:
     try:
-        parts = [grown_code(code, rule, factor) for code in (snippet.before, snippet.timed)]
+        with PARSER:
+            parts = [grown_code(code, rule, factor) for code in (snippet.before, snippet.timed)]
     except RecursionError:
         return None
     if not any(parts):
