@@ -23,11 +23,14 @@ Revision = Annotated[str, typer.Option(help="Tag to show, as formulacode@2026-03
 
 Space = Annotated[str, typer.Option(help="Static Space of the Hub, owner/name, to put it into.", show_default="none")]
 
+Url = Annotated[
+    str, typer.Option(help="Address at which the site will be, for the picture of its links.", show_default="relative")
+]
 Results = Annotated[
     bool,
     typer.Option(
         "--results",
-        help="Add runs of agents and reviews from the database: a page compares agents.",
+        help="Add runs of agents, reviews and funnels from the database: pages compare agents.",
         show_default="without",
     ),
 ]
@@ -40,6 +43,7 @@ def site(
     revision: Revision = "",
     space: Space = "",
     results: Results = False,
+    url: Url = "",
 ) -> None:
     """Write the tasks of the dataset as static pages: no server is needed, open index.html."""
     from formulacode_dagster.library import Dataset
@@ -49,7 +53,7 @@ def site(
 
     loaded = Dataset.load(dataset, revision=revision)
     told = _results([each.month for each in loaded.index.months]) if results else None
-    written = write_site(loaded, folder, month or (), told)
+    written = write_site(loaded, folder, month or (), told, url)
     console.print(f"{written.tasks} tasks of {written.months} months: {written.index}", highlight=False, soft_wrap=True)
     if space:
         console.print(publish_space(folder, space, read_settings()), highlight=False, soft_wrap=True)
@@ -57,12 +61,14 @@ def site(
 
 def _results(months: list[str]) -> SiteResults:
     from formulacode_dagster.library.site.results_page import SiteResults
+    from formulacode_dagster.models.month import Month
     from formulacode_dagster.operating.store.acceptances import reviews_of
     from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
 
-    from .operate import database
+    from .operate import database, read_funnel
 
     with database() as store, store.transaction() as connection:
         runs = [run for month in months for run in AGENT_RUNS.read(connection, month)]
         reviews = {task: said for month in months for task, said in reviews_of(connection, month).items()}
-    return SiteResults(runs, reviews)
+        funnels = {month: read_funnel(store, Month.parse(month)) for month in months}
+    return SiteResults(runs, reviews, {month: funnel for month, funnel in funnels.items() if not funnel.is_empty})
