@@ -29,8 +29,9 @@ def look_at(folder: Path, pages: Sequence[str], pictures: Path) -> None:
     looked = subprocess.run(look, capture_output=True, text=True, timeout=300, check=False)
     assert looked.returncode == 0, looked.stderr
     seen = json.loads(looked.stdout)
-    assert (seen["asked"], seen["errors"], seen["overflow"]) == ([], [], {})
-    assert [found for found in seen["violations"] if found["impact"] in SERIOUS] == []
+    assert (seen["asked"], seen["errors"], seen["overflow"]) == ([], [], {}), seen
+    barriers = [found for found in seen["violations"] if found["impact"] in SERIOUS]
+    assert not barriers, barriers
 
 
 def require_browser() -> None:

@@ -16,9 +16,10 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors
 from formulacode_dagster.releasing.dataset.index import IndexedMonth
+from formulacode_dagster.releasing.reporting.plots import attempt_plot, bars, cost_plot, share_plot
+from formulacode_dagster.releasing.results.checks import ORACLE
 
 from .card import social_card
-from .plots import attempt_plot, bars, cost_plot, share_plot
 from .registry import RELEASES, month_table, release_view, task_table
 from .results_page import (
     AGENTS,
@@ -114,12 +115,13 @@ def _files(site: _Site) -> Iterator[tuple[str, str | bytes]]:
         yield name, files(__package__).joinpath(folder, name).read_text("utf-8")
     yield "style.css", files(STYLE).joinpath("static", "style.css").read_text("utf-8")
     best = site.of_all()
-    scores = [(row.contestant, row.score.value) for row in best if row.score]
+    ranked = [row for row in best if row.score and row.agent != ORACLE]
+    scores = [(row.contestant, row.score.value) for row in ranked if row.score]
     name = str(site.environment.globals["dataset"])
     yield "card.png", social_card(name, len(site.tasks), len(site.months), scores)
     yield from task_table(site.tasks, site.told.reviews).files().items()
     yield from _without_script(month_table(site.months).files())
-    leader = next((row for row in best if row.score), None)
+    leader = ranked[0] if ranked else None
     tasks, months = len(site.tasks), len(site.months)
     yield "index.html", site.page("index.html.j2", "index.html", best=leader, tasks=tasks, months=months)
     changes = zip(site.months, [None, *site.months], bars([month.tasks for month in site.months]), strict=False)

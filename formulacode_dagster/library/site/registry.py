@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,7 @@ def release_view(dataset: Dataset, month: IndexedMonth) -> ReleaseView:
 
 
 def _without_head(card: str) -> str:
-    """*card* without the YAML between its first two lines of dashes."""
+    """*card* without the YAML between its first two lines of dashes, and without links to files next to it."""
     head, _, text = card.removeprefix("---\n").partition("\n---\n")
-    return text if card.startswith("---\n") and head else card
+    text = text if card.startswith("---\n") and head else card
+    return re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", text)

@@ -16,9 +16,9 @@ from formulacode_dagster.models.measurement import Arm, Stacks
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.releasing.dataset.index import standing_of
 from formulacode_dagster.releasing.reporting.flames import flames_of
+from formulacode_dagster.releasing.reporting.plots import interval_plot, quantity_text, samples_plot
 
 from .markup import markdown, patch_lines
-from .plots import interval_plot, quantity_text, samples_plot
 
 if TYPE_CHECKING:
     import polars as pl

@@ -251,9 +251,9 @@ function offerCsv(table) {
 document.addEventListener("DOMContentLoaded", () => {
   switchColours(document.getElementById("colours"));
   const search = document.getElementById("search");
-  search.hidden = false;
-  const input = search.querySelector("input");
-  search.addEventListener("submit", (event) => {
+  const input = search?.querySelector("input");
+  if (search) search.hidden = false;
+  search?.addEventListener("submit", (event) => {
     event.preventDefault();
     location.href = `${search.dataset.index}#q=${encodeURIComponent(input.value)}`;
   });
