@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -34,6 +34,7 @@ from .results_page import (
     scoped_results,
     slug_of,
 )
+from .run_page import RUNS, page_of, run_view
 from .views import task_view
 
 if TYPE_CHECKING:
@@ -130,12 +131,19 @@ def _files(site: _Site) -> Iterator[tuple[str, str | bytes]]:
     for month in site.months:
         page = f"{RELEASES}/{month.month}.html"
         yield page, site.page("release.html.j2", page, "..", release=release_view(site.dataset, month))
+    paged = set[str]()
+    for run in site.runs:
+        left = site.told.read_run(run)
+        if left.changes or left.trajectory:
+            paged.add(run.run_id)
+            page = f"{RUNS}/{page_of(run)}.html"
+            yield page, site.page("run.html.j2", page, "..", view=run_view(run, left), agent=slug_of(run.contestant))
     if site.runs:
-        yield from _agent_files(site, best)
-    yield from _task_files(site)
+        yield from _agent_files(site, best, paged)
+    yield from _task_files(site, paged)
 
 
-def _agent_files(site: _Site, best: Sequence[AgentResult]) -> Iterator[tuple[str, str]]:
+def _agent_files(site: _Site, best: Sequence[AgentResult], paged: Collection[str]) -> Iterator[tuple[str, str]]:
     yield from leaderboard(site.results).files().items()
     yield from _without_script(runs_table(site.runs).files())
     priced = [(row.dollars, row.score.value, row) for row in best if row.dollars is not None and row.score]
@@ -153,7 +161,7 @@ def _agent_files(site: _Site, best: Sequence[AgentResult]) -> Iterator[tuple[str
     for run in site.runs:
         by_agent.setdefault(run.contestant, []).append(run)
     for row in best:
-        table, page = agent_table(row.contestant, by_agent[row.contestant], site.tasks), slug_of(row.contestant)
+        table, page = agent_table(row.contestant, by_agent[row.contestant], site.tasks, paged), slug_of(row.contestant)
         yield from table.files().items()
         outcomes = Counter(each["outcome"] for each in table.rows)
         mine = [each for each in site.results if each.result.contestant == row.contestant and each.scope != ALL]
@@ -170,12 +178,15 @@ def _agent_files(site: _Site, best: Sequence[AgentResult]) -> Iterator[tuple[str
         yield f"{AGENTS}/{page}.html", site.page("agent.html.j2", f"{AGENTS}/{page}.html", "..", agent=agent)
 
 
-def _task_files(site: _Site) -> Iterator[tuple[str, str]]:
+def _task_files(site: _Site, paged: Collection[str]) -> Iterator[tuple[str, str]]:
     attempts: dict[str, list[AgentRun]] = {}
     for run in sorted(site.runs, key=lambda run: (run.reward is None, -(run.reward or 0.0), run.contestant)):
         attempts.setdefault(run.task_id, []).append(run)
     for task_id, task in site.tasks.items():
-        runs = [(run, slug_of(run.contestant), _plot_of(run)) for run in attempts.get(task_id, ())]
+        runs = [
+            (run, slug_of(run.contestant), page_of(run) if run.run_id in paged else "", _plot_of(run))
+            for run in attempts.get(task_id, ())
+        ]
         page = f"{TASKS}/{task_id}.html"
         reviews = site.told.reviews.get(task_id, ())
         yield page, site.page("task.html.j2", page, "..", task=task_view(task), runs=runs, reviews=reviews)
@@ -222,7 +233,7 @@ def _make_room(folder: Path) -> None:
 def _remove_others(folder: Path, written: set[Path]) -> None:
     """Remove the files of an earlier site that this one does not have."""
     old = [folder / name for name in (RESULTS, "results.js", "results.json", "results.csv", "runs.csv", "runs.json")]
-    old += [path for name in (TASKS, AGENTS, RELEASES) for path in (folder / name).glob("*.*")]
+    old += [path for name in (TASKS, AGENTS, RELEASES, RUNS) for path in (folder / name).glob("*.*")]
     for path in old:
         if path not in written:
             path.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from formulacode_dagster.releasing.reporting.funnel import Funnel
 from formulacode_dagster.releasing.results import sums
 from formulacode_dagster.releasing.results.table import agent_results
 
+from .run_page import RUNS, RunFiles, page_of
 from .tables import Bound, Column, DataTable, Facet
 
 ALL = "all"
@@ -49,6 +50,8 @@ class SiteResults:
     runs: Sequence[AgentRun] = ()
     reviews: Mapping[str, Sequence[Review]] = field(default_factory=dict)
     funnels: Mapping[str, Funnel] = field(default_factory=dict)
+    read_run: Callable[[AgentRun], RunFiles] = lambda _: RunFiles()
+    """Reads what an agent left in a run, when its page is written: all runs together may not fit into memory."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +160,10 @@ def runs_table(runs: Sequence[AgentRun]) -> DataTable:
     return DataTable("runs", "runs", (), RUN_FIELDS, rows, sort="task_id")
 
 
-def agent_table(contestant: str, runs: Sequence[AgentRun], tasks: Mapping[str, Task]) -> DataTable:
-    """Return the tasks that an agent has *runs* on, with its outcome on each."""
+def agent_table(
+    contestant: str, runs: Sequence[AgentRun], tasks: Mapping[str, Task], paged: Collection[str]
+) -> DataTable:
+    """Return the tasks that an agent has *runs* on, with its outcome on each; *paged* are the runs with a page."""
     by_task: dict[str, list[AgentRun]] = {}
     for run in runs:
         if not run.regrade_of:
@@ -173,12 +178,13 @@ def agent_table(contestant: str, runs: Sequence[AgentRun], tasks: Mapping[str, T
             Column("speedup", "Speed-up", "number", "of the best run", suffix="×"),
             Column("oracle_speedup", "Author", "number", "the author's speed-up in that run", suffix="×"),
             Column("runs", "Runs", "number", digits=0),
+            Column("best", "Run", "link", "the best one: changes and trajectory", href=f"../{RUNS}", target="run"),
             Column("dollars", "Cost", "number", "dollars a run", prefix="$"),
             Column("turns", "Turns", "number", "median", digits=0),
             Column("minutes", "Minutes", "number", "median", digits=1),
         ),
         fields=AGENT_FIELDS,
-        rows=[_task_row(tasks[task_id].row, mine) for task_id, mine in sorted(by_task.items())],
+        rows=[_task_row(tasks[task_id].row, mine, paged) for task_id, mine in sorted(by_task.items())],
         sort="reward",
         facets=(
             Facet("outcome", "Outcome"),
@@ -191,7 +197,7 @@ def agent_table(contestant: str, runs: Sequence[AgentRun], tasks: Mapping[str, T
     )
 
 
-def _task_row(task: Mapping[str, Any], runs: Sequence[AgentRun]) -> dict[str, Any]:
+def _task_row(task: Mapping[str, Any], runs: Sequence[AgentRun], paged: Collection[str]) -> dict[str, Any]:
     judged = sorted((run for run in runs if run.reward is not None), key=lambda run: run.reward or 0.0)
     best = judged[-1] if judged else runs[-1]
     reward = _mean([run.reward for run in judged])
@@ -204,6 +210,8 @@ def _task_row(task: Mapping[str, Any], runs: Sequence[AgentRun]) -> dict[str, An
         "outcome": outcome_of(reward),
         "reward": reward,
         "runs": len(runs),
+        "best": "look" if best.run_id in paged else None,
+        "run": page_of(best),
         "speedup": best.speedup,
         "oracle_speedup": best.oracle_speedup,
         "reason": best.reason if best.state is RunState.GRADED else best.error,
