@@ -14,13 +14,14 @@ import pytest
 
 from formulacode_dagster.library.site.build import write_site
 from formulacode_dagster.library.site.results_page import SiteResults, outcome_of, slug_of
+from formulacode_dagster.library.site.run_page import RunFiles, page_of
 from formulacode_dagster.models.agent_run import AgentRun, Review, ReviewVerdict
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.store.acceptances import add_review
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.releasing.reporting.funnel import count_funnel
-from tests.support.agent_runs import agent_run, speedups
+from tests.support.agent_runs import DIFF, TRAJECTORY, agent_run, speedups
 from tests.support.browser import PLAYWRIGHT, look_at, require_browser
 from tests.support.command_line import FcData
 from tests.support.entries import enter
@@ -55,11 +56,18 @@ RUNS = (
 )
 
 
+def left(_: AgentRun) -> RunFiles:
+    """What an agent left in any run."""
+    return RunFiles(DIFF.decode() + HOSTILE, json.dumps(TRAJECTORY))
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """The site of four tasks in two months, with runs of three agents on them."""
     dataset = hostile_dataset(tmp_path / "data", tasks=4, months=2)
-    return write_site(dataset, tmp_path / "site", (), SiteResults(RUNS, {REVIEW.task_id: [REVIEW]})).index.parent
+    return write_site(
+        dataset, tmp_path / "site", (), SiteResults(RUNS, {REVIEW.task_id: [REVIEW]}, read_run=left)
+    ).index.parent
 
 
 def pages_of(site: Path) -> str:
@@ -201,4 +209,5 @@ def test_a_browser_sorts_by_a_column_and_asks_nobody(site: Path, tmp_path: Path)
 @pytest.mark.slow
 def test_every_kind_of_page_fits_every_width_in_both_schemes_and_has_no_barrier(site: Path, tmp_path: Path) -> None:
     pages = ["index.html", "results.html", "months.html", "releases/2026-02.html", "tasks/acme__fast-1.html"]
-    look_at(site, [*pages, f"agents/{slug_of('cheap')}.html"], tmp_path / "pictures")
+    pages += [f"agents/{slug_of('cheap')}.html", f"runs/{page_of(RUNS[4])}.html"]
+    look_at(site, pages, tmp_path / "pictures")
