@@ -237,6 +237,9 @@ def _remove_others(folder: Path, written: set[Path]) -> None:
     for path in old:
         if path not in written:
             path.unlink(missing_ok=True)
+    for name in (AGENTS, RUNS):
+        if (folder / name).exists() and not any((folder / name).iterdir()):
+            (folder / name).rmdir()
 
 
 def _environment(dataset: Dataset, url: str, *, has_results: bool) -> Environment:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from formulacode_dagster.library import Task
-from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Review, RunState
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Estimate, Review, RunState
 from formulacode_dagster.releasing.dataset.index import SPEEDUP_RANGES, IndexedMonth, range_of
 from formulacode_dagster.releasing.reporting.funnel import Funnel
 from formulacode_dagster.releasing.results import sums
@@ -25,8 +25,16 @@ LEAST_TASKS = 5
 """Strata with fewer tasks have no table."""
 AGENTS = "agents"
 """Folder of the agents' pages."""
+ESTIMATES = {
+    "score": ("Score", "mean reward, and its 95 % interval"),
+    "hack_adjusted": ("Adjusted", "the score with 0 for runs that were judged a hack"),
+    "clean_score": ("Clean", "the score on tasks that are newer than the model's training data"),
+    "half": ("≥ 0.5", "share of runs with at least half of the author's improvement"),
+    "nearly": ("≥ 0.9", "share of runs with nearly all of it"),
+}
+"""Means over tasks that a row may have; only those that some row has are shown."""
 RESULT_FIELDS = (
-    *("scope", "agent", "agent_version", "model", "score", "score_low", "score_high", "half", "nearly"),
+    *("scope", "agent", "agent_version", "model", *ESTIMATES, "score_low", "score_high"),
     *("advantage_l1", "advantage_l2", "advantage_l3", "advantage_l4", "dollars", "is_on_front"),
     *("tasks", "release_tasks", "runs", "infrastructure", "agent_seconds", "turns"),
 )
@@ -110,14 +118,19 @@ def _place_of(value: str) -> tuple[int, str]:
 
 def leaderboard(results: Sequence[ScopedResult]) -> DataTable:
     """Return the table of agents, one scope of which is shown at a time."""
+    rows = [_result_row(each) for each in results]
+    shares = [(name, *told) for name, told in ESTIMATES.items() if any(row[name] is not None for row in rows)]
     return DataTable(
         name="results",
         noun="agents",
         columns=(
             Column("agent", "Agent", "link", small="version", href="agents", target="page"),
-            Column("score", "Score", "share", "mean reward, and its 95 % interval", low="score_low", high="score_high"),
-            Column("half", "≥ 0.5", "number", "share of runs with at least half of the author's improvement"),
-            Column("nearly", "≥ 0.9", "number", "share of runs with nearly all of it"),
+            *(
+                Column(name, label, "share", title, low="score_low", high="score_high")
+                if name == "score"
+                else Column(name, label, "number", title)
+                for name, label, title in shares
+            ),
             *(
                 Column(f"advantage_l{level}", f"L{level}", "number", f"FormulaCode's advantage, level {level}")
                 for level in sums.LEVELS
@@ -129,7 +142,8 @@ def leaderboard(results: Sequence[ScopedResult]) -> DataTable:
             Column("infrastructure", "Failures", "number", "runs in which nothing was judged", digits=0),
         ),
         fields=RESULT_FIELDS,
-        rows=[_result_row(each) for each in results],
+        rows=rows,
+        documents=[{"scope": each.scope, **each.result.model_dump(mode="json")} for each in results],
         sort="score",
         facets=(Facet("scope", "Tasks of", default=ALL),),
         bounds=(Bound("dollars", "Cost, at most $", is_least=False, step=0.01),),
@@ -139,17 +153,15 @@ def leaderboard(results: Sequence[ScopedResult]) -> DataTable:
 
 def _result_row(scoped: ScopedResult) -> dict[str, Any]:
     row = scoped.result
-    score = row.score
+    estimates: dict[str, Estimate | None] = {name: getattr(row, name, None) for name in ESTIMATES}
     return {
-        **row.model_dump(mode="json", include=set(RESULT_FIELDS) - {"score", "half", "nearly"}),
+        **row.model_dump(mode="json", include=set(RESULT_FIELDS) - set(ESTIMATES)),
         "scope": scoped.scope,
         "version": f"{row.agent_version} {row.model}".strip(),
         "page": slug_of(row.contestant),
-        "score": score.value if score else None,
-        "score_low": score.low if score else None,
-        "score_high": score.high if score else None,
-        "half": row.half.value if row.half else None,
-        "nearly": row.nearly.value if row.nearly else None,
+        **{name: estimate.value if estimate else None for name, estimate in estimates.items()},
+        "score_low": row.score.low if row.score else None,
+        "score_high": row.score.high if row.score else None,
         **{f"advantage_l{level}": value for level, value in enumerate(row.advantages, start=1)},
     }
 

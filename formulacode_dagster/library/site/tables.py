@@ -74,6 +74,8 @@ class DataTable:
     facets: tuple[Facet, ...] = ()
     bounds: tuple[Bound, ...] = ()
     search: tuple[str, ...] = ()
+    documents: Sequence[Mapping[str, Any]] = ()
+    """Rows of the JSON, if they have more than the fields."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -87,7 +89,7 @@ class DataTable:
         rows = [{name: row.get(name) for name in self.fields} for row in self.rows]
         return {
             f"{self.name}.js": self.script(),
-            f"{self.name}.json": _rows_as_json(rows),
+            f"{self.name}.json": _rows_as_json(self.documents or rows),
             f"{self.name}.csv": _rows_as_csv(self.fields, rows),
         }
 

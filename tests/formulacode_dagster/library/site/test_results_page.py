@@ -13,9 +13,15 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.library.site.build import write_site
-from formulacode_dagster.library.site.results_page import SiteResults, outcome_of, slug_of
+from formulacode_dagster.library.site.results_page import (
+    SiteResults,
+    leaderboard,
+    outcome_of,
+    scoped_results,
+    slug_of,
+)
 from formulacode_dagster.library.site.run_page import RunFiles, page_of
-from formulacode_dagster.models.agent_run import AgentRun, Review, ReviewVerdict
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Estimate, Review, ReviewVerdict
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.store.acceptances import add_review
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
@@ -152,7 +158,7 @@ def test_tables_and_runs_are_there_for_programs(site: Path) -> None:
     told = {(row["scope"], row["agent"]): row for row in json.loads((site / "results.json").read_text())}
     assert len(told) == 3 * 3
     hostile = told["all", HOSTILE]
-    assert (hostile["score"], hostile["tasks"], hostile["release_tasks"]) == (pytest.approx(0.3), 4, 4)
+    assert (hostile["score"]["value"], hostile["tasks"], hostile["release_tasks"]) == (pytest.approx(0.3), 4, 4)
     assert told["2026-02", "cheap"]["infrastructure"] == 1
     with (site / "results.csv").open() as file:
         rows = {(row["scope"], row["agent"]): row for row in csv.DictReader(file)}
@@ -165,10 +171,19 @@ def test_tables_and_runs_are_there_for_programs(site: Path) -> None:
     assert [run["reward"] for run in runs if run["state"] == "infrastructure"] == [""]
 
 
+def test_the_adjusted_score_is_beside_the_raw_one_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = scoped_results(RUNS[:1], [], {})
+    assert "Adjusted" not in leaderboard(results).script()
+    estimate = Estimate(value=0.25, low=0.2, high=0.3, tasks=4)
+    monkeypatch.setattr(AgentResult, "hack_adjusted", estimate, raising=False)
+    assert [column.label for column in leaderboard(results).columns[1:3]] == ["Score", "Adjusted"]
+    assert leaderboard(results).rows[0]["hack_adjusted"] == 0.25
+
+
 def test_a_site_without_results_keeps_none_of_an_earlier_one(site: Path, tmp_path: Path) -> None:
     write_site(hostile_dataset(tmp_path / "other", tasks=4, months=2), site)
     assert [path for path in site.rglob("*") if path.name.startswith(("results", "runs"))] == []
-    assert [*(site / "agents").iterdir()] == []
+    assert not (site / "agents").exists()
     assert "results.html" not in (site / "index.html").read_text()
 
 
