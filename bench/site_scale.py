@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from formulacode_dagster.library import Dataset
 from formulacode_dagster.library.site.build import write_site
@@ -34,6 +35,7 @@ from tests.support.site import hostile_task
 FIRST_PAGE = ("index.html", "style.css", "site.js", "tasks.js")
 FIRST_PAGE_BYTES_ALLOWED = 300_000
 MONTHS = 12
+FIRST_MONTH = "2025-01"
 STATEMENT = (
     "# Slow\n\n{} spends its time in `convert`:\n\n```python\nfor row in rows:\n    total += convert(row)\n```\n"
 )
@@ -44,31 +46,34 @@ PATCH = (
 )
 
 
+def varied(number: int, month: Month, chance: random.Random) -> dict[str, Any]:
+    """Return what tells task *number* from the others."""
+    repository = f"organisation-{number % 20}/package-{number % 60}"
+    speedup = 1 + chance.expovariate(0.7)
+    return {
+        "task_id": f"{repository.replace('/', '__')}-{number}",
+        "repo_name": repository,
+        "classification": chance.choice(list(Category)).value,
+        "difficulty": chance.choice(list(Difficulty)).value,
+        "workload_source": chance.choice(list(Source)).value,
+        "speedup": speedup,
+        "speedup_low": speedup * 0.9,
+        "speedup_high": speedup * 1.1,
+        "pr_merged_at": month.start.replace(day=chance.randrange(1, 29)),
+    }
+
+
 def generate(folder: Path, tasks: int, months: int, chance: random.Random) -> Dataset:
     """Release *tasks* over *months* in *folder*."""
-    month = Month.parse("2025-01")
+    month = Month.parse(FIRST_MONTH)
+    same = {"patch": PATCH, "lock": "numpy==2.0.0\n" * 40, "machine": "a machine, 16 cores", "python": "3.12"}
     for place in range(months):
         records = []
         for number in range(place, tasks, months):
-            repository = f"organisation-{number % 20}/package-{number % 60}"
-            texts = {"final_md": STATEMENT.format(repository), "patch": PATCH, "lock": "numpy==2.0.0\n" * 40}
-            speedup = 1 + chance.expovariate(0.7)
-            changes = {
-                "task_id": f"{repository.replace('/', '__')}-{number}",
-                "repo_name": repository,
-                "classification": chance.choice(list(Category)).value,
-                "difficulty": chance.choice(list(Difficulty)).value,
-                "workload_source": chance.choice(list(Source)).value,
-                "machine": "a machine, 16 cores",
-                "python": "3.12",
-                "workload_commit": "b" * 40,
-                "speedup": speedup,
-                "speedup_low": speedup * 0.9,
-                "speedup_high": speedup * 1.1,
-                "pr_merged_at": month.start.replace(day=chance.randrange(1, 29)),
-            }
-            records.append(hostile_task(number, month.key, **texts, **changes))
-        FolderDestination(folder).release(month, month_tables([_named(record) for record in records]))
+            own = varied(number, month, chance)
+            texts = {"final_md": STATEMENT.format(own["repo_name"]), "workload_commit": "b" * 40}
+            records.append(_named(hostile_task(number, month.key, **same, **texts, **own)))
+        FolderDestination(folder).release(month, month_tables(records))
         month = month.next()
     return Dataset.load(folder)
 
