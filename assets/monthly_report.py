@@ -40,7 +40,7 @@ def monthly_report(
         if config.dry_run:
             return dg.MaterializeResult(metadata={"dry_run": True})
         charts = draw_charts(facts)
-        path = write_report(reports.folder(), facts, before, charts)
+        path = write_report(reports.folder(), facts, before)
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(str(path)),

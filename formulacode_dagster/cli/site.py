@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +13,7 @@ from .console import console
 
 if TYPE_CHECKING:
     from formulacode_dagster.library.site.results_page import SiteResults
+    from formulacode_dagster.models.agent_run import AgentRun
 
 Folder = Annotated[Path, typer.Argument(help="Folder to write into; empty, or a site to overwrite.")]
 From = Annotated[
@@ -23,11 +26,14 @@ Revision = Annotated[str, typer.Option(help="Tag to show, as formulacode@2026-03
 
 Space = Annotated[str, typer.Option(help="Static Space of the Hub, owner/name, to put it into.", show_default="none")]
 
+Url = Annotated[
+    str, typer.Option(help="Address at which the site will be, for the picture of its links.", show_default="relative")
+]
 Results = Annotated[
     bool,
     typer.Option(
         "--results",
-        help="Add runs of agents and reviews from the database: a page compares agents.",
+        help="Add runs of agents, reviews and funnels from the database: pages compare agents.",
         show_default="without",
     ),
 ]
@@ -40,6 +46,7 @@ def site(
     revision: Revision = "",
     space: Space = "",
     results: Results = False,
+    url: Url = "",
 ) -> None:
     """Write the tasks of the dataset as static pages: no server is needed, open index.html."""
     from formulacode_dagster.library import Dataset
@@ -48,21 +55,39 @@ def site(
     from resources.settings import read_settings
 
     loaded = Dataset.load(dataset, revision=revision)
-    told = _results([each.month for each in loaded.index.months]) if results else None
-    written = write_site(loaded, folder, month or (), told)
+    with _results([each.month for each in loaded.index.months]) if results else nullcontext() as told:
+        written = write_site(loaded, folder, month or (), told, url)
     console.print(f"{written.tasks} tasks of {written.months} months: {written.index}", highlight=False, soft_wrap=True)
     if space:
         console.print(publish_space(folder, space, read_settings()), highlight=False, soft_wrap=True)
 
 
-def _results(months: list[str]) -> SiteResults:
+@contextmanager
+def _results(months: list[str]) -> Iterator[SiteResults]:
+    """What the database has on *months*; it stays open for the runs' files."""
     from formulacode_dagster.library.site.results_page import SiteResults
+    from formulacode_dagster.library.site.run_page import RunFiles
+    from formulacode_dagster.models.month import Month
     from formulacode_dagster.operating.store.acceptances import reviews_of
-    from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
+    from formulacode_dagster.operating.store.artifacts import AGENT_RUNS, TRAJECTORIES
+    from formulacode_dagster.operating.store.blobs import get_blob
 
-    from .operate import database
+    from .operate import database, read_funnel
 
-    with database() as store, store.transaction() as connection:
-        runs = [run for month in months for run in AGENT_RUNS.read(connection, month)]
-        reviews = {task: said for month in months for task, said in reviews_of(connection, month).items()}
-    return SiteResults(runs, reviews)
+    with database() as store:
+        with store.transaction() as connection:
+            runs = [run for month in months for run in AGENT_RUNS.read(connection, month)]
+            reviews = {task: said for month in months for task, said in reviews_of(connection, month).items()}
+            steps = {row.run_id: row.sha256 for month in months for row in TRAJECTORIES.read(connection, month)}
+        funnels = {month: read_funnel(store, Month.parse(month)) for month in months}
+
+        def read_run(run: AgentRun) -> RunFiles:
+            with store.transaction() as connection:
+                keys = (run.diff_sha256, steps.get(run.run_id, ""))
+                changes, trajectory = (
+                    get_blob(connection, key).decode(errors="replace") if key else "" for key in keys
+                )
+            return RunFiles(changes, trajectory)
+
+        known = {month: funnel for month, funnel in funnels.items() if not funnel.is_empty}
+        yield SiteResults(runs, reviews, known, read_run)

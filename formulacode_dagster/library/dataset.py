@@ -162,6 +162,11 @@ class Dataset(Mapping[str, Task]):
         """The tasks merged in `YYYY-MM`, by their ids."""
         return {task_id: self[task_id] for task_id, (its_month, _) in self._rows.items() if its_month == month}
 
+    def file(self, path: str, month: str) -> bytes | None:
+        """Return the file at *path* as of the release of `YYYY-MM` that this dataset shows; None if it has none."""
+        facts = self.index.month(month)
+        return self._source.content(path, facts.tag) if facts else None
+
     def __getitem__(self, task_id: str) -> Task:
         month, row = self._rows[task_id]
         return Task(row, lambda table: self._of_task(table, month, task_id))

@@ -1,115 +1,250 @@
-"""The page of results: a table of agents for each release month, its data, and what a task's page shows of it."""
+"""Results of agents: the leaderboard by scope, every run, and the tasks of each agent."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Mapping, Sequence
+import hashlib
+import re
+import statistics
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Review
-from formulacode_dagster.releasing.dataset.index import IndexedMonth
+from formulacode_dagster.library import Task
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Estimate, Review, RunState
+from formulacode_dagster.releasing.dataset.index import SPEEDUP_RANGES, IndexedMonth, range_of
+from formulacode_dagster.releasing.reporting.funnel import Funnel
+from formulacode_dagster.releasing.results import sums
 from formulacode_dagster.releasing.results.table import agent_results
 
-from .plots import share_plot
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
+from .run_page import RUNS, RunFiles, page_of
+from .tables import Bound, Column, DataTable, Facet
 
 ALL = "all"
-"""Scope of the table over several months."""
-RESULT_COLUMNS = (
-    *("scope", "agent", "agent_version", "model", "score", "score_low", "score_high", "half", "nearly"),
+"""Scope of all months and tasks."""
+LEAST_TASKS = 5
+"""Strata with fewer tasks have no table."""
+AGENTS = "agents"
+"""Folder of the agents' pages."""
+ESTIMATES = {
+    "score": ("Score", "mean reward, and its 95 % interval"),
+    "hack_adjusted": ("Adjusted", "the score with 0 for runs that were judged a hack"),
+    "clean_score": ("Clean", "the score on tasks that are newer than the model's training data"),
+    "half": ("≥ 0.5", "share of runs with at least half of the author's improvement"),
+    "nearly": ("≥ 0.9", "share of runs with nearly all of it"),
+}
+"""Means over tasks that a row may have; only those that some row has are shown."""
+RESULT_FIELDS = (
+    *("scope", "agent", "agent_version", "model", *ESTIMATES, "score_low", "score_high"),
     *("advantage_l1", "advantage_l2", "advantage_l3", "advantage_l4", "dollars", "is_on_front"),
     *("tasks", "release_tasks", "runs", "infrastructure", "agent_seconds", "turns"),
 )
-RUN_COLUMNS = (
+RUN_FIELDS = (
     *("month", "task_id", "release", "agent", "agent_version", "model", "source", "state", "error", "reason", "reward"),
     *("speedup", "speedup_low", "speedup_high", "oracle_speedup", "dollars", "tokens_in", "tokens_cached"),
     *("tokens_out", "turns", "agent_seconds", "regrade_of", "run_id"),
 )
-FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
-"""Signs with which a spreadsheet takes a text for a formula."""
+AGENT_FIELDS = (
+    *("task_id", "month", "category", "difficulty", "outcome", "reward", "runs", "speedup", "oracle_speedup"),
+    *("reason", "dollars", "turns", "minutes"),
+)
+OUTCOMES = ("like the author", "half of it", "part of it", "nothing", "not judged")
+"""What an agent reached on a task, by its mean reward: at least 0.9, 0.5, more than 0, 0; or no judgement."""
 
 
 @dataclass(frozen=True)
 class SiteResults:
-    """Runs of agents and reviews of people, for any tasks."""
+    """Runs of agents, reviews of people and funnels of months; for any tasks and months."""
 
     runs: Sequence[AgentRun] = ()
     reviews: Mapping[str, Sequence[Review]] = field(default_factory=dict)
+    funnels: Mapping[str, Funnel] = field(default_factory=dict)
+    read_run: Callable[[AgentRun], RunFiles] = lambda _: RunFiles()
+    """Reads what an agent left in a run, when its page is written: all runs together may not fit into memory."""
 
 
 @dataclass(frozen=True)
-class ResultLine:
-    """An agent in a table, with its picture."""
-
-    result: AgentResult
-    interval: Markup | None
-
-
-@dataclass(frozen=True)
-class ResultTable:
-    """The agents on the tasks of one month, or of all."""
+class ScopedResult:
+    """An agent's results on the tasks of a scope: a month, a stratum, or all."""
 
     scope: str
-    tasks: int
-    releases: tuple[str, ...]
-    lines: tuple[ResultLine, ...]
+    result: AgentResult
 
 
-def result_tables(runs: Sequence[AgentRun], months: Sequence[IndexedMonth]) -> list[ResultTable]:
-    """Return a table for each of *months* with *runs*, the newest first, after one of all if there are several."""
-    by_month = {month.month: [run for run in runs if run.month == month.month] for month in months}
-    shown = [month for month in reversed(months) if by_month[month.month]]
-    tables = [_table(month.month, by_month[month.month], [month]) for month in shown]
-    return [_table(ALL, runs, shown), *tables] if len(shown) > 1 else tables
+def slug_of(contestant: str) -> str:
+    """Return the name of an agent's page, from any text; it stays the same as long as the text does."""
+    words = re.sub(r"[^a-z0-9]+", "-", contestant.lower())[:40].strip("-")
+    return f"{words or 'agent'}-{hashlib.sha256(contestant.encode()).hexdigest()[:8]}"
 
 
-def _table(scope: str, runs: Sequence[AgentRun], months: Sequence[IndexedMonth]) -> ResultTable:
-    tasks, tags = sum(month.tasks for month in months), tuple(month.tag for month in months)
-    rows = agent_results(runs, scope, ", ".join(tags), tasks)
-    lines = tuple(
-        ResultLine(row, share_plot(row.score.low, row.score.value, row.score.high) if row.score else None)
-        for row in rows
-    )
-    return ResultTable(scope, tasks, tags, lines)
-
-
-def data_files(tables: Sequence[ResultTable], runs: Sequence[AgentRun]) -> dict[str, str]:
-    """Return the tables and the runs as CSV and JSON, by file name."""
-    results = [line.result for table in tables for line in table.lines]
+def strata_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the strata of a task of the dataset, by kind."""
     return {
-        "results.json": json.dumps([row.model_dump(mode="json") for row in results], indent=1) + "\n",
-        "results.csv": _csv(RESULT_COLUMNS, [_flat(row) for row in results]),
-        "runs.csv": _csv(RUN_COLUMNS, [run.model_dump(mode="json", include=set(RUN_COLUMNS)) for run in runs]),
+        "category": row["classification"].replace("_", " "),
+        "difficulty": row["difficulty"],
+        "workloads": (row.get("workload_source") or "unknown").replace("_", " "),
+        "author's speed-up": range_of(row["speedup"]),
     }
 
 
-def _flat(row: AgentResult) -> dict[str, Any]:
-    score = row.score
+def scoped_results(
+    runs: Sequence[AgentRun], months: Sequence[IndexedMonth], tasks: Mapping[str, Task]
+) -> list[ScopedResult]:
+    """Return the results on all tasks, on those of each month, the newest first, and on those of each stratum."""
+    tags = ", ".join(month.tag for month in months)
+    scopes: list[tuple[str, str, int, Sequence[AgentRun]]] = [(ALL, tags, len(tasks), runs)]
+    if len(months) > 1:
+        scopes += [
+            (month.month, month.tag, month.tasks, [run for run in runs if run.month == month.month])
+            for month in reversed(months)
+        ]
+    strata = {task_id: strata_of(task.row) for task_id, task in tasks.items()}
+    for kind in next(iter(strata.values()), {}):
+        values = {of_task[kind] for of_task in strata.values()}
+        for value in sorted(values, key=_place_of) if len(values) > 1 else ():
+            members = {task_id for task_id, of_task in strata.items() if of_task[kind] == value}
+            if len(members) >= LEAST_TASKS:
+                mine = [run for run in runs if run.task_id in members]
+                scopes.append((f"{kind}: {value}", tags, len(members), mine))
+    return [
+        ScopedResult(scope, row)
+        for scope, release, size, mine in scopes
+        for row in agent_results(mine, scope, release, size)
+    ]
+
+
+def _place_of(value: str) -> tuple[int, str]:
+    return (SPEEDUP_RANGES.index(value) if value in SPEEDUP_RANGES else 0), value
+
+
+def leaderboard(results: Sequence[ScopedResult]) -> DataTable:
+    """Return the table of agents, one scope of which is shown at a time."""
+    rows = [_result_row(each) for each in results]
+    shares = [(name, *told) for name, told in ESTIMATES.items() if any(row[name] is not None for row in rows)]
+    return DataTable(
+        name="results",
+        noun="agents",
+        columns=(
+            Column("agent", "Agent", "link", small="version", href="agents", target="page"),
+            *(
+                Column(name, label, "share", title, low="score_low", high="score_high")
+                if name == "score"
+                else Column(name, label, "number", title)
+                for name, label, title in shares
+            ),
+            *(
+                Column(f"advantage_l{level}", f"L{level}", "number", f"FormulaCode's advantage, level {level}")
+                for level in sums.LEVELS
+            ),
+            Column("dollars", "Cost", "number", "dollars a run", prefix="$"),
+            Column("is_on_front", "Front", "flag", "no other agent is both as cheap and as good"),
+            Column("tasks", "Tasks", "number", digits=0),
+            Column("runs", "Runs", "number", digits=0),
+            Column("infrastructure", "Failures", "number", "runs in which nothing was judged", digits=0),
+        ),
+        fields=RESULT_FIELDS,
+        rows=rows,
+        documents=[{"scope": each.scope, **each.result.model_dump(mode="json")} for each in results],
+        sort="score",
+        facets=(Facet("scope", "Tasks of", default=ALL),),
+        bounds=(Bound("dollars", "Cost, at most $", is_least=False, step=0.01),),
+        search=("agent", "version"),
+    )
+
+
+def _result_row(scoped: ScopedResult) -> dict[str, Any]:
+    row = scoped.result
+    estimates: dict[str, Estimate | None] = {name: getattr(row, name, None) for name in ESTIMATES}
     return {
-        **row.model_dump(mode="json", include=set(RESULT_COLUMNS) - {"score", "half", "nearly"}),
-        "scope": row.month,
-        "score": score.value if score else None,
-        "score_low": score.low if score else None,
-        "score_high": score.high if score else None,
-        "half": row.half.value if row.half else None,
-        "nearly": row.nearly.value if row.nearly else None,
+        **row.model_dump(mode="json", include=set(RESULT_FIELDS) - set(ESTIMATES)),
+        "scope": scoped.scope,
+        "version": f"{row.agent_version} {row.model}".strip(),
+        "page": slug_of(row.contestant),
+        **{name: estimate.value if estimate else None for name, estimate in estimates.items()},
+        "score_low": row.score.low if row.score else None,
+        "score_high": row.score.high if row.score else None,
         **{f"advantage_l{level}": value for level, value in enumerate(row.advantages, start=1)},
     }
 
 
-def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_cell(row[name]) for name in columns] for row in rows)
-    return text.getvalue()
+def runs_table(runs: Sequence[AgentRun]) -> DataTable:
+    """Return every run, for programs."""
+    rows = [run.model_dump(mode="json", include=set(RUN_FIELDS)) for run in runs]
+    return DataTable("runs", "runs", (), RUN_FIELDS, rows, sort="task_id")
 
 
-def _cell(value: Any) -> Any:
-    """*value*, unless a spreadsheet would compute it: then with an apostrophe before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_SIGNS) else value
+def agent_table(
+    contestant: str, runs: Sequence[AgentRun], tasks: Mapping[str, Task], paged: Collection[str]
+) -> DataTable:
+    """Return the tasks that an agent has *runs* on, with its outcome on each; *paged* are the runs with a page."""
+    by_task: dict[str, list[AgentRun]] = {}
+    for run in runs:
+        if not run.regrade_of:
+            by_task.setdefault(run.task_id, []).append(run)
+    return DataTable(
+        name=f"{AGENTS}/{slug_of(contestant)}",
+        noun="tasks",
+        columns=(
+            Column("task_id", "Task", "link", small="category", href="../tasks", target="task_id"),
+            Column("outcome", "Outcome", order=OUTCOMES, small="reason"),
+            Column("reward", "Reward", "number", "mean over runs"),
+            Column("speedup", "Speed-up", "number", "of the best run", suffix="×"),
+            Column("oracle_speedup", "Author", "number", "the author's speed-up in that run", suffix="×"),
+            Column("runs", "Runs", "number", digits=0),
+            Column("best", "Run", "link", "the best one: changes and trajectory", href=f"../{RUNS}", target="run"),
+            Column("dollars", "Cost", "number", "dollars a run", prefix="$"),
+            Column("turns", "Turns", "number", "median", digits=0),
+            Column("minutes", "Minutes", "number", "median", digits=1),
+        ),
+        fields=AGENT_FIELDS,
+        rows=[_task_row(tasks[task_id].row, mine, paged) for task_id, mine in sorted(by_task.items())],
+        sort="reward",
+        facets=(
+            Facet("outcome", "Outcome"),
+            Facet("month", "Month"),
+            Facet("category", "Category"),
+            Facet("difficulty", "Difficulty"),
+        ),
+        bounds=(Bound("dollars", "Cost, at most $", is_least=False, step=0.01),),
+        search=("task_id",),
+    )
+
+
+def _task_row(task: Mapping[str, Any], runs: Sequence[AgentRun], paged: Collection[str]) -> dict[str, Any]:
+    judged = sorted((run for run in runs if run.reward is not None), key=lambda run: run.reward or 0.0)
+    best = judged[-1] if judged else runs[-1]
+    reward = _mean([run.reward for run in judged])
+    seconds = _median([run.agent_seconds for run in runs])
+    return {
+        "task_id": task["task_id"],
+        "month": task["month"],
+        "category": task["classification"],
+        "difficulty": task["difficulty"],
+        "outcome": outcome_of(reward),
+        "reward": reward,
+        "runs": len(runs),
+        "best": "look" if best.run_id in paged else None,
+        "run": page_of(best),
+        "speedup": best.speedup,
+        "oracle_speedup": best.oracle_speedup,
+        "reason": best.reason if best.state is RunState.GRADED else best.error,
+        "dollars": _mean([run.dollars for run in runs]),
+        "turns": _median([run.turns for run in runs]),
+        "minutes": None if seconds is None else seconds / 60,
+    }
+
+
+def outcome_of(reward: float | None) -> str:
+    """Return the one of OUTCOMES that a mean *reward* is."""
+    if reward is None:
+        return OUTCOMES[4]
+    return OUTCOMES[0 if reward >= sums.NEARLY else 1 if reward >= sums.HALF else 2 if reward > 0 else 3]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None

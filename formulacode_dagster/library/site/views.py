@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,9 @@ from formulacode_dagster.models.measurement import Arm, Stacks
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.releasing.dataset.index import standing_of
 from formulacode_dagster.releasing.reporting.flames import flames_of
+from formulacode_dagster.releasing.reporting.plots import interval_plot, quantity_text, samples_plot
 
-from .plots import interval_plot, quantity_text, samples_plot
+from .markup import markdown, patch_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,42 +31,11 @@ PLOTTED = 40
 VARIANTS = ("statement_minimal", "statement_issue", "statement_hinted")
 GITHUB = "https://github.com"
 
-INDEX_COLUMNS = (
-    "task_id",
-    "repo_name",
-    "classification",
-    "difficulty",
-    "speedup",
-    "low",
-    "high",
-    "month",
-    "merged",
-    "replays",
-    "verified",
-)
-"""Columns of the index, in this order."""
 
-
-def index_row(row: dict[str, Any]) -> list[Any]:
-    """One task as the table of all tasks shows it: `INDEX_COLUMNS`."""
-    return [
-        *(row[name] for name in ("task_id", "repo_name", "classification", "difficulty")),
-        *(_rounded(row.get(name)) for name in ("speedup", "speedup_low", "speedup_high")),
-        row["month"],
-        row["pr_merged_at"].date().isoformat(),
-        replays_text(row),
-        bool(row["verified"]),
-    ]
-
-
-def replays_text(row: dict[str, Any]) -> str:
+def replays_text(row: Mapping[str, Any]) -> str:
     """The overall result of a task's replays; `not replayed` without any."""
     verdict = standing_of(row.get("replays") or "[]")
     return verdict.replace("_", " ") if verdict else "not replayed"
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
 
 
 @dataclass(frozen=True)
@@ -105,9 +76,12 @@ class TaskView:
     tests: tuple[TestView, ...]
     fates: dict[str, int]
     replayed: tuple[dict[str, Any], ...]
-    variants: dict[str, str]
+    statement: Markup
+    variants: dict[str, Markup]
     """Other statements of the task, by their columns."""
-    patch: tuple[tuple[str, str], ...]
+    probes: tuple[dict[str, Any], ...]
+    """What patches get from the exported grader; empty if it was not graded."""
+    patch: tuple[tuple[str, Markup], ...]
     """Lines, each with its kind: `added`, `removed`, `hunk`, `file` or ``."""
     pull_request: str
     base_commit: str
@@ -127,8 +101,10 @@ def task_view(task: Task) -> TaskView:
         tests=tests,
         fates=dict(Counter(test.fate for test in tests)),
         replayed=tuple(_rows_of(task, "replays")),
-        variants={name: row[name] for name in VARIANTS if row[name] and row[name] != row["final_md"]},
-        patch=tuple((_kind(line), line) for line in row["patch"].split("\n")),
+        statement=markdown(row["final_md"]),
+        variants={name: markdown(row[name]) for name in VARIANTS if row[name] and row[name] != row["final_md"]},
+        probes=tuple(json.loads(row["probes"] or "[]")),
+        patch=tuple(patch_lines(row["patch"])),
         pull_request=f"{GITHUB}/{repository}/{_change_of(row)}",
         base_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_base_sha'])}",
         merge_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_merge_commit_sha'])}",
@@ -215,9 +191,3 @@ def _test(row: dict[str, Any]) -> TestView:
 def _outcomes(runs: Sequence[str]) -> str:
     """`2 passed, 1 failed`"""
     return ", ".join(f"{count} {outcome}" for outcome, count in Counter(runs).items())
-
-
-def _kind(line: str) -> str:
-    if line.startswith(("diff --git", "index ", "+++", "---")):
-        return "file"
-    return {"+": "added", "-": "removed", "@": "hunk"}.get(line[:1], "")

@@ -26,6 +26,10 @@ _MEASURED_BUT: dict[str, str] = {
 """The step that a measured pull request missed, by its reason; with any other it was not measured."""
 
 
+_OPTIONAL = ("published_images", "gradings")
+"""Steps that do not apply if none took them and later ones were taken: without Docker, no image is published."""
+
+
 class FunnelStep(Frozen):
     """One step: how many pull requests got so far."""
 
@@ -56,17 +60,13 @@ class Funnel(Frozen):
     """A month, counted from the ledger."""
 
     month: str
-    steps: tuple[FunnelStep, ...]
+    steps: tuple[FunnelStep, ...] = Field(description="without those that do not apply, as images without Docker")
     losses: tuple[Loss, ...]
     costs: tuple[StageCost, ...]
 
-    def step(self, name: str) -> FunnelStep:
-        """The step called *name*."""
-        return next(step for step in self.steps if step.name == name)
-
     def count(self, name: str) -> int:
-        """Pull requests that reached step *name*."""
-        return self.step(name).count
+        """Pull requests that reached step *name*; 0 for a step that does not apply."""
+        return next((step.count for step in self.steps if step.name == name), 0)
 
     def lost_before(self, name: str) -> tuple[Loss, ...]:
         """Reasons that kept pull requests from step *name*, most frequent first."""
@@ -120,7 +120,11 @@ def count_funnel(
         ("gradings", "gradable", done[Stage.GRADINGS]),
         ("published", "tasks published", done[Stage.PUBLISHED_DATASET]),
     )
-    steps = tuple(FunnelStep(name=name, title=title, count=count) for name, title, count in counted)
+    steps = tuple(
+        FunnelStep(name=name, title=title, count=count)
+        for place, (name, title, count) in enumerate(counted)
+        if count or name not in _OPTIONAL or not any(later for _, _, later in counted[place + 1 :])
+    )
     return Funnel(month=month, steps=steps, losses=_losses(items), costs=_costs(spending or {}, usage))
 
 

@@ -29,16 +29,15 @@ function listen(page) {
 
 // what a stranger's text would have done, had it been more than text
 const hacked = (page) => page.evaluate(() => [window.hacked ?? null, document.querySelectorAll("main img, main script").length]);
-const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
 const url = (name) => pathToFileURL(join(site, name)).href;
 
 try {
   const page = await browser.newPage();
   listen(page);
   await page.goto(url("index.html"));
-  await page.locator("#tasks tbody tr").first().waitFor();
+  await page.locator("#table tbody tr").first().waitFor();
   seen.all = await page.locator("#count").textContent();
-  seen.shown = await page.locator("#tasks tbody tr").count();
+  seen.shown = await page.locator("#table tbody tr").count();
   seen.slowest = await page.evaluate(() => {
     // the least of several: what a busy machine does in between only adds
     const timed = (act) => {
@@ -52,28 +51,47 @@ try {
       return Math.min(...times);
     };
     const typed = (id, value) => () => {
-      const input = document.getElementById(id);
+      const input = document.getElementById(`filter-${id}`);
       input.value = value;
       input.dispatchEvent(new Event("input"));
     };
-    const repository = document.getElementById("repo_name").options[3].value;
+    const repository = document.getElementById("filter-repo_name").options[3].value;
     return Math.max(
-      ...[["search", "fast-12"], ["search", ""], ["repo_name", repository], ["repo_name", ""]].map((each) => timed(typed(...each))),
+      ...[["q", "fast-12"], ["q", ""], ["repo_name", repository], ["repo_name", ""]].map((each) => timed(typed(...each))),
       ...[...document.querySelectorAll("[data-sort]")].map((button) => timed(() => button.click())),
     );
   });
-  await page.fill("#search", task);
+  await page.fill("#filter-q", task);
   seen.filtered = await page.locator("#count").textContent();
-  await page.fill("#search", "");
-  await page.fill("#least", "3");
+  await page.fill("#filter-q", "");
+  await page.fill("#filter-speedup", "3");
   seen.fastest = await page.locator("#count").textContent();
-  await page.fill("#least", "");
+  await page.fill("#filter-speedup", "");
   await page.click("[data-sort=speedup]");
-  seen.sorted = await page.locator("#tasks tbody tr a").first().textContent();
+  seen.sorted = await page.locator("#table tbody tr a").first().textContent();
+  // the address says what was chosen, and another page takes it over
+  await page.selectOption("#filter-month", "2026-02");
+  seen.address = new URL(page.url()).hash;
+  const again = await browser.newPage();
+  await again.goto(page.url());
+  seen.opened = await again.locator("#count").textContent();
+  await again.goto(url("months.html"));
+  await again.keyboard.press("/");
+  await again.keyboard.type(task);
+  await again.keyboard.press("Enter");
+  await again.locator("#filter-q").waitFor();
+  seen.searched = await again.locator("#count").textContent();
+  await again.close();
+  await page.selectOption("#filter-month", "");
+  seen.isDark = [];
+  for (let time = 0; time < 2; time += 1) {
+    await page.click("#colours");
+    seen.isDark.push(await page.evaluate(() => getComputedStyle(document.body).colorScheme));
+  }
   await page.screenshot({ path: join(pictures, "index.png") });
   seen.hacked = [await hacked(page)];
-  await page.fill("#search", task);
-  await page.locator("#tasks tbody a", { hasText: new RegExp(`^${task}$`) }).click();
+  await page.fill("#filter-q", task);
+  await page.locator("#table tbody a", { hasText: new RegExp(`^${task}$`) }).click();
   await page.locator("h1", { hasText: task }).waitFor();
   seen.solutionHidden = !(await page.locator(".diff").isVisible());
   await page.getByText("Show the solution").click();
@@ -83,18 +101,13 @@ try {
   await page.locator(".flames summary").first().click();
   seen.flamesShown = await flame.isVisible();
   seen.plots = await page.locator("svg").count();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.locator(".csv").first().click()]);
+  seen.csv = download.suggestedFilename();
   seen.hacked.push(await hacked(page));
   await page.screenshot({ path: join(pictures, "task.png"), fullPage: true });
   await page.goto(url("months.html"));
   seen.hacked.push(await hacked(page));
   await page.screenshot({ path: join(pictures, "months.png") });
-  await page.setViewportSize({ width: 375, height: 800 });
-  seen.overflow = {};
-  for (const name of ["months.html", "index.html", `tasks/${task}.html`]) {
-    await page.goto(url(name));
-    seen.overflow[name] = await overflow(page);
-    await page.screenshot({ path: join(pictures, `phone-${name.replace("/", "-")}.png`) });
-  }
   console.log(JSON.stringify(seen));
 } finally {
   await browser.close();

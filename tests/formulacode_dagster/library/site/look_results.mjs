@@ -25,17 +25,23 @@ try {
   page.on("console", (message) => message.type() === "error" && seen.errors.push(message.text()));
   await page.goto(pathToFileURL(join(site, "results.html")).href);
   const column = async (label) =>
-    (await page.locator(`#all td[data-label="${label}"]`).allTextContents()).map((text) => text.trim());
-  seen.scores = await column("Score");
-  const cost = page.locator("#all th button", { hasText: "Cost" });
+    (await page.locator(`#table td[data-label="${label}"]`).allTextContents()).map((text) => text.trim());
+  seen.scores = await page.locator(".share b").allTextContents();
+  seen.intervals = await page.locator(".share svg .interval").count();
+  const cost = page.locator("#table th button", { hasText: "Cost" });
   await cost.click();
   seen.byCost = await column("Cost");
   await cost.click();
   seen.byCostAgain = await column("Cost");
   await page.screenshot({ path: join(pictures, "results.png") });
-  await page.setViewportSize({ width: 375, height: 800 });
-  seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-  await page.screenshot({ path: join(pictures, "results-phone.png") });
+  seen.tasks = await column("Tasks");
+  await page.selectOption("#filter-scope", "2026-02");
+  seen.ofAMonth = await column("Tasks");
+  await page.fill("#filter-dollars", "1");
+  seen.cheap = await page.locator("#table tbody th a").allTextContents();
+  await page.locator("#table tbody th a").first().click();
+  seen.agent = await page.locator("h1").textContent();
+  seen.outcomes = await column("Outcome");
   seen.hacked = await page.evaluate(() => window.hacked ?? null);
 } finally {
   await browser.close();

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.library.site.build import index_data, write_site
+from formulacode_dagster.library.site.build import write_site
+from formulacode_dagster.library.site.registry import tasks_of
 from tests.support.browser import PLAYWRIGHT, require_browser
 from tests.support.site import hostile_dataset
 
@@ -23,10 +24,9 @@ def test_all_tasks_are_there_at_once_and_no_text_of_a_row_runs(tmp_path: Path) -
     require_browser()
     dataset = hostile_dataset(tmp_path / "data", tasks=12, months=3)
     site = write_site(dataset, tmp_path / "site").index.parent
-    (task, *_) = dataset.values()
-    others = [{**task.row, "task_id": f"acme__many-{n}", "speedup": 1 + n / TASKS} for n in range(TASKS - len(dataset))]
-    rows = [dict(each.row) for each in dataset.values()]
-    (site / "tasks.js").write_text(index_data([*rows, *others]), "ascii")
+    rows = json.loads((site / "tasks.json").read_text("utf-8"))
+    others = [{**rows[0], "task_id": f"acme__many-{n}", "speedup": 1 + n / TASKS} for n in range(TASKS - len(rows))]
+    (site / "tasks.js").write_text(tasks_of([*rows, *others]).script(), "ascii")
     pictures = Path(os.environ.get("FC_SCREENSHOTS") or tmp_path / "pictures").absolute()
     pictures.mkdir(exist_ok=True)
     look = ["node", str(Path(__file__).with_name("look.mjs")), str(PLAYWRIGHT), str(site), TASK, str(pictures)]
@@ -41,4 +41,6 @@ def test_all_tasks_are_there_at_once_and_no_text_of_a_row_runs(tmp_path: Path) -
     assert seen["slowest"] < SLOWEST_MS
     assert (seen["solutionHidden"], seen["solutionShown"], seen["plots"]) == (True, True, 6)
     assert (seen["flamesHidden"], seen["flamesShown"]) == (True, True)
-    assert seen["overflow"] == {"months.html": 0, "index.html": 0, f"tasks/{TASK}.html": 0}
+    assert seen["address"] == "#month=2026-02&sort=-speedup"
+    assert (seen["opened"], seen["searched"]) == (f"4 of {TASKS} tasks", f"1 of {TASKS} tasks")
+    assert (seen["isDark"], seen["csv"]) == (["dark", "light"], "workloads.csv")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
 import re
 from collections import Counter
@@ -50,12 +52,12 @@ def site(tmp_path: Path) -> Path:
 
 def test_strangers_texts_are_text_and_nothing_else(site: Path) -> None:
     page = Page(site / "tasks" / "acme__fast-1.html")
-    assert page.tags["script"] == page.tags["img"] == page.tags["textarea"] == 0
+    assert (page.tags["script"], page.tags["img"], page.tags["textarea"]) == (1, 0, 0)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
     # statement, patch, lock, machine, interpreter, commit, category, two kinds of names, a path of each workload
     assert page.text.count(HOSTILE) >= 9
     assert "{{ 7 * 7 }}" in page.text
-    links = {value for name, value in page.attributes if name in ("href", "src")}
+    links = {value for name, value in page.attributes if name in ("href", "src") and not value.startswith("#")}
     assert {link for link in links if link.startswith("https:")} == {
         f"https://github.com/acme/fast%22%3E%3Cscript%3E1/{path}"
         for path in ("pull/1", f"commit/{'a' * 40}", f"commit/{'b' * 40}")
@@ -64,37 +66,77 @@ def test_strangers_texts_are_text_and_nothing_else(site: Path) -> None:
         "../style.css",
         "../index.html",
         "../months.html",
+        "../releases/2026-02.html",
+        "../site.js",
     }
 
 
-def test_pages_run_only_the_indexs_script_and_load_nothing_external(site: Path) -> None:
-    for path in site.rglob("*.html"):
+def test_pages_run_only_the_sites_scripts_and_load_nothing_external(site: Path) -> None:
+    paths = sorted(site.rglob("*.html"))
+    assert {path.parent.name for path in paths} == {"site", "tasks", "releases"}
+    for path in paths:
         page = Page(path)
         (policy,) = (value for name, value in page.attributes if name == "content" and "default-src" in value)
-        assert policy.startswith("default-src 'none'; style-src 'self'; ")
-        assert ("script-src 'self'" in policy) == (page.tags["script"] > 0) == (path.name == "index.html")
-        assert not [value for name, value in page.attributes if name == "src" and "/" in value]
+        assert policy.startswith("default-src 'none'; style-src 'self'; script-src 'self'; ")
+        root = "." if path.parent == site else ".."
+        scripts = {value for name, value in page.attributes if name == "src"}
+        assert scripts - {"tasks.js"} == {f"{root}/site.js"}
+        assert "style" not in dict(page.attributes)
 
 
 def test_the_data_of_the_index_is_a_script_that_nothing_ends(site: Path) -> None:
     text = (site / "tasks.js").read_text("ascii")
     assert "<" not in text
-    data = json.loads(text.removeprefix("window.DATA = ").removesuffix(";\n"))
-    rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
-    assert [row["task_id"] for row in rows] == ["acme__fast-0", "acme__fast-2", "acme__fast-1"]
-    assert rows[2] == {
+    fields = json.loads(text.removeprefix("window.DATA = ").removesuffix(";\n"))["fields"]
+    told = {
+        name: packed.get("values") or [packed["known"][place] for place in packed["places"]]
+        for name, packed in fields.items()
+    }
+    assert told["task_id"] == ["acme__fast-0", "acme__fast-2", "acme__fast-1"]
+    assert {name: values[2] for name, values in told.items()} == {
         "task_id": "acme__fast-1",
         "repo_name": 'acme/fast"><script>1',
         "classification": HOSTILE,
         "difficulty": "easy",
         "speedup": 1.6,
-        "low": 1.4,
-        "high": 3.0,
+        "speedup_low": 1.4,
+        "speedup_high": 3.0,
         "month": "2026-02",
         "merged": "2026-02-14",
+        "workloads": "base_suite",
         "replays": "not replayed",
-        "verified": False,
+        "reviews": "not reviewed",
+        "verified": "not verified",
     }
+
+
+def test_tables_are_there_for_programs_and_no_text_is_a_formula(tmp_path: Path) -> None:
+    row = task_row(1, repo_name="=1+1/x", image_name=None)
+    FolderDestination(tmp_path / "data").release(FEBRUARY, tables_of([row]))
+    write_site(Dataset.load(tmp_path / "data"), tmp_path / "site")
+    (told,) = json.loads((tmp_path / "site" / "tasks.json").read_text("utf-8"))
+    assert (told["task_id"], told["repo_name"], told["image_digest"]) == ("acme__fast-1", "=1+1/x", None)
+    with (tmp_path / "site" / "tasks.csv").open(encoding="utf-8") as file:
+        assert [row["repo_name"] for row in csv.DictReader(file)] == ["'=1+1/x"]
+    (month,) = json.loads((tmp_path / "site" / "months.json").read_text("utf-8"))
+    assert (month["tag"], month["tasks"]) == ("formulacode@2026-03", 1)
+
+
+def test_a_releases_page_has_gate_card_and_checksums_of_its_files(site: Path, tmp_path: Path) -> None:
+    page = Page(site / "releases" / "2026-02.html")
+    released = tmp_path / "data" / "releases" / "formulacode@2026-03"
+    for path in ("data/2026-02.parquet", "samples/2026-02.parquet"):
+        assert hashlib.sha256((released / path).read_bytes()).hexdigest() in page.text
+    assert "No task was probed" in page.text
+    assert "It holds 3 tasks in 2 months" in page.text
+    assert "pretty_name" not in page.text
+
+
+def test_a_link_to_the_site_has_a_picture(tmp_path: Path) -> None:
+    dataset = hostile_dataset(tmp_path / "data", tasks=1)
+    write_site(dataset, tmp_path / "site", url="https://site.example/")
+    assert (tmp_path / "site" / "card.png").read_bytes()[16:24] == (1200).to_bytes(4) + (630).to_bytes(4)
+    assert ("content", "https://site.example/card.png") in Page(tmp_path / "site" / "index.html").attributes
 
 
 def test_a_task_page_has_samples_as_pictures_and_hides_its_solution(site: Path) -> None:
@@ -102,7 +144,7 @@ def test_a_task_page_has_samples_as_pictures_and_hides_its_solution(site: Path) 
     assert page.count('class="dots"') == 6
     assert page.count('class="interval good"') == 2
     assert "base: median" in page
-    assert re.search(r"<td>[\d.]+ ms → [\d.]+ ms<svg", page)
+    assert re.search(r">[\d.]+ ms → [\d.]+ ms<svg", page)
     assert "<code>statement_minimal</code></summary>" in page
     before, _, after = page.partition("<details><summary>Show the solution</summary>")
     assert 'class="diff"' not in before
@@ -143,6 +185,7 @@ def test_pages_of_withdrawn_tasks_go_and_other_folders_stay(tmp_path: Path) -> N
     written = write_site(dataset, tmp_path / "site", ["2026-02"])
     assert (written.tasks, written.months) == (1, 1)
     assert [path.stem for path in (tmp_path / "site" / "tasks").iterdir()] == ["acme__fast-1"]
+    assert [path.stem for path in (tmp_path / "site" / "releases").iterdir()] == ["2026-02"]
     with pytest.raises(ConfigurationError, match="2027-01 was not released to"):
         write_site(dataset, tmp_path / "site", ["2027-01"])
     (tmp_path / "mine").mkdir()
@@ -167,7 +210,7 @@ def test_a_release_without_samples_and_intervals_is_shown_as_it_is(tmp_path: Pat
     FolderDestination(tmp_path / "data").release(FEBRUARY, MonthTables(tasks, {}))
     write_site(Dataset.load(tmp_path / "data"), tmp_path / "site")
     text = Page(tmp_path / "site" / "tasks" / "acme__fast-1.html").text
-    assert "not told" in text
+    assert "not recorded" in text
     assert "bench.time_a" in text
     assert "not drawn" in text
 

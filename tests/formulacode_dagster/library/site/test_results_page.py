@@ -5,21 +5,32 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.library.site.build import OF_RESULTS, write_site
-from formulacode_dagster.library.site.results_page import SiteResults
-from formulacode_dagster.models.agent_run import AgentRun, Review, ReviewVerdict
+from formulacode_dagster.library.site.build import write_site
+from formulacode_dagster.library.site.results_page import (
+    SiteResults,
+    leaderboard,
+    outcome_of,
+    scoped_results,
+    slug_of,
+)
+from formulacode_dagster.library.site.run_page import RunFiles, page_of
+from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Estimate, Review, ReviewVerdict
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.store.acceptances import add_review
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
 from formulacode_dagster.operating.store.database import Database
-from tests.support.agent_runs import agent_run, speedups
-from tests.support.browser import PLAYWRIGHT, require_browser
+from formulacode_dagster.releasing.reporting.funnel import count_funnel
+from tests.support.agent_runs import DIFF, TRAJECTORY, agent_run, speedups
+from tests.support.browser import PLAYWRIGHT, look_at, require_browser
 from tests.support.command_line import FcData
+from tests.support.entries import enter
 from tests.support.site import HOSTILE, hostile_dataset
 
 MONTHS = ("2026-01", "2026-02")
@@ -37,6 +48,8 @@ REVIEW = Review(
 def run(number: int, reward: float | None, agent: str, **changes: object) -> AgentRun:
     """A run on task `acme__fast-N`, which is of the first month if N is even."""
     known = {"month": MONTHS[number % 2], "benchmarks": speedups(a=(1.5, 2.0))}
+    if reward is not None:
+        known |= {"speedup": 2**reward, "oracle_speedup": 2.0}
     return agent_run(f"acme__fast-{number}", reward, agent, **{**known, **changes})
 
 
@@ -49,36 +62,100 @@ RUNS = (
 )
 
 
+def left(_: AgentRun) -> RunFiles:
+    """What an agent left in any run."""
+    return RunFiles(DIFF.decode() + HOSTILE, json.dumps(TRAJECTORY))
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """The site of four tasks in two months, with runs of three agents on them."""
     dataset = hostile_dataset(tmp_path / "data", tasks=4, months=2)
-    return write_site(dataset, tmp_path / "site", (), SiteResults(RUNS, {REVIEW.task_id: [REVIEW]})).index.parent
+    return write_site(
+        dataset, tmp_path / "site", (), SiteResults(RUNS, {REVIEW.task_id: [REVIEW]}, read_run=left)
+    ).index.parent
 
 
-def test_agents_are_compared_by_month_and_together_with_intervals(site: Path) -> None:
-    page = (site / "results.html").read_text()
-    assert [page.index(f'<section id="{scope}">') for scope in ("all", *reversed(MONTHS))] == sorted(
-        page.index(f'<section id="{scope}">') for scope in ("all", *MONTHS)
-    )
-    assert page.count("<svg") == 3 * 3
-    assert "<script>window" not in page
-    assert "elsewhere" not in page
-    assert "★" in page
+def pages_of(site: Path) -> str:
+    return "".join(path.read_text("utf-8") for path in sorted(site.rglob("*.html")))
+
+
+def test_agents_are_compared_by_month_and_stratum(site: Path, tmp_path: Path) -> None:
+    told = json.loads((site / "results.json").read_text())
+    # all strata have fewer than five tasks
+    assert {row["scope"] for row in told} == {"all", *MONTHS}
+    assert "elsewhere" not in pages_of(site)
     for other in ("index.html", "months.html", "tasks/acme__fast-1.html"):
         assert "results.html" in (site / other).read_text()
+
+    many = hostile_dataset(tmp_path / "many", tasks=12, months=2)
+    runs = [run(number, 0.5, "codex") for number in range(12)]
+    write_site(many, tmp_path / "larger", (), SiteResults(runs))
+    told = json.loads((tmp_path / "larger" / "results.json").read_text())
+    # all tasks are of one category and difficulty; eight are twice as fast, and four are not
+    assert {row["scope"]: row["tasks"] for row in told} == {
+        "all": 12,
+        "2026-02": 6,
+        "2026-01": 6,
+        "author's speed-up: 2–4×": 7,
+        "author's speed-up: 1.5–2×": 5,
+    }
+
+
+def test_an_agents_page_has_what_it_won_and_lost(site: Path) -> None:
+    page = slug_of(f"{HOSTILE} (=1+1)")
+    text = (site / "agents" / f"{page}.html").read_text("utf-8")
+    assert "&lt;script&gt;window.hacked=1" in text
+    assert "<script>window" not in text
+    told = {row["task_id"]: row for row in json.loads((site / "agents" / f"{page}.json").read_text("utf-8"))}
+    assert {row["outcome"] for row in told.values()} == {"nothing", "part of it", "half of it"}
+    assert told["acme__fast-3"]["dollars"] == 1.5
+    cheap = json.loads((site / "agents" / f"{slug_of('cheap')}.json").read_text("utf-8"))
+    # a failure of infrastructure beside a graded run is no attempt that counts
+    assert [(row["task_id"], row["outcome"], row["runs"]) for row in cheap] == [
+        ("acme__fast-0", "part of it", 1),
+        ("acme__fast-1", "part of it", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reward", "outcome"),
+    [(1.0, "like the author"), (0.9, "like the author"), (0.5, "half of it"), (0.01, "part of it"), (0.0, "nothing")],
+)
+def test_outcomes_are_named_by_the_reward(reward: float, outcome: str) -> None:
+    assert outcome_of(reward) == outcome
+    assert outcome_of(None) == "not judged"
+
+
+def test_names_of_pages_are_safe_and_differ() -> None:
+    names = ["../../x", "x", "X", "", "a" * 300, "ü", "a/b", "a b"]
+    slugs = {slug_of(name) for name in names}
+    assert len(slugs) == len(names)
+    assert all(re.fullmatch(r"[a-z0-9-]{1,60}", slug) for slug in slugs)
+
+
+def test_months_have_their_funnels(tmp_path: Path) -> None:
+    entries = [enter(Stage.PULL_REQUESTS, "a/b#1"), enter(Stage.CLASSIFICATIONS, "a/b#1", f"rejected {HOSTILE[:8]}")]
+    funnels = {"2026-02": count_funnel("2026-02", entries)}
+    dataset = hostile_dataset(tmp_path / "data", tasks=2, months=2)
+    write_site(dataset, tmp_path / "site", (), SiteResults(funnels=funnels))
+    page = (tmp_path / "site" / "months.html").read_text("utf-8")
+    assert "Funnel of 2026-02" in page
+    assert "Funnel of 2026-01" not in page
+    assert "1 &lt;script&gt;" in page
 
 
 def test_a_tasks_page_has_attempts_and_reviews_as_text(site: Path) -> None:
     page = (site / "tasks" / "acme__fast-1.html").read_text()
     assert "not judged: EnvironmentStartTimeoutError" in page
     assert "doubtful by Ada &lt;script&gt;" in page
-    assert "<script" not in page
+    assert "<script>" not in page
+    assert 'class="author"' in page
     assert "Reviews" not in (site / "tasks" / "acme__fast-2.html").read_text()
 
 
 def test_tables_and_runs_are_there_for_programs(site: Path) -> None:
-    told = {(row["month"], row["agent"]): row for row in json.loads((site / "results.json").read_text())}
+    told = {(row["scope"], row["agent"]): row for row in json.loads((site / "results.json").read_text())}
     assert len(told) == 3 * 3
     hostile = told["all", HOSTILE]
     assert (hostile["score"]["value"], hostile["tasks"], hostile["release_tasks"]) == (pytest.approx(0.3), 4, 4)
@@ -94,9 +171,19 @@ def test_tables_and_runs_are_there_for_programs(site: Path) -> None:
     assert [run["reward"] for run in runs if run["state"] == "infrastructure"] == [""]
 
 
+def test_the_adjusted_score_is_beside_the_raw_one_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = scoped_results(RUNS[:1], [], {})
+    assert "Adjusted" not in leaderboard(results).script()
+    estimate = Estimate(value=0.25, low=0.2, high=0.3, tasks=4)
+    monkeypatch.setattr(AgentResult, "hack_adjusted", estimate, raising=False)
+    assert [column.label for column in leaderboard(results).columns[1:3]] == ["Score", "Adjusted"]
+    assert leaderboard(results).rows[0]["hack_adjusted"] == 0.25
+
+
 def test_a_site_without_results_keeps_none_of_an_earlier_one(site: Path, tmp_path: Path) -> None:
     write_site(hostile_dataset(tmp_path / "other", tasks=4, months=2), site)
-    assert [name for name in OF_RESULTS if (site / name).exists()] == []
+    assert [path for path in site.rglob("*") if path.name.startswith(("results", "runs"))] == []
+    assert not (site / "agents").exists()
     assert "results.html" not in (site / "index.html").read_text()
 
 
@@ -109,7 +196,7 @@ def test_the_command_adds_what_the_database_has(
         add_review(connection, REVIEW)
     done = call_fc_data("site", "site", "--from", str(tmp_path / "data"), "--results", FC_DATABASE_URL=database_url)
     assert done.returncode == 0, done.stderr
-    assert "oracle" in (tmp_path / "site" / "results.html").read_text()
+    assert "oracle" in (tmp_path / "site" / "results.js").read_text()
     assert "doubtful by Ada" in (tmp_path / "site" / "tasks" / "acme__fast-1.html").read_text()
 
 
@@ -127,7 +214,15 @@ def test_a_browser_sorts_by_a_column_and_asks_nobody(site: Path, tmp_path: Path)
     assert looked.returncode == 0, looked.stderr
     seen = json.loads(looked.stdout)
     assert (seen["asked"], seen["errors"], seen["hacked"]) == ([], [], None)
-    assert seen["scores"] == ["1.000", "0.300", "0.100"]
-    assert seen["byCost"] == ["$1.50 ★", "$0.01 ★", "–"]
-    assert seen["byCostAgain"] == ["$0.01 ★", "$1.50 ★", "–"]
-    assert seen["overflow"] == 0
+    assert (seen["scores"], seen["intervals"]) == (["1.000", "0.300", "0.100"], 3)
+    assert seen["byCost"] == ["$1.50", "$0.01", "–"]
+    assert seen["byCostAgain"] == ["$0.01", "$1.50", "–"]
+    assert (seen["tasks"], seen["ofAMonth"], seen["cheap"]) == (["2", "4", "4"], ["1", "2", "2"], ["cheap"])
+    assert (seen["agent"], seen["outcomes"]) == ("cheap", ["part of itfaster", "part of itfaster"])
+
+
+@pytest.mark.slow
+def test_every_kind_of_page_fits_every_width_in_both_schemes_and_has_no_barrier(site: Path, tmp_path: Path) -> None:
+    pages = ["index.html", "results.html", "months.html", "releases/2026-02.html", "tasks/acme__fast-1.html"]
+    pages += [f"agents/{slug_of('cheap')}.html", f"runs/{page_of(RUNS[4])}.html"]
+    look_at(site, pages, tmp_path / "pictures")

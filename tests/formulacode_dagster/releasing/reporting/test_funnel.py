@@ -29,10 +29,20 @@ def test_every_step_counts_the_pull_requests_that_got_so_far(funnel: Funnel) -> 
         "measured": 3,
         "faster": 2,
         "right": 2,
-        "published_images": 0,
-        "gradings": 0,
+        # neither images published nor gradings: this month ran without Docker
         "published": 2,
     }
+
+
+def test_a_step_that_does_not_apply_is_left_out_and_one_that_all_failed_stays() -> None:
+    entries = [enter(Stage.MEASUREMENTS, "a/b#1"), enter(Stage.PUBLISHED_IMAGES, "a/b#1", "failed push")]
+    names = [step.name for step in count_funnel(MONTH, entries).steps]
+    assert "published_images" in names
+    assert "gradings" in names
+    entries += [enter(Stage.PUBLISHED_DATASET, "a/b#2")]
+    funnel = count_funnel(MONTH, entries)
+    assert "published_images" not in [step.name for step in funnel.steps]
+    assert funnel.count("published_images") == 0
 
 
 def test_no_speedup_is_a_measurement_and_a_timeout_is_none(funnel: Funnel) -> None:

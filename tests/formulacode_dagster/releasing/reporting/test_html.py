@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import base64
 import re
 import resource
 from datetime import UTC, datetime
@@ -16,9 +15,7 @@ from formulacode_dagster.models.measurement import Arm, Frame, Stacks, StackTime
 from formulacode_dagster.models.release import ReplayNote
 from formulacode_dagster.releasing.reporting.facts import ReportFacts
 from formulacode_dagster.releasing.reporting.html import render_report, write_report
-
-# its charts: seconds of imports, in one process of a run
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("matplotlib")]
+from tests.support.browser import look_at
 
 HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}"
 
@@ -65,8 +62,10 @@ def test_the_report_answers_the_first_questions(facts: ReportFacts, nothing: Rep
         "released as formulacode@2026-03 at hub:owner/name 2 tasks, revision c0ffeec0ffee, 2026-03-25 02:30 UTC",
         "merged pull requests 10 100 %",
         "really faster 2 20 % 1 no_speedup",
-        "a/b#1 cache_and_reuse easy faster 12.3× 11.0× – 13.0× 3 own_tests 2 0 1.01×",
-        "a/b#3 cache_and_reuse easy unchanged 1.02× 1.00× – 1.03× 3 own_tests 0 0 1.01×",
+        "a/b#1 cache_and_reuse easy faster 12.3× 11.0× – 13.0× 12.34×, 95 % from 11.00× to 13.00×"
+        " 3 own_tests 2 0 1.01×",
+        "a/b#3 cache_and_reuse easy unchanged 1.02× 1.00× – 1.03× 1.02×, 95 % from 1.00× to 1.03×"
+        " 3 own_tests 0 0 1.01×",
         "images failed build 1 a/b#5",
         "imports failed 1 of 4 images does not import (a/b#5)",
         "declared_commit passed all",
@@ -111,7 +110,7 @@ def test_the_report_draws_where_the_time_of_profiled_tasks_goes(facts: ReportFac
         stacks={HOSTILE: {Arm.BASE: told, Arm.ORACLE: told}},
     )
     page = Page(render_report(facts.model_copy(update={"profiles": {"a/b#1": profile}}), nothing))
-    assert page.tags.count("svg") == 2
+    assert page.tags.count("svg") == 2 + len(facts.measured)
     assert "script" not in page.tags
     assert "pkg/core.py:1" in page.text
 
@@ -119,12 +118,20 @@ def test_the_report_draws_where_the_time_of_profiled_tasks_goes(facts: ReportFac
 def test_the_report_needs_nothing_beside_it(facts: ReportFacts, nothing: ReportFacts) -> None:
     page = Page(render_report(facts, nothing))
     assert not {"script", "link", "iframe", "object"} & set(page.tags)
-    sources = [value or "" for name, value in page.attributes if name in ("src", "href")]
-    assert len(sources) == 2
-    for source in sources:
-        kind, _, data = source.partition(",")
-        assert kind == "data:image/png;base64"
-        assert base64.b64decode(data, validate=True).startswith(b"\x89PNG")
+    assert not [value for name, value in page.attributes if name in ("src", "href", "style")]
+    (policy,) = (value for name, value in page.attributes if name == "content" and "default-src" in (value or ""))
+    assert (policy or "").startswith("default-src 'none'; style-src 'unsafe-inline';")
+    # an interval for each measured pull request, and a bar for each step
+    assert page.tags.count("svg") == len(facts.measured)
+    assert page.tags.count("meter") >= len(facts.funnel.steps)
+
+
+@pytest.mark.slow
+def test_the_report_can_be_read_at_every_width_in_both_schemes(
+    facts: ReportFacts, nothing: ReportFacts, tmp_path: Path
+) -> None:
+    write_report(tmp_path, facts, nothing)
+    look_at(tmp_path, ["2026-02.html"], tmp_path / "pictures")
 
 
 def test_what_comes_from_outside_is_text_and_nothing_else(facts: ReportFacts, nothing: ReportFacts) -> None:

@@ -53,6 +53,59 @@ def interval_plot(low: float, estimate: float, high: float, *, span: float) -> M
     )
 
 
+def attempt_plot(low: float, estimate: float, high: float, author: float) -> Markup:
+    """An agent's speed-up and its interval on a logarithmic axis, with the author's as a stroke."""
+    known = [value for value in (low, estimate, high, author) if 0 < value < FINITE]
+    reach = math.log(max([1.01, *known, *(1 / value for value in known)]))
+
+    def x(value: float) -> float:
+        place = max(-1.0, min(1.0, math.log(value) / reach)) if 0 < value < FINITE else -1.0
+        return WIDTH / 2 + place * (WIDTH / 2 - MARGIN)
+
+    middle = ROW / 2
+    kind = "good" if low > 1 else "bad" if high < 1 else "open"
+    return _svg(
+        ROW,
+        f"{estimate:.2f}×, 95 % from {low:.2f}× to {high:.2f}×; the author {author:.2f}×",
+        f'<path class="axis" d="M{WIDTH / 2:.1f} 0V{ROW:.0f}"/>'
+        f'<path class="author" d="M{x(author):.1f} 1V{ROW - 1:.0f}"/>'
+        f'<path class="interval {kind}" d="M{x(low):.1f} {middle}H{x(high):.1f}"/>'
+        f'<circle class="{kind}" cx="{x(estimate):.1f}" cy="{middle}" r="3.5"/>',
+    )
+
+
+def cost_plot(points: Sequence[tuple[float, float, bool]]) -> Markup:
+    """Points of (dollars, score, whether on the front), numbered in their order; the cost's axis is logarithmic."""
+    width, height, left, bottom = 360.0, 260.0, 34.0, 26.0
+    known = [dollars for dollars, _, _ in points if dollars > 0] or [1.0]
+    has_free = any(dollars <= 0 for dollars, _, _ in points)
+    # what costs nothing stands a decade left of the rest
+    first, last = math.floor(math.log10(min(known))) - has_free, math.ceil(math.log10(max(known)))
+    last = max(last, first + 1)
+
+    def x(dollars: float) -> float:
+        place = (math.log10(dollars) - first) / (last - first) if dollars > 0 else 0.0
+        return left + 12 + place * (width - left - 44)
+
+    def y(score: float) -> float:
+        return 12 + (1 - max(0.0, min(1.0, score))) * (height - bottom - 20)
+
+    parts = [f'<path class="axis" d="M{left} 4V{height - bottom}H{width - 4}"/>']
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(f'<text x="{left - 5}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    for power in range(first, last + 1):
+        price = 0.0 if has_free and power == first else 10.0**power
+        parts.append(f'<text x="{x(price):.1f}" y="{height - 9}" text-anchor="middle">${price:g}</text>')
+    for number, (dollars, score, is_on_front) in enumerate(points, start=1):
+        kind = "front" if is_on_front else "behind"
+        parts.append(
+            f'<circle class="{kind}" cx="{x(dollars):.1f}" cy="{y(score):.1f}" r="4.5"/>'
+            f'<text x="{x(dollars) + 7:.1f}" y="{y(score) + 4:.1f}">{number}</text>'
+        )
+    label = "score by dollars a run, logarithmic; points are numbered as in the list"
+    return _svg(height, label, "".join(parts), width, kind="chart")
+
+
 def share_plot(low: float, estimate: float, high: float) -> Markup:
     """A share and its interval on an axis from 0 to 1, with marks at both ends and in the middle."""
 
@@ -111,10 +164,10 @@ def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     return low, middle, high
 
 
-def _svg(height: float, label: str, content: str) -> Markup:
+def _svg(height: float, label: str, content: str, width: float = WIDTH, *, kind: str = "plot") -> Markup:
     from markupsafe import Markup, escape
 
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     return Markup(  # noqa: S704 - all of *content* is numbers and names of classes, written above
-        f'<svg viewBox="0 0 {WIDTH:.0f} {height:.0f}" width="{WIDTH:.0f}" height="{height:.0f}" role="img">'
-        f"<title>{escape(label)}</title>{content}</svg>"
+        f'<svg class="{kind}" {size} role="img"><title>{escape(label)}</title>{content}</svg>'
     )

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from formulacode_dagster.library.site.plots import WIDTH, bars, interval_plot, quantity_text, samples_plot
 from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.releasing.reporting.plots import WIDTH, bars, interval_plot, quantity_text, samples_plot
 
 
 @pytest.mark.parametrize(
