@@ -299,8 +299,8 @@ def test_two_discoveries_give_equal_rows_in_equal_order(shelve, discover):
 class Index:
     """Code search and metadata by hand, for what the sandbox does not do: stale entries of the index."""
 
-    def __init__(self, hits, nodes, errors=()):
-        self.hits, self.nodes, self.errors = hits, nodes, list(errors)
+    def __init__(self, hits, nodes, errors=(), forbidden=()):
+        self.hits, self.nodes, self.errors, self.forbidden = hits, nodes, list(errors), forbidden
         self.asked = Counter()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -321,7 +321,12 @@ class Index:
             for node in ids
             if node not in self.nodes
         ]
-        return httpx.Response(200, json={"data": {"nodes": nodes}, "errors": [*gone, *self.errors]})
+        shut = [
+            {"type": "FORBIDDEN", "path": ["nodes", ids.index(node)], "message": "Resource protected by SAML"}
+            for node in ids
+            if node in self.forbidden
+        ]
+        return httpx.Response(200, json={"data": {"nodes": nodes}, "errors": [*gone, *shut, *self.errors]})
 
 
 def node(id_: int, name: str) -> dict:
@@ -351,8 +356,7 @@ def test_a_repository_whose_name_another_one_took_is_not_told_as_vanished(connec
 
 def test_a_forbidden_repository_is_private_and_hides_no_other(connect):
     hits = [(1, "R_1", "a/fine", "asv.conf.json"), (2, "R_2", "b/saml", "asv.conf.json")]
-    refused = {"type": "FORBIDDEN", "path": ["nodes", 1], "message": "Resource protected by organization SAML"}
-    rows = asked(connect, Index(hits, {"R_1": node(1, "a/fine"), "R_2": None}, [refused]))
+    rows = asked(connect, Index(hits, {"R_1": node(1, "a/fine"), "R_2": None}, forbidden=["R_2"]))
     assert [(row.full_name, row.id, row.state.value) for row in rows] == [
         ("a/fine", 1, "active"),
         ("b/saml", 2, "private"),
