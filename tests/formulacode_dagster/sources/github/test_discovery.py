@@ -368,3 +368,28 @@ def test_metadata_comes_a_hundred_at_a_time_and_paged_hits_are_all_taken(connect
     index = Index(hits, {f"R_{number}": node(number, f"o/r{number}") for number in range(250)})
     assert len(asked(connect, index)) == 250
     assert index.asked == {"/search/code": 4, "/graphql": 3}
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_code_search_that_is_switched_off_names_the_setting_for_another_source(connect, status):
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, json={"message": "Code search is not available"})
+
+    with pytest.raises(ItemFailure, match="FC_DISCOVERY") as caught:
+        asked(connect, answer)
+    assert "Code search is not available" in str(caught.value)
+
+
+def test_repositories_from_elsewhere_are_looked_up_with_the_path_that_is_known(connect):
+    def answer(request: httpx.Request) -> httpx.Response:
+        variables = json.loads(request.content)["variables"]
+        assert (variables["owner0"], variables["name0"]) == ("a", "fast")
+        return httpx.Response(200, json={"data": {"r0": node(1, "a/fast")}})
+
+    async def inside():
+        async with connect(answer) as client:
+            candidates = {"a/fast": "deep/asv.conf.json"}
+            return await discover_repositories(client, FEBRUARY, candidates=candidates, search_code=False)
+
+    (row,) = asyncio.run(inside())
+    assert (row.full_name, row.config_path, row.state.value) == ("a/fast", "deep/asv.conf.json", "active")
