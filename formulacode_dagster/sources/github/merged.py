@@ -30,7 +30,7 @@ from .linked import whole_pull_request
 from .listing import contradictions
 from .nodes import PullRequestNode
 from .packing import cut, join, pack
-from .paging import SearchResult, read_request
+from .paging import PageSizes, SearchResult, read_request
 from .search_limits import PUBLIC, SearchLimits
 from .windows import Window
 
@@ -60,6 +60,7 @@ class _Intake:
         self._window = Window(month.start, month.end)
         self._finish = finish
         self._limits = limits
+        self._sizes = PageSizes(limits)
         self._spent: dict[int, Cost] = defaultdict(Cost)
 
     async def round(self, repositories: Sequence[Repository], attempt: int) -> None:
@@ -142,7 +143,7 @@ class _Intake:
         """Make *searches*, which are the windows of *counted* or the parts of one of them, and end or ask again."""
         with self._client.account() as account:
             requests = pack(searches, self._limits)
-            pages = await gather_or_raise(read_request(self._client, request, self._limits) for request in requests)
+            pages = await gather_or_raise(read_request(self._client, request, self._sizes) for request in requests)
             results: dict[int, list[SearchResult]] = defaultdict(list)
             for result in itertools.chain.from_iterable(pages):
                 results[result.searched.repository.id].append(result)
