@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
-.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-grader bench-grader-real bench-lite bench-scale bench-site equal-rows eval-classifier yield clean
+.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-grader bench-grader-real bench-lite bench-scale bench-site bench-faults equal-rows eval-classifier yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -120,6 +120,9 @@ bench-scale: setup ## a month of 20,000 pull requests on 1, 4 and 16 workers bes
 
 bench-site: setup ## the site of 2,000 tasks with 20 agents: seconds to build, bytes of the first page: [TASKS=2000 AGENTS=20]
 	@$(BIN)/python -m bench.site_scale $(if $(TASKS),--tasks "$(TASKS)") $(if $(AGENTS),--agents "$(AGENTS)")
+
+bench-faults: setup ## thousands of months with kills, full disks, dead systems and two runs at once, compared with one without: [SEEDS=2000 FIRST=0 EVERY=1 JOBS=16]
+	@$(BIN)/python -m bench.faults $(if $(SEEDS),--seeds "$(SEEDS)") $(if $(FIRST),--first "$(FIRST)") $(if $(EVERY),--every "$(EVERY)") $(if $(JOBS),--jobs "$(JOBS)")
 
 equal-rows: setup ## a month of the sample repositories alone and on two workers, rows by checksum: make equal-rows [MONTH=2026-01 KILL=1 OVER=celery REPOSITORY=owner/name]
 	@$(BIN)/python -m bench.equal_rows $(if $(MONTH),--month "$(MONTH)") $(if $(KILL),--kill) $(if $(OVER),--over "$(OVER)") $(if $(REPOSITORY),--repository "$(REPOSITORY)")

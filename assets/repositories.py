@@ -65,7 +65,9 @@ def repositories(
     """Find repositories by code search and those on the list by name, then decide which of them are tracked."""
     with stage_run(context, postgres, repositories, config) as stage:
         source = intake.source(stage.stage, stage.month, stage.run_id)
-        summary = run_loop(run(stage, RepositoryTools(source, tracking.rules(), intake.state())))
+        found_elsewhere = (intake.candidates(), intake.as_before) if not intake.state() else ({}, False)
+        tools = RepositoryTools(source, tracking.rules(), intake.state(), *found_elsewhere)
+        summary = run_loop(run(stage, tools))
         with stage.database.transaction() as connection:
             rows = REPOSITORIES.read(connection, stage.month)
     requests = summary.cost.api_requests

@@ -79,6 +79,8 @@ class Settings(BaseSettings):
     """GitHub's API"""
     github_clone_url: str = Field("https://github.com", alias="GITHUB_CLONE_URL")
     """base URL for cloning repositories; file:///folder works"""
+    discovery: Names = Field(("code_search",), alias="FC_DISCOVERY")
+    """sources of repositories: code_search, earlier (what the month before tracked), files with owner/repo"""
     offline_source: str = Field("", alias="FC_OFFLINE_SOURCE")
     """files, or a folder of files or of mirrors, to read instead of querying GitHub; see README"""
     minimum_stars: int = Field(500, alias="FC_MINIMUM_STARS", ge=0)

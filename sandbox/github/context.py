@@ -22,6 +22,7 @@ class Account(Frozen):
         default=("read:org", "repo"),
         description="`repo` lets see private repositories; None for a fine-grained token, which tells none",
     )
+    forbidden: tuple[str, ...] = Field(default=(), description="owners whose repositories this token may not see")
     refused: tuple[Resource, ...] = Field(default=(), description="what a fine-grained token has no right to")
 
     @property
@@ -69,6 +70,10 @@ class RequestContext:
     def sees_private(self) -> bool:
         """Whether private repositories exist for the caller."""
         return self.account is not None and "repo" in (self.account.scopes or ())
+
+    def is_forbidden(self, served: ServedRepository) -> bool:
+        """Return True if the owner of *served*, an organization, demands more of tokens than the caller's has."""
+        return self.account is not None and served.name.partition("/")[0] in self.account.forbidden
 
     def visible(self, served: ServedRepository | None) -> ServedRepository | None:
         """*served*, unless it is gone or hidden from the caller."""

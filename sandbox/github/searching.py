@@ -103,7 +103,7 @@ def search_pull_requests(folder: ServedFolder, query: Query, *, private: bool) -
         Hit(served, pull_request)
         for served in folder.repositories()
         if (not query.repositories or served.name.lower() in query.repositories)
-        and not served.facts.is_gone
+        and not (served.facts.is_gone or served.facts.is_unindexed or served.facts.is_nameless)
         and (private or not served.facts.is_private)
         for pull_request in _wanted(served, query)
         if not query.only_merged or pull_request.state is State.MERGED

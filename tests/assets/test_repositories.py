@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import polars as pl
 import pytest
 
 from assets.checks import JudgedMonth
@@ -24,6 +25,7 @@ from formulacode_dagster.operating.store.listed import put_listed, remove_listed
 from formulacode_dagster.sources.intake.repositories.tracked import DISCOVERY
 from resources.defaults import default_resources
 from tests.support.github import FEBRUARY, World
+from tests.support.month import enter
 
 MONTH = FEBRUARY.key
 
@@ -266,3 +268,26 @@ def test_a_repository_that_vanished_before_intake_is_retried_when_found(run, dat
     judge(database)
     run(pull_requests)
     assert taken_in(database)["a/fast"] == 3
+
+
+@pytest.mark.slow
+def test_without_code_search_files_and_earlier_months_name_the_repositories(
+    run, database, world, tmp_path, monkeypatch
+):
+    pl.DataFrame({"repo_name": ["a/small", "b/never"], "path": ["asv.conf.json", ""]}).write_parquet(
+        tmp_path / "found.parquet"
+    )
+    monkeypatch.setenv("FC_DISCOVERY", f"earlier,{tmp_path / 'found.parquet'}")
+    enter(database, Stage.REPOSITORIES, "a/fast", month="2026-01")
+    run()
+    assert "GET /search/code" not in world.books["endpoints"]
+    assert sorted(ended(database)) == ["a/fast", "a/small", "b/never"]
+    assert ended(database)["a/fast"].startswith("done")
+    assert ended(database)["a/small"] == "rejected few_stars: 120 < 500"
+    assert ended(database)["b/never"].startswith("failed vanished")
+    assert run()["unchanged"] == 4, "the file is as before"
+    assert world.books["total"] == 0
+    (tmp_path / "found.parquet").unlink()
+    monkeypatch.setenv("FC_DISCOVERY", "earlier")
+    run()
+    assert sorted(ended(database)) == ["a/fast"]

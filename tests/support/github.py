@@ -154,7 +154,9 @@ class World:
 
         async def inside(url: str) -> list[MergedWindow | Exception]:
             transport = Altered(change) if change else None
-            client = GitHubTransport(url, [TOKEN], clock=clock, pacing=CALM, transport=transport)
+            client = GitHubTransport(
+                url, list(more.get("tokens", [TOKEN])), clock=clock, pacing=CALM, transport=transport
+            )
             async with GitHubSource(client, Stage.PULL_REQUESTS, "2026-02", "run") as source:
                 ends = await window_ends(source, FEBRUARY, rows)
                 self.cost = client.cost

@@ -20,7 +20,9 @@ _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _ARGUMENTS = r"((?:[^()']|'[^']*'|\((?:[^()']|'[^']*')*\))*)"
 
 _MESON_CALL = re.compile(rf"(?<![\w.])(dependency|find_program|project|add_languages|subdir)\({_ARGUMENTS}\)")
-_MESON_NAME = re.compile(r"^\s*(\w+)\s*=\s*(?:get_option\('(\w+)'\)|'([^']+)')\s*$", re.MULTILINE)
+_BLANK = r"[^\S\n]*"
+"""Blanks of one line; blank lines before it would be read once from each of them."""
+_MESON_NAME = re.compile(rf"^{_BLANK}(\w+){_BLANK}={_BLANK}(?:get_option\('(\w+)'\)|'([^']+)'){_BLANK}$", re.MULTILINE)
 _MESON_OPTION = re.compile(rf"(?<![\w.])option\({_ARGUMENTS}\)")
 _NOT_REQUIRED = re.compile(r"\b(required\s*:\s*(false|get_option)|disabler\s*:\s*true)")
 _KEYWORD = re.compile(r"\b\w+\s*:")

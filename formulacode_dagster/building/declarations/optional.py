@@ -27,7 +27,7 @@ _FOR_OTHERS = re.compile(
     r"|typing|wheel)([-_.]|$)"
 )
 _ELSEWHERE = re.compile(
-    r"(^|/)(\.binder|binder|docs?|examples?|tutorials?|templates?|vendor|validation|[^/]*[{}][^/]*)/"
+    r"(^|/)(\.binder|binder|docs?|examples?|tutorials?|templates?|vendor|validation|[^/{}]*[{}][^/]*)/"
 )
 _MOST_FILES = 40
 

@@ -16,7 +16,7 @@ COMMIT_REF = "refs/formulacode/commit"
 PARTIAL_REF = "refs/formulacode/partial"
 """Name in a bundle that lacks the contents of earlier commits' files."""
 GIT_SECONDS = 600
-_VERSION = re.compile(r"\d+[._-]\d+|(^|[^0-9A-Za-z])v?\d+$")
+_VERSION = re.compile(r"\d[._-]\d|(^|[^0-9A-Za-z])v?\d+$")
 
 
 def is_version_tag(tag: str) -> bool:

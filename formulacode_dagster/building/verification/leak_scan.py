@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from formulacode_dagster.building.engines.files import Area, ImageFile
 
 _LOOSE = re.compile(r"(?:^|/)objects/(?P<start>[0-9a-f]{2})/(?P<rest>[0-9a-f]{38})$")
-_PACK = re.compile(r"(?P<stem>(?:^|.*/)objects/pack/pack-[0-9a-f]{40})\.(?P<kind>idx|pack)$")
+_PACK = re.compile(r"\A(?P<stem>(?:.*/)?objects/pack/pack-[0-9a-f]{40})\.(?P<kind>idx|pack)\Z", re.DOTALL)
 _INDEX_HEAD = b"\377tOc\0\0\0\2"
 """Pack index version 2, the only one that git has written since 2008: https://git-scm.com/docs/gitformat-pack."""
 _FANOUT, _ID = 256 * 4, 20

@@ -24,7 +24,7 @@ DECLARING_FILES = frozenset(
 BESIDE_THE_PACKAGE = frozenset({"test", "tests", "testing", "testsuite", "doc", "docs", "examples"})
 SHORTEST_NAME = 5
 """Shorter names say too little: `get`, `run`, `main` are in every suite."""
-_DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|cpdef[\w\s\[\],.*]*?)\s+(\w+)\s*[(:]", re.MULTILINE)
+_DEFINITION = re.compile(r"^[^\S\n]*(?:async\s+)?(?:def|class|cpdef[\w\s\[\],.*]*?)\s+(\w+)\s*[(:]", re.MULTILINE)
 
 Lines = Mapping[str, frozenset[int]]
 """Numbers of lines by path below the repository."""

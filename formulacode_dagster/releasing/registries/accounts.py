@@ -12,7 +12,7 @@ import httpx
 from formulacode_dagster.models.errors import ConfigurationError
 
 CREDENTIALS = "Set DOCKERHUB_USERNAME and DOCKERHUB_TOKEN to an account that may push to DOCKERHUB_NAMESPACE"
-_PARAMETER = re.compile(r'(\w+)="([^"]*)"')
+_PARAMETER = re.compile(r'\b(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True)

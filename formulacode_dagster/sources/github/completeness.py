@@ -28,7 +28,7 @@ def _faults(result: SearchResult) -> Iterator[str]:
         where = node.repository
         if where.database_id != searched.repository.id:
             yield f"search returned #{node.number} of {where.name_with_owner}, which was not asked for"
-        elif not window.start <= node.merged_at < window.end:
+        elif not window.holds(node.merged_at):
             yield f"search returned {name}#{node.number}, merged at {node.merged_at.isoformat()}"
     other = next((count for count in result.counts if count != searched.count), None)
     if other is not None:

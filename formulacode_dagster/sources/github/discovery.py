@@ -5,19 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import OnGap, SearchGap
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.operating.runner.progress import listener
 from formulacode_dagster.sources.git.asv_files import FILE_NAMES
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
-from .code_search import CodeHit, find_files
+from .code_search import CodeHit, Gap, find_files
 from .metadata import Found, Unseen, repositories_by_id, repositories_named
 from .nodes import RepositoryNode
 from .search_limits import PUBLIC, SearchLimits
+
+_SWITCHED_OFF = (FailureKind.FORBIDDEN, FailureKind.VANISHED, FailureKind.REQUEST)
 
 
 @dataclass(frozen=True)
@@ -42,16 +47,20 @@ async def discover_repositories(
     wanted: Sequence[str] = (),
     limits: SearchLimits = PUBLIC,
     on_gap: OnGap | None = None,
+    *,
+    candidates: Mapping[str, str] = MappingProxyType({}),
+    search_code: bool = True,
 ) -> tuple[Repository, ...]:
     """Return repositories with an asv configuration at any depth, and those *wanted* by name regardless; sorted by
     name.
 
-    Renames are followed. A listed or indexed repository that is no longer on GitHub is returned as vanished; *on_gap*
-    receives searches that show fewer than they count, or over which GitHub timed out.
+    *candidates*, the path of its configuration (`` if unknown) by repository, are looked up too; without *search_code*
+    they replace the search. Renames are followed. A listed or indexed repository that is no longer on GitHub is
+    returned as vanished; *on_gap* receives searches that show fewer than they count, or over which GitHub timed out.
     """
     hits: list[CodeHit] = []
-    for name in FILE_NAMES:
-        shown, gaps = await find_files(client, name, _tell, limits)
+    for name in FILE_NAMES if search_code else ():
+        shown, gaps = await _searched(client, name, limits)
         hits += shown
         for gap in gaps:
             if on_gap is not None:
@@ -63,10 +72,11 @@ async def discover_repositories(
     _tell(f"asking about {len(by_node)} repositories")
     about = await repositories_by_id(client, list(by_node))
     names = {name.lower() for candidate in by_node.values() for name in candidate.names}
-    named = await repositories_named(client, [name for name in wanted if name.lower() not in names])
+    paths = {name.lower(): path for name, path in candidates.items()}
+    named = await repositories_named(client, [name for name in (*wanted, *candidates) if name.lower() not in names])
     living: dict[int, tuple[_Candidate, RepositoryNode]] = {}
     others: list[Repository] = []
-    for candidate, node in (*_of_hits(by_node, about), *_of_names(named)):
+    for candidate, node in (*_of_hits(by_node, about), *_of_names(named, paths)):
         if isinstance(node, RepositoryNode):
             # GitHub has old and new node ids of one repository in circulation; the database id is one.
             before = living.get(node.database_id)
@@ -75,6 +85,22 @@ async def discover_repositories(
             others.append(_unseen(month, candidate, node))
     rows = [_repository(month, candidate, node) for candidate, node in living.values()]
     return _ordered([*rows, *_without_doubles(rows, others)])
+
+
+async def _searched(
+    client: GitHubTransport, name: str, limits: SearchLimits
+) -> tuple[tuple[CodeHit, ...], tuple[Gap, ...]]:
+    try:
+        return await find_files(client, name, _tell, limits)
+    except ItemFailure as failure:
+        if failure.kind not in _SWITCHED_OFF:
+            raise
+        raise ItemFailure(
+            failure.kind,
+            "GitHub does not search code for these tokens",
+            why=str(failure),
+            remedy="Name another source of repositories in FC_DISCOVERY: earlier months, or a file",
+        ) from failure
 
 
 def _by_node(hits: Iterable[CodeHit]) -> dict[str, _Candidate]:
@@ -90,8 +116,10 @@ def _of_hits(candidates: Mapping[str, _Candidate], about: Mapping[str, Found]) -
     return [(candidate, about[node_id]) for node_id, candidate in candidates.items()]
 
 
-def _of_names(named: Mapping[str, Found]) -> list[tuple[_Candidate, Found]]:
-    return [(_Candidate(_id_of_name(name), "", (name,)), node) for name, node in named.items()]
+def _of_names(named: Mapping[str, Found], paths: Mapping[str, str]) -> list[tuple[_Candidate, Found]]:
+    return [
+        (_Candidate(_id_of_name(name), "", (name,), paths.get(name.lower(), "")), node) for name, node in named.items()
+    ]
 
 
 def _repository(month: Month, candidate: _Candidate, node: RepositoryNode) -> Repository:

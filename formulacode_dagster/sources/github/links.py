@@ -16,8 +16,8 @@ from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
-from .metered import MeteredClient
 from .references import ThreadReference
+from .source import MeteredClient
 from .threads import Thread, ThreadNode, as_it_stood, read_threads
 
 DEPTH = 2

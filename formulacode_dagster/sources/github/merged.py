@@ -1,8 +1,9 @@
 """Every pull request that repositories merged in a month: counted by GitHub, and taken in completely.
 
 First every repository is counted, many in one request. Small repositories share search requests; windows larger than
-search shows are split by time. Results must add up to the counts; a repository that does not is counted and searched
-again separately, and then fails by name. None is ever short, and none affects another.
+search shows are split by time. Results must add up to the counts, and a count of zero is compared with the repository's
+own list; one that does not agree is counted and searched again separately, and then fails by name. None is ever short,
+and none affects another.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from .concurrency import gather_or_raise
 from .cost_shares import split_cost
 from .counting import Counted, NoWindow, Question, count_merged
 from .linked import whole_pull_request
+from .listing import contradictions
 from .nodes import PullRequestNode
 from .packing import cut, join, pack
-from .paging import SearchResult, read_request
+from .paging import PageSizes, SearchResult, read_request
 from .search_limits import PUBLIC, SearchLimits
 from .windows import Window
 
@@ -58,6 +60,7 @@ class _Intake:
         self._window = Window(month.start, month.end)
         self._finish = finish
         self._limits = limits
+        self._sizes = PageSizes(limits)
         self._spent: dict[int, Cost] = defaultdict(Cost)
 
     async def round(self, repositories: Sequence[Repository], attempt: int) -> None:
@@ -72,9 +75,7 @@ class _Intake:
                 self._end(repository, ended[repository.id])
         standing = [window for window in counted if window.repository.id not in ended]
         small = [window for window in standing if window.count <= self._limits.shown]
-        for window in small:
-            if not window.count:
-                self._end(window.repository, await self._complete(window, ()))
+        again = await self._end_empty([window for window in small if not window.count], attempt)
         searched = [(window,) for window in small if window.count] if attempt > 1 else pack(small, self._limits)
         large = [window for window in standing if window.count > self._limits.shown]
         await gather_or_raise(
@@ -84,8 +85,23 @@ class _Intake:
                     self._search((window,), join(parts[window.repository.id], self._limits), attempt)
                     for window in large
                 ),
+                *([self.round(again, attempt + 1)] if again else []),
             ]
         )
+
+    async def _end_empty(self, empty: Sequence[Counted], attempt: int) -> list[Repository]:
+        """End the windows of *empty* that the repositories' own lists confirm; return those to count again."""
+        with self._client.account() as account:
+            doubts = await contradictions(self._client, empty)
+        self._charge(account.cost, [(window.repository, 0) for window in empty])
+        again: list[Repository] = []
+        for window in empty:
+            doubt = doubts.get(window.repository.id)
+            if doubt is not None and doubt.kind in TRANSIENT_KINDS and attempt < ATTEMPTS:
+                again.append(window.repository)
+            else:
+                self._end(window.repository, doubt or await self._complete(window, ()))
+        return again
 
     async def _count(self, repositories: Sequence[Repository]) -> tuple[list[Counted], dict[int, NoWindow]]:
         questions = [Question(repository, repository.full_name, self._window) for repository in repositories]
@@ -127,7 +143,7 @@ class _Intake:
         """Make *searches*, which are the windows of *counted* or the parts of one of them, and end or ask again."""
         with self._client.account() as account:
             requests = pack(searches, self._limits)
-            pages = await gather_or_raise(read_request(self._client, request, self._limits) for request in requests)
+            pages = await gather_or_raise(read_request(self._client, request, self._sizes) for request in requests)
             results: dict[int, list[SearchResult]] = defaultdict(list)
             for result in itertools.chain.from_iterable(pages):
                 results[result.searched.repository.id].append(result)

@@ -64,11 +64,12 @@ async def _in_batches(ask: _Ask, keys: Sequence[str]) -> dict[str, Found]:
     nodes: dict[str, Found] = {}
     for start in range(0, len(keys), BATCH):
         pending = list(keys[start : start + BATCH])
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             answer, parts = await ask(pending)
             for key, (raw, path) in zip(pending, parts, strict=False):
                 node = read(RepositoryNode, raw, f"repository {key}") if raw else _unseen(answer, path)
-                if node is not None:
+                # no token may see all of them: what is asked for by itself finds the one that may see it
+                if node is not None and (node is not Unseen.FORBIDDEN or attempt or len(pending) == 1):
                     nodes[key] = node
             pending = [key for key in pending if key not in nodes]
             if not pending:

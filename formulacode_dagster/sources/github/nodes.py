@@ -93,6 +93,25 @@ class RepositoryStatus(GitHubRecord):
     is_private: bool
 
 
+class MergeNode(GitHubRecord):
+    """A pull request of which only its merge is of interest."""
+
+    number: int
+    merged_at: datetime | None = None
+
+
+class MergeList(GitHubRecord):
+    """Pull requests of a repository."""
+
+    nodes: tuple[MergeNode | None, ...]
+
+
+class RepositoryMerges(GitHubRecord):
+    """A repository's own list of what it merged."""
+
+    pull_requests: MergeList
+
+
 class NamedNode(GitHubRecord):
     """A label, a language, a branch."""
 

@@ -20,6 +20,22 @@ SMALLEST_PAGE = 10
 
 
 @dataclass
+class PageSizes:
+    """Page sizes that GitHub could answer, by repository id: a page that is too heavy is not requested again."""
+
+    limits: SearchLimits = PUBLIC
+    known: dict[int, int] = field(default_factory=dict)
+
+    def of(self, searches: Iterable[Counted]) -> int:
+        """Return the size for a page of *searches*: the smallest of their repositories'."""
+        return min((self.known.get(search.repository.id, self.limits.page) for search in searches), default=0)
+
+    def halve(self, searches: Iterable[Counted], size: int) -> None:
+        """Remember that pages of *size* are too heavy for the repositories of *searches* together."""
+        self.known |= {search.repository.id: max(SMALLEST_PAGE, size // 2) for search in searches}
+
+
+@dataclass
 class SearchResult:
     """Results of one search so far, and the total that each page reported."""
 
@@ -56,16 +72,14 @@ class SearchResult:
         self.left = 0
 
 
-async def read_request(
-    client: GitHubTransport, searches: Sequence[Counted], limits: SearchLimits = PUBLIC
-) -> list[SearchResult]:
-    """Page through *searches* together, as far as they were counted, in the order given.
+async def read_request(client: GitHubTransport, searches: Sequence[Counted], sizes: PageSizes) -> list[SearchResult]:
+    """Page through *searches* together, as far as they were counted, in the order given, in pages of *sizes*.
 
     A refused search counts as not found, with GitHub's messages as the reason.
     """
     results = [SearchResult(search) for search in searches]
-    size = limits.page
     while any(result.left for result in results):
+        size = sizes.of(result.searched for result in results if result.left)
         asked = _page(results, size)
         variables: dict[str, object] = {}
         for index, (result, first) in enumerate(asked):
@@ -76,7 +90,7 @@ async def read_request(
         except ItemFailure as failure:
             # GitHub answers 502 to a page whose pull requests are too heavy together.
             if failure.kind == FailureKind.OVERLOADED and size > SMALLEST_PAGE:
-                size //= 2
+                sizes.halve((result.searched for result, _ in asked), size)
                 continue
             for result, _ in asked:
                 result.fail(failure)

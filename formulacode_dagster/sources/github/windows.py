@@ -26,6 +26,10 @@ class Window:
         """`A..B` for `merged:`. GitHub includes both ends, hence the second that is taken off."""
         return f"{_stamp(self.start)}..{_stamp(self.end - SECOND)}"
 
+    def holds(self, moment: datetime) -> bool:
+        """Return True if *moment* is in this window."""
+        return self.start <= moment < self.end
+
     def split(self, parts: int) -> tuple[Window, ...]:
         """Return at most *parts* adjacent windows of nearly equal length, each at least a second."""
         parts = max(1, min(parts, self.seconds))

@@ -14,7 +14,7 @@ from .side_file import Edit, IssueFacts, PullRequestFacts, RepositoryFacts, Titl
 
 _NAMED = (
     r"(?:https?://github\.com/(?P<page>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<there>\d+)"
-    r"|(?P<name>[\w.-]+/[\w.-]+)#(?P<named>\d+)|(?<![\w/&])#(?P<here>\d+))\b"
+    r"|(?<![\w.-])(?P<name>[\w.-]+/[\w.-]+)#(?P<named>\d+)|(?<![\w/&])#(?P<here>\d+))\b"
 )
 _CLOSING = re.compile(rf"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+{_NAMED}", re.IGNORECASE)
 _MENTION = re.compile(_NAMED, re.IGNORECASE)

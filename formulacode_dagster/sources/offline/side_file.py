@@ -122,6 +122,8 @@ class RepositoryFacts(Frozen):
     archived_at: Moment | None = Field(default=None, description="time of the newest commit when unset")
     is_private: bool = Field(default=False, description="seen only with a token of scope `repo`")
     is_gone: bool = Field(default=False, description="still in the search index, answered with NOT_FOUND elsewhere")
+    is_unindexed: bool = Field(default=False, description="search counts and finds no pull request of it")
+    is_nameless: bool = Field(default=False, description="the same, and only its id still resolves, not its name")
     size_kb: int | None = Field(default=None, description="measured when unset")
     former_names: tuple[str, ...] = Field(default=(), description="`owner/name`s that redirect here (301)")
     pull_requests: tuple[PullRequestFacts, ...] = ()

@@ -21,6 +21,15 @@ def not_found(what: str) -> AnswerError:
     return AnswerError("NOT_FOUND", f"Could not resolve to {what}")
 
 
+def forbidden() -> AnswerError:
+    """The refusal of what an organization shows only to tokens that it has accepted."""
+    return AnswerError(
+        "FORBIDDEN",
+        "Resource protected by organization SAML enforcement. You must grant your Personal Access token access to this"
+        " organization.",
+    )
+
+
 class QueryRefused(Exception):
     """The whole query is refused before it is executed."""
 

@@ -67,9 +67,23 @@ def repository_node(served: ServedRepository) -> Node:
         "isEmpty": lambda _info: not served.tracker().tip,
         "primaryLanguage": {"name": facts.language} if facts.language else None,
         "defaultBranchRef": default_branch,
+        "pullRequests": lambda _info, **page: _pull_requests(served, **page),
         "pullRequest": lambda _info, number: _pull_request(served, number),
         "issueOrPullRequest": lambda info, number: _issue_or_pull_request(info.context.asked, served, number),
     }
+
+
+def _pull_requests(
+    served: ServedRepository,
+    states: Sequence[str] = (),
+    orderBy: dict[str, str] | None = None,
+    **page: Any,
+) -> Node:
+    """The pull requests of *served*; updated last when they were merged, as far as anybody knows here."""
+    if orderBy != {"field": "UPDATED_AT", "direction": "DESC"} or list(states) != ["MERGED"]:
+        raise NotImplementedError("the sandbox lists merged pull requests only, those updated last first")
+    newest = served.tracker().by_merge[::-1]
+    return connect(newest, lambda found: thread_node(served, found), **page)
 
 
 def _pull_request(served: ServedRepository, number: int) -> Node:

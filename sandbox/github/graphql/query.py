@@ -11,7 +11,7 @@ from sandbox.github.searching import BadQueryError, Hit, parse_query, search_pul
 from sandbox.github.threads import Issue, PullRequest, stamp
 
 from .connections import connect
-from .errors import AnswerError, not_found
+from .errors import AnswerError, forbidden, not_found
 from .nodes import Node, Scope, actor_node, comment_node, repository_node, thread_node
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ def _repository(info: GraphQLResolveInfo, owner: str, name: str, followRenames: 
     full = f"{owner}/{name}"
     folder = scope.asked.folder
     served = scope.asked.visible(folder.current(full) or (folder.former(full) if followRenames else None))
-    if served is None:
+    if served is None or served.facts.is_nameless:
         raise not_found(f"a Repository with the name '{full}'.")
+    if scope.asked.is_forbidden(served):
+        raise forbidden()
     return repository_node(served)
 
 
@@ -76,6 +78,8 @@ def _by_id(scope: Scope, text: str) -> Node | Exception:
     served = scope.asked.visible(scope.asked.folder.by_id(named.numbers[0])) if named else None
     if named is None or served is None:
         return nothing
+    if scope.asked.is_forbidden(served):
+        return forbidden()
     if named.kind is Kind.REPOSITORY:
         return repository_node(served)
     thread = served.tracker().thread(thread_number(served.id, named.numbers[1])) if len(named.numbers) > 1 else None

@@ -57,13 +57,16 @@ class Exchange:
         """
         failures = limits = 0
         refused_to: dict[int, str] = {}
+        underscoped: set[int] = set()
+        partial: Answer | None = None
         while True:
             permit, verdict, answer = await self.once(
                 resource, build, inspect, without=refused_to, preferred=preferred, limits=limits
             )
             match verdict.outcome:
                 case Outcome.OK if answer is not None:
-                    for position, words in refused_to.items():
+                    for position in underscoped:
+                        words = refused_to[position]
                         # that this one was answered shows that it was for lack of rights
                         if self.pool.set_aside_for(position, resource, words):
                             name = self.pool.states()[position].name
@@ -71,11 +74,15 @@ class Exchange:
                     return answer
                 case Outcome.UNAUTHORIZED:
                     self._unauthorized(permit.lease, what, verdict)
-                case Outcome.UNDERSCOPED:
+                case Outcome.UNDERSCOPED | Outcome.FORBIDDEN:
                     refused_to[permit.lease.position] = verdict.words
+                    if verdict.outcome is Outcome.UNDERSCOPED:
+                        underscoped.add(permit.lease.position)
+                    if answer is not None and (partial is None or _faults(answer) < _faults(partial)):
+                        partial = answer
                     if not self.pool.has_other(resource, refused_to):
-                        if answer is not None:
-                            return answer
+                        if partial is not None:
+                            return partial
                         raise refusal(what, verdict)
                 case Outcome.TOO_HEAVY:
                     raise ItemFailure(
@@ -185,6 +192,10 @@ def _learn(permit: Permit, resource: Resource, headers: Mapping[str, str], now: 
             limit=int(limit) if limit.isdigit() else None,
             seconds=seconds,
         )
+
+
+def _faults(answer: object) -> int:
+    return len(answer.errors) if isinstance(answer, GraphQLAnswer) else 0
 
 
 def _points(resource: Resource, response: httpx.Response | None, answer: object) -> int:

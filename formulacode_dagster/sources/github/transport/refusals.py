@@ -7,7 +7,7 @@ import httpx
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
-from .retry import Verdict
+from .retry import Outcome, Verdict
 from .tokens import SETTING
 
 WORDS_SHOWN = 500
@@ -42,5 +42,6 @@ def token_needed(what: str, words: str) -> ConfigurationError:
 
 def refusal(what: str, verdict: Verdict) -> ItemFailure:
     """Failure of a call that would be refused again; its kind follows from the status."""
-    kind = _KINDS.get(verdict.status, FailureKind.REQUEST)
+    is_forbidden = verdict.outcome is Outcome.FORBIDDEN
+    kind = FailureKind.FORBIDDEN if is_forbidden else _KINDS.get(verdict.status, FailureKind.REQUEST)
     return ItemFailure(kind, f"GitHub refuses {what} for good", why=verdict.words)

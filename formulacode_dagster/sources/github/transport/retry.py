@@ -23,6 +23,8 @@ class Outcome(StrEnum):
     PASSING = "passing"
     UNAUTHORIZED = "unauthorized"
     UNDERSCOPED = "underscoped"
+    FORBIDDEN = "forbidden"
+    """Not for this token (an organization's SAML, list of addresses, limit of lifetimes); another may see it."""
     TOO_HEAVY = "too_heavy"
     """GitHub spent the time that one query may take: the same one would spend it again."""
     PERMANENT = "permanent"
@@ -107,7 +109,7 @@ def _limit(response: httpx.Response, words: str, now: float) -> Verdict:
         return Verdict(Outcome.PRIMARY_LIMIT, until_reset(response.headers, now), words)
     if response.status_code == 429 or any(mark in words.lower() for mark in ("rate limit", "abuse")):
         return Verdict(Outcome.SECONDARY_LIMIT, words=words)
-    return Verdict(Outcome.UNDERSCOPED if _is_underscoped(words) else Outcome.PERMANENT, words=words)
+    return Verdict(Outcome.UNDERSCOPED if _is_underscoped(words) else Outcome.FORBIDDEN, words=words)
 
 
 def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Mapping[str, str], now: float) -> Verdict:
@@ -126,6 +128,8 @@ def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Ma
         # with a path too: what was cut off is null, or shorter than it is
         return Verdict(Outcome.TOO_HEAVY, words=words)
     whole = [error for error in errors if not error.path]
+    if (has_data or whole) and all(error.type == "FORBIDDEN" for error in whole) and _is_forbidden(errors):
+        return Verdict(Outcome.FORBIDDEN, words=words)
     if has_data and not whole:
         return Verdict(Outcome.OK)
     if not errors:
@@ -133,6 +137,10 @@ def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Ma
     if all(_is_passing(error) for error in whole or errors):
         return Verdict(Outcome.PASSING, words=words)
     return Verdict(Outcome.PERMANENT, words=words)
+
+
+def _is_forbidden(errors: Sequence[GraphQLError]) -> bool:
+    return any(error.type == "FORBIDDEN" for error in errors)
 
 
 def _is_underscoped(words: str) -> bool:

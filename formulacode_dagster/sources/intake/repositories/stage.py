@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
@@ -22,7 +22,7 @@ from formulacode_dagster.sources.github.checks import searches_complete
 from formulacode_dagster.sources.github.tracking import TrackingRules
 from formulacode_dagster.sources.offline.identity import settle
 
-from .tracked import DISCOVERY, cost_of, decide, needs_discovery, tracking_items
+from .tracked import DISCOVERY, cost_of, decide, needs_discovery, tracked_before, tracking_items
 
 DECISION_CONCURRENCY = 500
 """Decisions cost nothing: this many are saved in one transaction."""
@@ -36,6 +36,10 @@ class RepositoryTools:
     rules: TrackingRules
     offline: str = ""
     """State of an offline source; empty for GitHub."""
+    candidates: Mapping[str, str] = field(default_factory=dict)
+    """Repositories from other lists, which the source looks up besides: paths of their configurations by name."""
+    as_before: bool = False
+    """Look up what the newest earlier month tracked, too."""
 
 
 async def run(stage: StageRun, tools: RepositoryTools) -> StageSummary:
@@ -46,13 +50,14 @@ async def run(stage: StageRun, tools: RepositoryTools) -> StageSummary:
     with stage.database.transaction() as connection:
         listed = listed_repositories(connection)
         before = REPOSITORIES.read(connection, stage.month)
+        earlier = tracked_before(connection, stage.month) if tools.as_before else ()
         searched = searches_complete(SEARCH_GAPS.read(connection, stage.month)).passed
 
     gaps: list[SearchGap] = []
 
     async def discover(_: WorkItem[None]) -> Outcome[tuple[Repository, ...]]:
         async with metered(stage, tools.source) as source:
-            wanted = tuple(line.full_name for line in listed.values())
+            wanted = (*(line.full_name for line in listed.values()), *earlier)
             rows = await source.discover(Month.parse(stage.month), wanted, gaps.append)
             short = f", {len(gaps)} searches stayed short" if gaps else ""
             return Outcome(rows, cost_of(source.usage()), f"{len(rows)} repositories found{short}")
@@ -65,8 +70,10 @@ async def run(stage: StageRun, tools: RepositoryTools) -> StageSummary:
     def drop(connection: Connection, rejected: Sequence[Repository]) -> None:
         withdraw(connection, stage.month, rejected)
 
-    discovery = WorkItem(DISCOVERY, fingerprint(Stage.REPOSITORIES, tools.offline), None)
-    again = [DISCOVERY] if not searched or needs_discovery(before, listed) else []
+    others = (sorted(tools.candidates.items()), earlier)
+    inputs = fingerprint(Stage.REPOSITORIES, tools.offline, *(others if any(others) else ()))
+    discovery = WorkItem(DISCOVERY, inputs, None)
+    again = [DISCOVERY] if not searched or needs_discovery(before, listed, (*tools.candidates, *earlier)) else []
     discovered = await run_items(stage, ItemKind.STEP, [discovery], discover, keep, redo=again)
     discovered.require_done()
     with stage.database.transaction() as connection:

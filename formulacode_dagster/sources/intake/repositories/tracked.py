@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import ApiUsage, ListedRepository
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import Cost, ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
@@ -78,13 +78,28 @@ def cost_of(usage: Iterable[ApiUsage]) -> Cost:
     return Cost.total(Cost(api_points=asked.points, api_requests=asked.requests, bytes=asked.bytes) for asked in usage)
 
 
-def needs_discovery(rows: Sequence[Repository], listed: Mapping[str, ListedRepository]) -> bool:
-    """Return True if the list changed in a way that needs a new discovery.
+def needs_discovery(
+    rows: Sequence[Repository], listed: Mapping[str, ListedRepository], others: Collection[str] = ()
+) -> bool:
+    """Return True if the list changed in a way that needs a new discovery; *others* are looked up regardless of it.
 
     A name may be new on it; or a repository that was found only by its name may have been removed from it.
     """
+    known = {name.lower() for name in others}
     by_name = [row for row in rows if not row.config_path and (row.node_id or row.state is RepositoryState.VANISHED)]
-    return bool(not_among(listed, rows)) or any(entry_for(row, listed) is None for row in by_name)
+    return bool(not_among(listed, rows)) or any(
+        entry_for(row, listed) is None and not known & {name.lower() for name in (row.full_name, *row.aliases)}
+        for row in by_name
+    )
+
+
+def tracked_before(connection: Connection, month: str) -> tuple[str, ...]:
+    """Return the repositories that the newest month before *month* tracked."""
+    months = ledger.months_with_done(connection, Stage.REPOSITORIES, ItemKind.REPOSITORY, before=month)
+    if not months:
+        return ()
+    done = ledger.items_in_state(connection, months[-1], Stage.REPOSITORIES, ItemState.DONE)
+    return tuple(item for item in done if item != DISCOVERY)
 
 
 def reappeared(connection: Connection, month: str) -> set[str]:

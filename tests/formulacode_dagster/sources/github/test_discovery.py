@@ -299,8 +299,8 @@ def test_two_discoveries_give_equal_rows_in_equal_order(shelve, discover):
 class Index:
     """Code search and metadata by hand, for what the sandbox does not do: stale entries of the index."""
 
-    def __init__(self, hits, nodes, errors=()):
-        self.hits, self.nodes, self.errors = hits, nodes, list(errors)
+    def __init__(self, hits, nodes, errors=(), forbidden=()):
+        self.hits, self.nodes, self.errors, self.forbidden = hits, nodes, list(errors), forbidden
         self.asked = Counter()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -321,7 +321,12 @@ class Index:
             for node in ids
             if node not in self.nodes
         ]
-        return httpx.Response(200, json={"data": {"nodes": nodes}, "errors": [*gone, *self.errors]})
+        shut = [
+            {"type": "FORBIDDEN", "path": ["nodes", ids.index(node)], "message": "Resource protected by SAML"}
+            for node in ids
+            if node in self.forbidden
+        ]
+        return httpx.Response(200, json={"data": {"nodes": nodes}, "errors": [*gone, *shut, *self.errors]})
 
 
 def node(id_: int, name: str) -> dict:
@@ -351,8 +356,7 @@ def test_a_repository_whose_name_another_one_took_is_not_told_as_vanished(connec
 
 def test_a_forbidden_repository_is_private_and_hides_no_other(connect):
     hits = [(1, "R_1", "a/fine", "asv.conf.json"), (2, "R_2", "b/saml", "asv.conf.json")]
-    refused = {"type": "FORBIDDEN", "path": ["nodes", 1], "message": "Resource protected by organization SAML"}
-    rows = asked(connect, Index(hits, {"R_1": node(1, "a/fine"), "R_2": None}, [refused]))
+    rows = asked(connect, Index(hits, {"R_1": node(1, "a/fine"), "R_2": None}, forbidden=["R_2"]))
     assert [(row.full_name, row.id, row.state.value) for row in rows] == [
         ("a/fine", 1, "active"),
         ("b/saml", 2, "private"),
@@ -364,3 +368,28 @@ def test_metadata_comes_a_hundred_at_a_time_and_paged_hits_are_all_taken(connect
     index = Index(hits, {f"R_{number}": node(number, f"o/r{number}") for number in range(250)})
     assert len(asked(connect, index)) == 250
     assert index.asked == {"/search/code": 4, "/graphql": 3}
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_code_search_that_is_switched_off_names_the_setting_for_another_source(connect, status):
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, json={"message": "Code search is not available"})
+
+    with pytest.raises(ItemFailure, match="FC_DISCOVERY") as caught:
+        asked(connect, answer)
+    assert "Code search is not available" in str(caught.value)
+
+
+def test_repositories_from_elsewhere_are_looked_up_with_the_path_that_is_known(connect):
+    def answer(request: httpx.Request) -> httpx.Response:
+        variables = json.loads(request.content)["variables"]
+        assert (variables["owner0"], variables["name0"]) == ("a", "fast")
+        return httpx.Response(200, json={"data": {"r0": node(1, "a/fast")}})
+
+    async def inside():
+        async with connect(answer) as client:
+            candidates = {"a/fast": "deep/asv.conf.json"}
+            return await discover_repositories(client, FEBRUARY, candidates=candidates, search_code=False)
+
+    (row,) = asyncio.run(inside())
+    assert (row.full_name, row.config_path, row.state.value) == ("a/fast", "deep/asv.conf.json", "active")

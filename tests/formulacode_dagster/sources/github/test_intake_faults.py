@@ -133,6 +133,7 @@ def test_the_small_intake_asks_in_every_way_there_is(intake: Intake, calm: Ends)
         "graphql RepositoriesByName",
         "graphql MergedCounts",
         "graphql MergedPullRequests",
+        "graphql NewestMerges",
         "graphql PullRequestLabels",
         "graphql PullRequestClosingIssues",
         "graphql BodyVersions",

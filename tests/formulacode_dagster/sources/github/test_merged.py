@@ -27,7 +27,8 @@ def test_small_repositories_share_requests_and_get_their_own_by_number(world, cl
     assert world.books["endpoints"]["graphql MergedCounts"] == 1
     # 120 by themselves, in a full page and one of 20; the others, 80 in all, in one more
     assert world.books["endpoints"]["graphql MergedPullRequests"] == 3
-    assert world.books["points"]["graphql"] == 1 + 2 + 1 + 2
+    assert world.books["points"]["graphql"] == 1 + 1 + 2 + 1 + 2
+    assert world.books["endpoints"]["graphql NewestMerges"] == 1, "one that merged nothing is confirmed"
 
 
 def test_the_cost_of_what_was_asked_together_is_shared_out_whole(world, clock):
@@ -37,9 +38,9 @@ def test_the_cost_of_what_was_asked_together_is_shared_out_whole(world, clock):
     whole = Cost.total(end.cost for end in ends)
     assert whole.model_copy(update={"seconds": 0}) == world.cost.model_copy(update={"seconds": 0})
     assert whole.seconds == pytest.approx(world.cost.seconds)
-    assert whole.api_points == world.books["points"]["graphql"] <= 5 * 193 / 100
+    assert whole.api_points == world.books["points"]["graphql"] <= 1 + 5 * 193 / 100
     assert whole.api_requests == world.books["total"]
-    assert ends[0].cost.api_points == 0
+    assert ends[0].cost.api_points == 1, "that of confirming that it merged nothing"
     assert ends[3].cost.api_points == max(end.cost.api_points for end in ends)
 
 

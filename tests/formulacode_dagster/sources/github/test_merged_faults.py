@@ -208,3 +208,28 @@ def test_a_dead_github_ends_every_window_with_one_error(world, clock):
     p, q = world.taken_in(world.rows(), clock, change=dead)
     assert isinstance(p, OutsideSystemError)
     assert p is q
+
+
+def test_a_page_size_that_github_could_answer_is_remembered(world, clock):
+    """Pages above 30 exceed the resource limits; the first sound answers lack a pull request, so all is asked again."""
+    world.merge("demo/heavy", every(600, 50))
+    world.merge("demo/light", every(600, 40))
+    asked: list[int] = []
+
+    def heavy(operation, variables, body, call):
+        if operation != "MergedPullRequests":
+            return None
+        size = sum(value for name, value in variables.items() if name.startswith("first"))
+        asked.append(size)
+        if size > 30:
+            return {"data": None, "errors": [{"type": "RESOURCE_LIMITS_EXCEEDED", "message": "Resource limits"}]}
+        if len(asked) < 6:
+            for _, nodes in pages(body):
+                del nodes[:1]
+        return None
+
+    ends = world.taken_in(world.rows(), clock, change=heavy)
+    assert [len(numbers(end)) for end in ends] == [50, 40]
+    # together, then each by itself: no size twice, although all is requested again
+    assert [size for size in asked if size > 30] == [90, 50, 40]
+    assert len(asked) == 9

@@ -6,6 +6,7 @@ import pytest
 
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.reasons import RejectionReason
+from sandbox.github.context import Account
 from tests.formulacode_dagster.sources.github.merged_windows import every, failure, numbers
 
 
@@ -71,3 +72,50 @@ def test_a_repository_that_vanished_fails_alone_and_is_no_empty_window(world, cl
     assert failure(gone).kind == "vanished"
     assert "demo/gone is gone from GitHub" in str(gone)
     assert numbers(there) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "words"),
+    [
+        ({"is_nameless": True}, "vanished", "its id still resolves, its name does not"),
+        ({"is_unindexed": True}, "incomplete", "its own list has 3 of them, #1 among them"),
+    ],
+)
+def test_a_repository_of_which_search_finds_nothing_is_no_empty_window(world, clock, facts, kind, words):
+    world.merge("demo/lost", every(600, 3), **facts)
+    world.merge("demo/there", every(600, 2))
+    world.merge("demo/quiet", [])
+    lost, quiet, there = world.taken_in(world.rows(), clock)
+    assert failure(lost).kind == kind
+    assert words in str(lost)
+    assert numbers(quiet) == []
+    assert numbers(there) == [1, 2]
+
+
+def test_a_list_that_cannot_be_read_confirms_nothing(world, clock):
+    world.merge("demo/quiet", [])
+
+    def broken(operation, variables, body, call):
+        if operation == "NewestMerges":
+            body["data"]["r0"] = None
+
+    (end,) = world.taken_in(world.rows(), clock, change=broken)
+    assert failure(end).kind == "incomplete"
+    assert "is not confirmed" in str(end)
+
+
+def test_what_one_token_may_not_see_is_requested_with_another(world, clock):
+    world.merge("one/p", every(600, 3))
+    world.merge("two/q", every(600, 2))
+    world.merge("three/r", every(600, 1))
+    tokens = {"a" * 40: Account(login="a", forbidden=("two",)), "b" * 40: Account(login="b", forbidden=("one",))}
+    ends = world.taken_in(world.rows(), clock, tokens=tokens)
+    assert [len(numbers(end)) for end in ends] == [3, 1, 2]
+
+
+def test_what_no_token_may_see_fails_by_name(world, clock):
+    world.merge("one/p", every(600, 3))
+    world.merge("two/q", every(600, 2))
+    shut, opened = world.taken_in(world.rows(), clock, tokens={"a" * 40: Account(login="a", forbidden=("one",))})
+    assert "SAML" in str(failure(shut))
+    assert numbers(opened) == [1, 2]

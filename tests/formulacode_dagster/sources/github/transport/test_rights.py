@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.sources.github.transport.answers import Resource
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
 from formulacode_dagster.sources.github.transport.rights import examine, verdict
@@ -147,3 +147,26 @@ def test_a_part_that_one_token_may_not_see_is_asked_of_another(connect):
     assert asyncio.run(asked(connect(answer, tokens=["narrow", "good"]))).data == {"a": 1}
     alone = asyncio.run(asked(connect(answer, tokens=["narrow"])))
     assert (alone.data, alone.errors[0].type) == ({"a": None}, "FORBIDDEN")
+
+
+@pytest.mark.parametrize("over", ["graphql", "rest"])
+def test_a_token_that_an_organization_does_not_accept_is_not_set_aside(connect, over):
+    words = "Although you appear to have the correct authorization credentials, the organization has an IP allow list"
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.headers["authorization"] == "Bearer good":
+            return httpx.Response(200, json={"data": {"a": 1}})
+        if over == "rest":
+            return httpx.Response(403, json={"message": words})
+        return httpx.Response(200, json={"data": None, "errors": [{"type": "FORBIDDEN", "message": words}]})
+
+    async def asked(client: GitHubTransport) -> object:
+        async with client:
+            return (await (client.graphql("query A { a }") if over == "graphql" else client.rest("/repos/a/b"))).data
+
+    client = connect(answer, tokens=["shut-out", "good"])
+    assert asyncio.run(asked(client)) in ({"a": 1}, {"data": {"a": 1}})
+    assert not any(state.set_aside or state.unfit_for for state in client.tokens())
+    with pytest.raises(ItemFailure, match="IP allow list") as caught:
+        asyncio.run(asked(connect(answer, tokens=["shut-out"])))
+    assert caught.value.kind == "forbidden"

@@ -1,0 +1,79 @@
+"""Months with faults end as one without; a defect that loses rows is found. In processes of their own, which fork."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.faults_injected import WRITES, Injection, Kind, Sizes, drawn, systematic
+
+ROOT = Path(__file__).parents[2]
+SIZES = Sizes(rows=40, commits=30, files=20)
+LOSES_ROWS = """
+import os, signal
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.operating.runner import runner
+from formulacode_dagster.operating.store import ledger
+
+keep = runner.keep
+
+def in_two_transactions(run, results, save):
+    if run.stage is not Stage.IMAGES:
+        return keep(run, results, save)
+    with run.database.transaction() as connection:
+        ledger.record(connection, [result.entry for result in results])
+    if os.environ.get("FC_KILLED"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return keep(run, results, save)
+
+runner.keep = in_two_transactions
+from bench import faults_seeds
+forked = faults_seeds._run
+
+def killed_at_first(place, plan, *rest, **more):
+    os.environ["FC_KILLED"] = "1" if plan else ""
+    return forked(place, plan, *rest, **more)
+
+faults_seeds._run = killed_at_first
+"""
+
+
+def run_seeds(before: str = "", *arguments: str) -> tuple[int, dict[str, Any]]:
+    script = f"{before}\nimport sys\nfrom bench.faults import main\nsys.exit(main())"
+    command = [sys.executable, "-c", script, "--every", "0", "--jobs", "1", *arguments]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.stdout, ended.stderr
+    return ended.returncode, json.loads(ended.stdout.splitlines()[-1])
+
+
+def test_a_seed_draws_the_same_faults_every_time_and_all_kinds_are_drawn() -> None:
+    assert drawn(7, SIZES) == drawn(7, SIZES)
+    kinds = {each.kind for seed in range(200) for plan in drawn(seed, SIZES) for each in plan}
+    assert kinds == set(Kind)
+
+
+def test_a_process_is_killed_at_every_write_in_turn() -> None:
+    plans = [plan for (plan,) in systematic(SIZES)]
+    assert len(plans) == len(set(plans)) == 40 + 30 + 20
+    assert {plan.kind for plan in plans} == set(WRITES)
+    assert Injection(Kind.KILL_FILE, 20) in plans
+
+
+@pytest.mark.slow
+def test_months_with_faults_end_as_one_without() -> None:
+    code, figures = run_seeds("", "--seeds", "3")
+    assert (code, figures["differ"]) == (0, [])
+    assert figures["months"] == 3
+    assert sum(figures["injected"].values()) >= 3
+
+
+@pytest.mark.slow
+def test_rows_that_a_kill_loses_are_found() -> None:
+    """A ledger that is written before the rows: the next run believes it."""
+    code, figures = run_seeds(LOSES_ROWS, "--seeds", "1")
+    assert (code, figures["differ"]) == (1, ["seed 0"])
