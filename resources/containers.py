@@ -18,8 +18,8 @@ from formulacode_dagster.building.engines.installation import installation_id
 from formulacode_dagster.building.engines.machines import Machine, Turn
 from formulacode_dagster.building.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.building.engines.process.interpreters import installed_interpreters
+from formulacode_dagster.building.engines.processes import can_confine
 from formulacode_dagster.building.engines.protocol import Engine
-from formulacode_dagster.building.engines.seclusion import is_set_apart
 from formulacode_dagster.building.engines.select import choose_engine, require_same_engine
 from formulacode_dagster.building.housekeeping.cleanup import Budgets
 from formulacode_dagster.building.planning.resolver import Resolver
@@ -61,10 +61,10 @@ class ContainersResource(SettingsResource):
         versions = engine.interpreters()
         if versions is not None and not versions:
             return False, f"{why}; it has no interpreter: set FC_OS_IMAGE to an image that is here or can be pulled"
-        if engine.name is EngineName.PROCESS and not is_set_apart():
+        if engine.name is EngineName.PROCESS and not can_confine():
             return False, (
-                f"{why}; this user may open no user namespaces: builds and measurements run as you, and can read"
-                " the environment of your other processes. Allow them (user.max_user_namespaces), or build with Docker"
+                f"{why}; this user may open no namespaces: builds and measurements run as you, and only the samples are"
+                " built. Allow them (user.max_user_namespaces), or build with Docker"
             )
         return True, f"{why}; interpreters: {', '.join(sorted(versions)) if versions else 'any'}"
 

@@ -321,7 +321,7 @@ def test_builds_keep_off_timings_unless_docker_holds_them_in_a_cgroup(
 
 @pytest.mark.parametrize("apart", [True, False])
 def test_preflight_warns_where_code_of_others_runs_as_the_user(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.containers.is_set_apart", lambda: apart)
+    monkeypatch.setattr("resources.containers.can_confine", lambda: apart)
     monkeypatch.setenv("FC_ENGINE", "process")
     healthy, said = ContainersResource().preflight()
     assert healthy is apart

@@ -4,6 +4,9 @@ It runs for every sample of a measurement, so it imports little, all of it from 
 `signal` or `socket`, which cost more than everything else. BOUNDS is a dictionary, by `marshal`, in hexadecimal digits.
 The limits also hold for processes that leave their group or session: this script is their child subreaper, and it kills
 all descendants when the command ends, or when the pipe `lifeline` closes because its caller ends the run or is gone.
+
+With a *view*, the command runs in mount, process and IPC namespaces of its own: it has the folders of the view, the
+system's programs and libraries, and no other process, file or socket of this machine. Root becomes another user there.
 """
 
 from __future__ import annotations
@@ -17,8 +20,17 @@ import select
 import struct
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
+VIEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID
+PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
@@ -45,18 +57,12 @@ def main() -> int:
         try:
             os.close(lifeline)
             os.setsid()
-            network = CLONE_NEWNET if task["isolate_network"] else 0
-            left = task["apart"] and leave_user(libc, network)
-            if network and not left and libc.unshare(network) != 0:
-                raise PermissionError(ctypes.get_errno(), "no network namespace allowed here")
-            if network:
-                raise_loopback(libc)
-            if task["apart"] and not left:
-                give_up_capabilities(libc)
-            if task["limits"] is not None:
-                limit(task["limits"], counted_beside(os.getuid(), left))
+            if task["view"] is None:
+                enter_namespaces(libc, task)
+            else:
+                enter_view(libc, task)
             libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-            os.execvpe(task["argv"][0], task["argv"], os.environ)  # noqa: S606 - this script exists to start it
+            execute(task["argv"])
         except OSError as error:
             os.write(2, f"cannot start {task['argv'][0]}: {error}\n".encode())
             os._exit(127 if isinstance(error, FileNotFoundError) else CANNOT_CONFINE)
@@ -64,9 +70,87 @@ def main() -> int:
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     ended = wait(child, lifeline)
     kill_descendants()
-    if not ended:
-        return 128 + SIGKILL
-    return os.waitstatus_to_exitcode(ended[0]) if os.WIFEXITED(ended[0]) else 128 + os.WTERMSIG(ended[0])
+    return status_of(ended[0]) if ended else 128 + SIGKILL
+
+
+def execute(argv: list[str]) -> None:
+    """Become the command *argv*; raises OSError.
+
+    `os.execvp` would import a module, and this interpreter may be out of view.
+    """
+    failure: OSError = FileNotFoundError(2, os.strerror(2))
+    for folder in [""] if "/" in argv[0] else os.environ.get("PATH", os.defpath).split(":"):
+        try:
+            os.execv(os.path.join(folder, argv[0]), argv)  # noqa: S606 - this script exists to start it
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            failure = error
+    raise failure
+
+
+def status_of(ended: int) -> int:
+    """Its own status, or 128 + the signal that ended it."""
+    return os.waitstatus_to_exitcode(ended) if os.WIFEXITED(ended) else 128 + os.WTERMSIG(ended)
+
+
+def enter_namespaces(libc: ctypes.CDLL, task: dict[str, Any]) -> None:
+    """Isolate and limit this process, which sees the files of the machine; raises OSError if it must not run."""
+    network = CLONE_NEWNET if task["isolate_network"] else 0
+    left = bool(task["apart"]) and leave_user(libc, network)
+    if network and not left and libc.unshare(network) != 0:
+        raise PermissionError(ctypes.get_errno(), "no network namespace allowed here")
+    if network:
+        raise_loopback(libc)
+    if task["apart"] and not left:
+        give_up_capabilities(libc)
+    if task["limits"] is not None:
+        limit(task["limits"], counted_beside(os.getuid(), left))
+
+
+def enter_view(libc: ctypes.CDLL, task: dict[str, Any]) -> None:
+    """Return in the process that runs the command, in a view and limits of its own; raises OSError if it has none.
+
+    The first process of its namespace waits for it, and takes all others with it when it ends.
+    """
+    # `-I` leaves this folder out; here, at the end, it hides no module of the standard library
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    mounts = __import__("view_mounts")
+    user: int = task["view"]["user"]
+    group: int = task["view"]["group"]
+    network = CLONE_NEWNET if task["isolate_network"] else 0
+    # with a count of its own, a view's limit of processes holds whatever other views run
+    counts_alone = kernel_version() >= (5, 14)
+    # root mounts as itself: another user could not reach an interpreter in root's home
+    as_root = os.getuid() == 0 and libc.unshare(VIEW_NAMESPACES | network) == 0
+    others = 0 if as_root else 2 + counted_beside(user, left=True)
+    if not as_root and not leave_user(libc, VIEW_NAMESPACES | network):
+        raise PermissionError(ctypes.get_errno(), "no user namespace allowed here")
+    if network:
+        raise_loopback(libc)
+    libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+    first = os.fork()
+    if first:
+        os._exit(status_of(os.waitpid(first, 0)[1]))
+    libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+    mounts.lay_view(libc, task["view"])
+    os.chdir(task["cwd"])
+    command = os.fork()
+    if command:
+        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        while (ended := os.waitpid(-1, 0))[0] != command:
+            continue
+        os._exit(status_of(ended[1]))
+    if as_root:
+        os.setgroups([])
+        os.setresgid(group, group, group)
+        os.setresuid(user, user, user)
+        # its own files of /proc are root's otherwise
+        libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+        counts_alone &= leave_user(libc, 0)
+    give_up_capabilities(libc)
+    if task["limits"] is not None:
+        limit(task["limits"], others, processes=counts_alone or not as_root)
 
 
 def wait(child: int, lifeline: int) -> tuple[int] | None:
@@ -111,10 +195,11 @@ def raise_loopback(libc: ctypes.CDLL) -> None:
     os.close(probe)
 
 
-def limit(bounds: dict[str, int], others: int) -> None:
+def limit(bounds: dict[str, int], others: int, processes: bool = True) -> None:
     """Set priority, processors and resource limits; never above the hard limits that are there already.
 
-    *others* are the threads that the kernel counts in addition to those of the command.
+    *others* are the threads that the kernel counts in addition to those of the command; without *processes*, their
+    number has no limit.
     """
     os.nice(bounds["nice"])
     allowed = sorted(os.sched_getaffinity(0))
@@ -123,9 +208,10 @@ def limit(bounds: dict[str, int], others: int) -> None:
         resource.RLIMIT_DATA: bounds["memory_bytes"],
         resource.RLIMIT_CPU: bounds["cpu_seconds"],
         resource.RLIMIT_FSIZE: bounds["file_bytes"],
-        resource.RLIMIT_NPROC: bounds["processes"] + others,
         resource.RLIMIT_CORE: 0,
     }
+    if processes:
+        wanted[resource.RLIMIT_NPROC] = bounds["processes"] + others
     for kind, value in wanted.items():
         hard = resource.getrlimit(kind)[1]
         lowered = value if hard == resource.RLIM_INFINITY else min(value, hard)

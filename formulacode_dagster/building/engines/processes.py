@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import IO
 
@@ -26,6 +28,7 @@ from formulacode_dagster.operating.cancellation.stopping import stop_request
 from . import confine
 from .protocol import Completed
 from .seclusion import seclude
+from .view import CommandView
 
 KEPT_BYTES = 32 * 1024 * 1024
 """Bytes kept of each stream of a command, so that no benchmark can fill the host's memory."""
@@ -39,24 +42,26 @@ class Bounds:
     """Limits of a command, see `confine`; without *limits* only its lifetime is limited.
 
     A limited command is untrusted code: it runs *apart*, and cannot inspect processes outside, which hold tokens; if it
-    must run as the same user, it cannot inspect this one.
+    must run as the same user, it cannot inspect this one. With a *view* it has no other files, processes and sockets.
     """
 
     limits: ResourceLimits | None = None
     isolate_network: bool = False
     nice: int = 0
     apart: bool = False
+    view: CommandView | None = None
 
     @property
     def is_apart(self) -> bool:
         """True if untrusted code runs under these limits."""
         return self.apart or self.limits is not None
 
-    def describe(self, timeout: float) -> dict[str, object]:
-        """The bounds as `confine` reads them."""
+    def describe(self, timeout: float, *, home: str) -> dict[str, object]:
+        """The bounds as `confine` reads them; *home* is the command's home folder."""
         described: dict[str, object] = {
             "isolate_network": self.isolate_network,
             "apart": self.is_apart,
+            "view": self.view.describe(home) if self.view is not None else None,
             "limits": None,
         }
         if self.limits is not None:
@@ -92,11 +97,12 @@ def run_bounded(
     if bounds.is_apart:
         seclude()
     lifeline = _Lifeline()
-    task = {"argv": list(argv), "lifeline": lifeline.reading, **bounds.describe(timeout)}
+    described = bounds.describe(timeout, home=environment.get("HOME", "/"))
+    task = {"argv": list(argv), "lifeline": lifeline.reading, "cwd": str(cwd), **described}
     started = time.monotonic()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(confine.__file__)), marshal.dumps(task).hex()],
+            [sys.executable, "-I", "-S", _script(), marshal.dumps(task).hex()],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if progress is None else subprocess.STDOUT,
@@ -131,6 +137,19 @@ def run_bounded(
         seconds=time.monotonic() - started,
         timed_out=timed_out,
     )
+
+
+@cache
+def can_confine() -> bool:
+    """Whether this machine lets untrusted code have a view: files, processes and a user of its own."""
+    bounds = Bounds(ResourceLimits(), view=CommandView(()))
+    return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
+
+
+def _script() -> str:
+    """The script that confines, compiled if that is known to be current: it starts for every sample."""
+    compiled = cache_from_source(confine.__file__)
+    return compiled if not sys.dont_write_bytecode and Path(compiled).exists() else confine.__file__
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
 from formulacode_dagster.building.engines.docker.settings import DockerBuildSettings
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
+from formulacode_dagster.building.engines.processes import can_confine
 from formulacode_dagster.building.specs.spec import DEFAULT_OS_IMAGE
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import EngineName
@@ -55,21 +57,29 @@ def choose_engine(
 def require_same_engine(
     setting: str, chosen: tuple[Engine, str], *, strangers: Collection[str], built_with: Collection[EngineName]
 ) -> None:
-    """Raise OutsideSystemError if `auto` has *chosen* folders of this machine and the month uses Docker.
+    """Raise OutsideSystemError if folders of this machine were *chosen* for code that must not run in them.
 
-    That is for *strangers*, repositories that are no samples: their code would run as the caller does. And for a month
-    that has images *built_with* Docker already.
+    That is any code of *strangers*, repositories that are no samples, if this machine cannot confine it. `auto` never
+    takes folders for strangers, nor for a month that has images *built_with* Docker already.
     """
     engine, why = chosen
-    if setting != "auto" or engine.name is not EngineName.PROCESS:
+    if engine.name is not EngineName.PROCESS:
+        return
+    others = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+    if strangers and not can_confine():
+        raise OutsideSystemError(
+            "this machine",
+            f"{min(strangers)}{others} cannot be built in folders of this machine, which builds only the samples",
+            why="its kernel allows no mount and user namespaces, so that code could read and write the files of"
+            f" {getpass.getuser()}",
+            remedy="Allow them (user.max_user_namespaces, kernel.unprivileged_userns_clone), or build with Docker",
+        )
+    if setting != "auto":
         return
     if EngineName.DOCKER in built_with:
         what = "the month was built with Docker, and is not built otherwise"
     elif strangers:
-        others = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
-        what = (
-            f"{min(strangers)}{others} would be built in folders of this machine, where code runs as the current user"
-        )
+        what = f"{min(strangers)}{others} would be built in folders of this machine, and not in containers"
     else:
         return
     raise OutsideSystemError(

@@ -177,7 +177,8 @@ class Resolver:
                 answer = reading.compile(call, python=request.python, index=self._index, timeout=self._timeout)
             else:
                 uv = Uv(self._uv, self._environment, self._cache_dir / "uv")
-                answer = uv.compile(call, interpreter=fitting, timeout=self._timeout)
+                sources = request.reads_sources
+                answer = uv.compile(call, interpreter=fitting, timeout=self._timeout, runs_code=sources)
         log = uv_messages.scrub(answer.log)
         if answer.timed_out:
             raise SuspectedOutage(

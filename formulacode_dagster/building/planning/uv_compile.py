@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from formulacode_dagster.building.engines.processes import Bounds, run_bounded
+from formulacode_dagster.building.engines.processes import Bounds, can_confine, run_bounded
 from formulacode_dagster.building.engines.uv_runner import PYLOCK, UvCall, UvResult
+from formulacode_dagster.building.engines.view import CommandView, existing, hand_over, installation_of
 
 from .resolution import ResolutionRequest
 
@@ -39,24 +40,36 @@ class Uv:
     environment: Mapping[str, str]
     cache_dir: Path
 
-    def compile(self, call: UvCall, *, interpreter: Path | None, timeout: float) -> UvResult:
-        """Make *call* with *interpreter*, that of this process by default, in at most *timeout* seconds."""
-        self.cache_dir.mkdir(parents=True, exist_ok=True)
+    def compile(self, call: UvCall, *, interpreter: Path | None, timeout: float, runs_code: bool = True) -> UvResult:
+        """Make *call* with *interpreter*, that of this process by default, in at most *timeout* seconds.
+
+        It *runs_code* of source distributions, with no more of this machine than the interpreter if it can be confined.
+        """
+        python, cache, view = interpreter or Path(sys.executable), self.cache_dir.resolve(), None
+        confined = runs_code and can_confine()
+        if confined:
+            # such code writes to a cache of its own, which nothing else reads
+            python, cache = python.resolve(), cache.with_name(f"{cache.name}-sources")
+        cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="fc-resolve-") as name:
             folder = Path(name)
             for file, text in call.files.items():
                 (folder / file).write_text(text, encoding="utf-8")
-            here = ["--cache-dir", str(self.cache_dir.resolve()), "--python", str(interpreter or sys.executable)]
+            if confined:
+                hand_over(folder, cache)
+                tools = (Path(self.program), *installation_of(python), *existing(self.environment.values()))
+                view = CommandView((folder, cache), tools)
             done = run_bounded(
-                [self.program, *call.arguments, *here],
+                [self.program, *call.arguments, "--cache-dir", str(cache), "--python", str(python)],
                 timeout=timeout,
-                # reading a source distribution may run its code
-                bounds=Bounds(apart=True),
+                bounds=Bounds(apart=True, view=view),
                 environment={**self.environment, "HOME": name, "TMPDIR": name},
                 cwd=folder,
                 stdin=call.requirements.encode(),
             )
-            pylock = (folder / PYLOCK).read_text(encoding="utf-8") if done.ok else ""
+            lock = folder / PYLOCK
+            # code may have made it a link to a file of ours
+            pylock = lock.read_text(encoding="utf-8") if done.ok and not lock.is_symlink() else ""
             return UvResult(done.rc, pylock, done.stderr.decode("utf-8", "replace"), done.timed_out)
 
 

@@ -12,6 +12,7 @@ from formulacode_dagster.building.engines.failures import failure_of, note_index
 from formulacode_dagster.building.engines.folders import remove_tree, size_of
 from formulacode_dagster.building.engines.processes import Bounds, run_bounded
 from formulacode_dagster.building.engines.protocol import Completed
+from formulacode_dagster.building.engines.view import existing, hand_over
 from formulacode_dagster.building.specs import context, recipes, sources
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
@@ -34,6 +35,8 @@ class ProcessBuildSettings:
 
     limits: ResourceLimits
     isolate_network: bool
+    confined: bool
+    """False if this machine does not allow giving code its own files and user."""
     uv: str
     tiers: TierCache
     environment: Mapping[str, str]
@@ -66,11 +69,16 @@ class ProcessBuild:
         context.write_instrument(spec, work.task)
         context.write_locks(spec, work.task, fresh=rebuild)
         context.write_task(spec, work.task)
-        self._step("install-instrument", online=True)
+        # wheels, which run nothing
+        self._step("install-instrument", online=True, trusted=True)
         toolchain = self._toolchain()
         base = self._tier("base", naming.base_tag(spec), work.instrument)
-        bundle = work.folder / "tmp" / "history.bundle"
+        bundle = work.folder / "history.bundle"
         sources.write_bundle(origins.mirror, spec.base_sha, bundle)
+        if self.settings.confined:
+            work.folder.chmod(0o755)
+            bundle.chmod(0o644)
+            hand_over(work.repository)
         self._step("fetch-history", str(bundle))
         bundle.unlink()
         repo = self._tier("repo", naming.repo_tag(spec), work.repository)
@@ -80,6 +88,7 @@ class ProcessBuild:
             self._lay_environments()
         env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv, work.tests)
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
+        self._hand_over()
         self._step("checkout")
         self._step("fetch-crates", online=True)
         tiers, tier = self.settings.tiers, tier_name(spec, self.interpreter)
@@ -123,10 +132,17 @@ class ProcessBuild:
                 tier.keep(self.work.folder, self.interpreter.path)
 
     def _install_environments(self) -> None:
-        work = self.work
-        self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True)
-        self._step("install-environment", str(work.venv), "requirements.txt", online=True)
-        self._step("install-tests", online=True)
+        work, trusted = self.work, self.spec.wheels_only
+        if not trusted:
+            self._hand_over()
+        self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True, trusted=trusted)
+        self._step("install-environment", str(work.venv), "requirements.txt", online=True, trusted=trusted)
+        self._step("install-tests", online=True, trusted=trusted)
+
+    def _hand_over(self) -> None:
+        """From here on code of others writes in the folders, and steps that are trusted do no more."""
+        if self.settings.confined:
+            self.work.hand_over()
 
     def _tier(self, name: str, tag: str, *folders: Path) -> Tier:
         return Tier(name=name, tag=tag, seconds=self._take_lap(), size_bytes=size_of(*folders))
@@ -147,18 +163,27 @@ class ProcessBuild:
         before, self._lap = self._lap, time.monotonic()
         return self._lap - before
 
-    def _step(self, script: str, *arguments: str, online: bool = False) -> None:
-        settings = self.settings
+    def _step(self, script: str, *arguments: str, online: bool = False, trusted: bool = False) -> None:
+        """Run *script*; unless it is *trusted* to run no code from outside, only with the files of this build."""
+        settings, view = self.settings, None
         environment = self.work.environment(settings.uv, str(self.interpreter.path))
+        index = online_variables(settings.environment) if online else {}
+        environment |= index
         if online:
-            environment |= online_variables(settings.environment)
             environment["UV_CACHE_DIR"] = _cache(settings.environment)
+        if settings.confined and not trusted:
+            view = self.work.view(settings.uv, self.interpreter.path, more=existing(index.values()))
+            # of its own: what code wrote to a common one would be installed by other builds
+            environment["UV_CACHE_DIR"] = str(self.work.folder / "tmp" / "uv-cache")
         self._say(f"$ {script}")
         done = run_bounded(
             ["bash", str(recipes.script(script)), *arguments],
             timeout=max(0.1, self._deadline - time.monotonic()),
             bounds=Bounds(
-                settings.limits, isolate_network=settings.isolate_network and not online, nice=BUILD_NICENESS
+                settings.limits,
+                isolate_network=settings.isolate_network and not online,
+                nice=BUILD_NICENESS,
+                view=view,
             ),
             environment=environment,
             cwd=self.work.folder,

@@ -3,11 +3,11 @@
 An image is a folder with a relocatable virtual environment, the checkout and the instrument. A session is a folder like
 it: the package is installed plainly, so nothing in it points back, and a rebuild changes only the session's.
 
-It protects the host's state from honest code, not the host from hostile code: everything runs as the user of this
-process. If the kernel allows it, code runs in a user namespace, from where no process outside can be inspected: they
-hold tokens. There is no network while the package is built nor in a session if the kernel allows an unprivileged
-network namespace (`isolates_network` reports it), and there are limits on memory, processor time, file size and, unless
-root runs this, processes.
+If the kernel allows it (`confines` reports it), code of a repository or a source distribution has no other files than
+its folder, its interpreter and the system's programs and libraries, sees no other process, and is not root's. Otherwise
+it runs as the user of this process, in a user namespace if possible: that is for the samples, see `select`. There is no
+network while the package is built nor in a session if the kernel allows it (`isolates_network`), and there are limits
+on memory, processor time, file size and processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from filelock import FileLock
 
 from formulacode_dagster.building.engines.files import Area, ImageConfig, ImageFile
 from formulacode_dagster.building.engines.folders import remove_tree, walk
-from formulacode_dagster.building.engines.processes import Bounds, run_bounded
+from formulacode_dagster.building.engines.processes import Bounds, can_confine, run_bounded
 from formulacode_dagster.building.engines.protocol import BuildOutcome, Session
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
@@ -65,6 +65,11 @@ class ProcessEngine:
         """Whether this machine allows removing the network from a process."""
         bounds = Bounds(self._limits, isolate_network=True)
         return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
+
+    @cached_property
+    def confines(self) -> bool:
+        """Whether this machine allows giving a process its own files, processes and user."""
+        return can_confine()
 
     @cached_property
     def store(self) -> str:
@@ -145,6 +150,7 @@ class ProcessEngine:
             Layout(folder),
             limits=self._limits,
             isolate_network=self.isolates_network,
+            confined=self.confines,
             uv=_uv(),
             compiler=str(interpreter.path) if interpreter else None,
             bytecode=partial(tiers.bytecode_in, folder, tier_name(image.spec, interpreter))
@@ -221,7 +227,7 @@ class ProcessEngine:
     @cached_property
     def _settings(self) -> ProcessBuildSettings:
         return ProcessBuildSettings(
-            self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment
+            self._limits, self.isolates_network, self.confines, _uv(), TierCache(self._root), self._environment
         )
 
     @property

@@ -11,10 +11,13 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from formulacode_dagster.building.engines.folders import walk
+from formulacode_dagster.building.engines.view import CommandView, hand_over, installation_of
+from formulacode_dagster.building.specs import recipes
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.image import Tier, Toolchain
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_WRITABLE = ("venv", "build", "repository", "instrument", "tests", "crates", "home", "tmp", "scratch")
 _NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
 
 
@@ -57,8 +60,8 @@ class Layout:
 
     def make(self) -> None:
         """Make the folders that the scripts expect."""
-        for name in ("task", "build", "tests", "crates", "home", "tmp", "scratch"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        for folder in (self.task, *self.writable):
+            folder.mkdir(parents=True, exist_ok=True)
 
     def environment(self, uv: str, interpreter: str) -> dict[str, str]:
         """The variables of every build step: a clean slate, and the places."""
@@ -78,6 +81,21 @@ class Layout:
             "FC_TASK": str(self.task),
             "FC_SCRATCH": str(self.folder / "scratch"),
         }
+
+    @property
+    def writable(self) -> tuple[Path, ...]:
+        """Folders that code writes to; the others hold its input, and records that we write and believe."""
+        return tuple(self.folder / name for name in _WRITABLE)
+
+    def hand_over(self) -> None:
+        """Give input and writable folders to the user of untrusted code, which does not get at the others."""
+        self.folder.chmod(0o755)
+        hand_over(self.task, *self.writable)
+
+    def view(self, uv: str, interpreter: Path, *, more: tuple[Path, ...] = ()) -> CommandView:
+        """The files of code in this folder: the folder, what it is run with, and *more*."""
+        tools = (Path(uv), recipes.script("install-package").parent, *installation_of(interpreter))
+        return CommandView(self.writable, (self.folder, *tools, *more))
 
     def read_manifest(self) -> BuildManifest | None:
         """The manifest, when the folder is finished."""

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from formulacode_dagster.building.engines.owner import Owner
@@ -40,6 +41,7 @@ class ProcessSession:
         *,
         limits: ResourceLimits,
         isolate_network: bool,
+        confined: bool,
         uv: str,
         compiler: str | None = None,
         bytecode: Callable[[], AbstractContextManager[None]] = nullcontext,
@@ -50,6 +52,7 @@ class ProcessSession:
         self.compiler = compiler
         self._bytecode = bytecode
         self._bounds = Bounds(limits, isolate_network=isolate_network)
+        self._confined = confined
         self._uv = uv
         self._put: dict[Path, bytes] = {}
         self.python = str(layout.python)
@@ -73,10 +76,17 @@ class ProcessSession:
     def _fill(self, shared: SharedFiles) -> None:
         self.shared = shared
         self._layout.make()
+        if self._confined:
+            self._confine()
         Path(self.harness).mkdir(mode=0o555)
 
+    def _confine(self) -> None:
+        """Give the folder to the user of untrusted code, before any of it runs and could lead us elsewhere."""
+        self._layout.hand_over()
+        self._bounds = replace(self._bounds, view=self._layout.view(self._uv, self._layout.python))
+
     def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
-        """Place a file in the harness folder. Being the same user, code could change it: `run` notices."""
+        """Place a file in the harness folder. If code is not confined and could change it, `run` notices."""
         path = Path(self.harness) / name
         if path.parent != Path(self.harness):
             raise ValueError(f"{name!r} is not a plain file name")
@@ -187,7 +197,7 @@ def abandoned_sessions(sessions: Path) -> Iterator[ProcessSession]:
         except FileNotFoundError:
             owner = None
         if (owner.is_dead() or age > OLD_SECONDS) if owner else age > YOUNG_SECONDS:
-            yield ProcessSession(Layout(folder), limits=ResourceLimits(), isolate_network=False, uv="")
+            yield ProcessSession(Layout(folder), limits=ResourceLimits(), isolate_network=False, confined=False, uv="")
 
 
 def _processes_with(mark: bytes) -> list[int]:

@@ -9,6 +9,7 @@ its process was killed before, when the next one opens.
 from __future__ import annotations
 
 import csv
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -124,6 +125,8 @@ def _own_package(source: Layout, copy: Layout) -> None:
             own = copy.venv / path.relative_to(venv)
             own.unlink()
             shutil.copy2(path, own)
+            if os.getuid() == 0:
+                shutil.chown(own, path.stat().st_uid, path.stat().st_gid)
 
 
 def _recorded(record: Path, venv: Path) -> set[Path]:

@@ -71,7 +71,11 @@ class KeptTier:
         for file in walk(self.folder / BYTECODE):
             place = target / file.relative_to(self.folder / BYTECODE)
             if place.parent.parent.is_dir() and not place.exists():
-                place.parent.mkdir(exist_ok=True)
+                if not place.parent.exists():
+                    place.parent.mkdir()
+                    # a build that removes the package removes it too; the files stay ours, and as they are
+                    folder = place.parent.parent.stat()
+                    os.chown(place.parent, folder.st_uid, folder.st_gid)
                 link_or_copy(file, place)
                 laid.append(place)
         return laid

@@ -3,17 +3,19 @@ from __future__ import annotations
 import marshal
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.engines import confine
-from formulacode_dagster.building.engines.processes import Bounds, run_bounded
+from formulacode_dagster.building.engines import confine, view_mounts
+from formulacode_dagster.building.engines.processes import Bounds, can_confine, run_bounded
 from formulacode_dagster.models.image import ResourceLimits
 
 ENVIRONMENT = {"PATH": os.defpath}
@@ -111,24 +113,50 @@ except BlockingIOError:
 """
 
 
-def test_the_processes_of_a_user_are_limited() -> None:
+def view_of(folder: Path) -> dict[str, object]:
+    """A view of the user nobody with *folder*."""
+    number = 65534 if os.getuid() == 0 else os.getuid()
+    user = {"user": number, "group": number, "home": str(folder), "memory_bytes": 1 << 20}
+    return {**user, "readonly": [], "writable": [str(folder)]}
+
+
+@pytest.mark.parametrize("viewing", [False, True])
+@pytest.mark.parametrize(
+    ("code", "output"), [(FORK, b"15\n"), ("import os; print(os.getuid() != 0, os.path.exists('/var'))", b"True {}\n")]
+)
+def test_a_user_is_limited_to_processes_and_files(viewing: bool, code: str, output: bytes) -> None:
+    if viewing and not can_confine():
+        pytest.skip("this kernel allows no namespaces")
     limits = {"nice": 0, "cpus": 1, "memory_bytes": 1 << 30, "processes": 16, "cpu_seconds": 20, "file_bytes": 1 << 20}
-    reading, writing = os.pipe()
     # root is not limited, and an interpreter of root's need not be anybody's
     is_root = os.getuid() == 0
     python = "/usr/bin/python3" if is_root else sys.executable
-    task = {"argv": [python, "-c", FORK], "lifeline": reading, "apart": True, "isolate_network": False}
-    done = subprocess.run(
-        [python, "-I", "-S", "-c", Path(confine.__file__).read_text(), marshal.dumps({**task, "limits": limits}).hex()],
-        **({"user": 65534, "group": 65534, "extra_groups": ()} if is_root else {}),
-        pass_fds=(reading,),
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+    task = {"argv": [python, "-c", code], "cwd": "/", "apart": True, "isolate_network": False, "limits": limits}
+    reading, writing = os.pipe()
+    # root's checkout need not be anybody's, either
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for module in (confine, view_mounts):
+            shutil.copy(module.__file__, folder)
+        view = view_of(folder) if viewing else None
+        done = subprocess.run(
+            [
+                python,
+                "-I",
+                "-S",
+                str(folder / "confine.py"),
+                marshal.dumps({**task, "lifeline": reading, "view": view}).hex(),
+            ],
+            **({"user": 65534, "group": 65534, "extra_groups": ()} if is_root else {}),
+            pass_fds=(reading,),
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
     os.close(reading)
     os.close(writing)
-    assert (done.stdout, done.stderr) == (b"15\n", b"")
+    assert (done.stdout, done.stderr) == (output.replace(b"{}", str(not viewing).encode()), b"")
 
 
 def test_a_command_that_does_not_exist_says_so(tmp_path: Path) -> None:

@@ -63,6 +63,19 @@ def test_auto_never_moves_a_month_or_a_stranger_to_folders_of_the_host(
     require_same_engine("process", chosen, strangers=strangers, built_with=built_with)
 
 
+@pytest.mark.parametrize("setting", ["auto", "process"])
+def test_a_machine_that_cannot_confine_code_builds_only_the_samples(
+    tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formulacode_dagster.building.engines.select.can_confine", lambda: False)
+    chosen = (ProcessEngine(tmp_path), FOLDERS)
+    require_same_engine(setting, chosen, strangers=(), built_with=())
+    with pytest.raises(OutsideSystemError, match="pandas-dev/pandas cannot be built in folders") as refused:
+        require_same_engine(setting, chosen, strangers={"pandas-dev/pandas"}, built_with=())
+    assert "user.max_user_namespaces" in str(refused.value)
+    require_same_engine(setting, (DockerEngine(), "Docker"), strangers={"pandas-dev/pandas"}, built_with=())
+
+
 def test_auto_takes_folders_for_samples_and_docker_for_everything_else(tmp_path: Path) -> None:
     require_same_engine("auto", (ProcessEngine(tmp_path), FOLDERS), strangers=(), built_with={EngineName.PROCESS})
     docker = (DockerEngine(), "Building with Docker")

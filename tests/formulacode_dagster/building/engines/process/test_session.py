@@ -12,7 +12,7 @@ import pytest
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from tests.support.images import Sample
+from tests.support.images import LIMITS, Sample
 
 pytestmark = pytest.mark.network
 
@@ -50,8 +50,8 @@ def test_a_session_like_another_starts_from_what_that_one_holds(
         assert session.reinstall(timeout=120).ok
         with engine.session(compiled_image, run_id="run", like=session) as copy:
             ask = [copy.python, "-c", "import tinyc; print(tinyc.answer()); open('mine', 'w')"]
-            assert copy.run(ask, timeout=30, cwd=str(Path(copy.repository).parent)).stdout == b"42\n"
-            assert not Path(session.repository).with_name("mine").exists()
+            assert copy.run(ask, timeout=30).stdout == b"42\n"
+            assert not Path(session.repository).with_name("home").joinpath("mine").exists()
 
 
 def test_a_session_like_another_waits_for_nobody_who_has_the_image(
@@ -111,7 +111,19 @@ def test_an_image_with_an_unlisted_interpreter_still_runs_and_rebuilds(
         assert rebuilt.ok, rebuilt.stderr
 
 
-def test_code_cannot_change_the_harness_unnoticed(engine: ProcessEngine, pure_image: BuiltImage) -> None:
+def test_confined_code_cannot_change_the_harness(engine: ProcessEngine, pure_image: BuiltImage) -> None:
+    if not engine.confines:
+        pytest.skip("this kernel allows no namespaces")
+    with engine.session(pure_image, run_id="run") as session:
+        path = session.put("judge.py", b"print('honest')\n")
+        for forge in (f"import os; os.chmod({session.harness!r}, 0o777)", f"open({path!r}, 'w')"):
+            assert not session.run([session.python, "-c", forge], timeout=30).ok
+        assert session.run([session.python, path], timeout=30).stdout == b"honest\n"
+
+
+def test_unconfined_code_cannot_change_the_harness_unnoticed(pure_image: BuiltImage) -> None:
+    engine = ProcessEngine(Path(pure_image.location).parents[1], LIMITS)
+    vars(engine)["confines"] = False
     with engine.session(pure_image, run_id="run") as session:
         path = session.put("judge.py", b"print('honest')\n")
         assert session.run([session.python, path], timeout=30).stdout == b"honest\n"

@@ -62,7 +62,8 @@ def test_files_replaced_in_a_session_or_by_its_package_change_no_other(
     before = in_image(image, INSTALLED).read_bytes(), in_image(image, PACKAGE).read_bytes()
     with engine.session(image, run_id="run") as session, engine.session(image, run_id="run", like=session) as other:
         replaced, written = in_session(other, INSTALLED), in_session(other, PACKAGE)
-        run(other, f"import os; open('new', 'w').write('1'); os.replace('new', {str(replaced)!r})")
+        new = str(replaced.with_name("new"))
+        run(other, f"import os; open({new!r}, 'w').write('1'); os.replace({new!r}, {str(replaced)!r})")
         run(other, f"open({str(written)!r}, 'a').write('# mine')")
         assert (replaced.read_bytes(), written.read_bytes()) == (b"1", before[1] + b"# mine")
         assert (in_session(session, INSTALLED).read_bytes(), in_session(session, PACKAGE).read_bytes()) == before
