@@ -27,6 +27,7 @@ COPY --chmod=0555 task/ /opt/formulacode/task/
 # Offline, as the rebuild after a patch will be. Compiled objects are kept per repository: its code could forge them.
 RUN --network=none \
     --mount=type=bind,source=history.bundle,target=/run/history.bundle \
+    --mount=type=bind,source=cores,target=/run/cores \
     --mount=type=cache,id=formulacode-ccache-${REPOSITORY_ID},target=/var/cache/ccache,uid=1000,gid=1000 \
     /opt/formulacode/bin/fetch-history /run/history.bundle \
     && /opt/formulacode/bin/checkout \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -112,6 +113,10 @@ class DockerDaemon:
         https://docs.docker.com/reference/api/engine/ (`HostConfig.NanoCpus`).
         """
         return int(min(cpus, self._machine_cpus) * 1_000_000_000)
+
+    def cores(self, cpus: float) -> int:
+        """Return the number of cores in which *cpus* run."""
+        return math.ceil(self.nano_cpus(cpus) / 1_000_000_000)
 
     @cached_property
     def _machine_cpus(self) -> int:

@@ -227,6 +227,8 @@ class DockerEngine:
         from docker.types import Ulimit
 
         memory = f"{self._limits.memory_mb}m"
+        # a container counts the cores of the machine
+        cores = str(self._daemon.cores(self._limits.cpus))
         with self._daemon.watched(f"make a container of {image.tag}"):
             try:
                 return self._daemon.client.containers.create(
@@ -239,6 +241,7 @@ class DockerEngine:
                         f"{LABEL}.task": image.spec.task_id,
                         f"{LABEL}.owner": Owner.current(run_id).model_dump_json(),
                     },
+                    environment={"FC_CORES": cores, "PYTHON_CPU_COUNT": cores},
                     init=True,
                     user=USER,
                     network_mode="none",

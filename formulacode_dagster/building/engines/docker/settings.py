@@ -47,11 +47,11 @@ class DockerBuildSettings:
         if self.ca_bundle is not None:
             options.append(f"--secret=id=ca,src={self.ca_bundle}")
         with scratch_folder() as folder:
-            if self.index:
-                lines = [f"{name}={shlex.quote(value)}\n" for name, value in self.index.items()]
-                (folder / "index").write_text("".join(lines))
-                options.append(f"--secret=id=index,src={folder / 'index'}")
-            yield options
+            # not an argument, which would be part of layers and of their cache's keys
+            variables = {"FC_CORES": str(math.ceil(self.limits.cpus)), **self.index}
+            lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items()]
+            (folder / "index").write_text("".join(lines))
+            yield [*options, f"--secret=id=index,src={folder / 'index'}"]
 
     def _ulimits(self) -> list[str]:
         memory = self.limits.memory_mb * 1024 * 1024

@@ -103,6 +103,7 @@ class TierBuilder:
                 self._say(f"$ build {tag}")
                 with scratch_folder() as folder:
                     fill(folder)
+                    (folder / "cores").write_text(f"{self.daemon.cores(self.settings.limits.cpus)}\n")
                     self._build(name, tag, arguments, folder, labels=labels or {}, again=force)
                 image = self.daemon.image(tag)
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import tempfile
@@ -53,6 +54,7 @@ class ProcessSession:
         self._bytecode = bytecode
         self._bounds = Bounds(limits, isolate_network=isolate_network)
         self._confined = confined
+        self._cores = math.ceil(limits.cpus)
         self._uv = uv
         self._put: dict[Path, bytes] = {}
         self.python = str(layout.python)
@@ -150,6 +152,7 @@ class ProcessSession:
             "HOME": str(folder / "home"),
             "TMPDIR": str(folder / "tmp"),
             "LANG": "C.UTF-8",
+            "PYTHON_CPU_COUNT": str(min(self._cores, len(os.sched_getaffinity(0)))),
             "VIRTUAL_ENV": str(self._layout.venv),
             **wanted,
             _MARK: str(folder),

@@ -18,7 +18,7 @@ from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import ExtraFile, FilePatch, InstallMode, Isolation, Submodule
 from tests.support.docker import OS_IMAGE
 from tests.support.git_world import MODULE, MOMENT, BareRepository
-from tests.support.images import LIMITS, Sample, build_sample, command, make_sample, make_spec
+from tests.support.images import LIMITS, Sample, as_image, build_sample, command, make_sample, make_spec
 
 IN_DOCKER = pytest.mark.docker, pytest.mark.variant("fields of a build in Docker", most=1)
 ENGINES = ["process", pytest.param("docker", marks=IN_DOCKER)]
@@ -211,3 +211,26 @@ def test_a_patch_that_does_not_apply_fails_the_build(tmp_path: Path, pure: Sampl
     with pytest.raises(BuildFailure, match="install-package") as caught:
         engine.build(spec, Origins(pure.mirror))
     assert "tinyparts/_fast.c" in caught.value.log
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_build_starts_as_many_compilers_as_it_has_cores(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, pure: Sample, lock: str
+) -> None:
+    limits = LIMITS.model_copy(update={"cpus": 1.0})
+    if kind == "process":
+        engine: Engine = ProcessEngine(tmp_path / "engine", limits)
+    else:
+        engine = request.getfixturevalue("make_docker_engine")(limits=limits)
+    spec = make_spec(pure, lock, commands=[command("env")], build_environment={"MAX_JOBS": "7"})
+    built = engine.build(spec, Origins(pure.mirror))
+    for line in (
+        "MAKEFLAGS=-j1",
+        "CMAKE_BUILD_PARALLEL_LEVEL=1",
+        "NPY_NUM_BUILD_JOBS=1",
+        "PYTHON_CPU_COUNT=1",
+        "MAX_JOBS=7",
+    ):
+        assert line in built.log, line
+    with engine.session(as_image(engine.name, spec, built), run_id="run") as session:
+        assert session.run(["printenv", "PYTHON_CPU_COUNT"], timeout=30).stdout == b"1\n"
