@@ -154,14 +154,18 @@ class DockerEngine:
 
         Raises ItemFailure (`image_gone`) when the image is gone.
         """
-        command = ["sleep", str(LIFETIME_SECONDS)]
+        # it ends with its standard input, which we hold, or by itself
+        command = ["bash", "-c", f"read -rt {LIFETIME_SECONDS}"]
         with ExitStack() as stack:
             content = stack.enter_context(self._committed(like)) if isinstance(like, DockerSession) else image.digest
             container = self._create(image, run_id=run_id, command=command, content=content)
             stack.callback(remove_container, self._daemon, container)
             with self._daemon.watched(f"start a container of {image.tag}"):
                 container.start()
-            yield DockerSession(self._daemon, container, self._limits)
+            session = DockerSession(self._daemon, container, self._limits)
+            stack.callback(session.release)
+            session.hold()
+            yield session
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
         """All files of the image, exported from a container that never starts."""
@@ -223,6 +227,7 @@ class DockerEngine:
                 self._daemon.client.images.remove(str(committed.id))
 
     def _create(self, image: BuiltImage, *, run_id: str, command: list[str], content: str = "") -> Container:
+        """Make a container, whose standard input ends when whoever attached to it first is gone."""
         import docker.errors
         from docker.types import Ulimit
 
@@ -242,6 +247,7 @@ class DockerEngine:
                         f"{LABEL}.owner": Owner.current(run_id).model_dump_json(),
                     },
                     environment={"FC_CORES": cores, "PYTHON_CPU_COUNT": cores},
+                    stdin_open=True,
                     init=True,
                     user=USER,
                     network_mode="none",

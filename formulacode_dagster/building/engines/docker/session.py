@@ -8,7 +8,7 @@ import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
@@ -30,7 +30,7 @@ INSTRUMENT = f"{TOOLS}/instrument"
 HARNESS = f"{TOOLS}/harness"
 TESTS = f"{TOOLS}/tests"
 IDLE_PROCESSES = 2
-"""The init process and the `sleep` that keeps the container."""
+"""The init process and the shell that keeps the container."""
 DEFUNCT = "<defunct>"
 """State, at the end of a line of `ps -ef`, of an ended process that is not yet reaped."""
 
@@ -48,6 +48,19 @@ class DockerSession:
         self._daemon = daemon
         self._container = container
         self._disk_bytes = limits.disk_mb * 1024 * 1024
+        self._held: Any = None
+
+    def hold(self) -> None:
+        """Attach to the container's standard input: when this process ends, however it does, so does the container."""
+        self.release()
+        with self._daemon.watched("hold a container"):
+            self._held = self._container.attach_socket(params={"stdin": 1, "stream": 1})
+
+    def release(self) -> None:
+        """Let go of the container, which ends."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     @property
     def container(self) -> Container:
@@ -131,6 +144,7 @@ class DockerSession:
                 if done.timed_out or len(listed) > IDLE_PROCESSES:
                     # A signal from inside could be dodged; the end of the container's processes cannot.
                     self._container.restart(timeout=0)
+                    self.hold()
             except docker.errors.APIError as error:
                 if "no space left" in str(error):
                     raise OutsideSystemError("docker", "no space left", remedy="Free some space") from error

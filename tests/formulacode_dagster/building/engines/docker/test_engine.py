@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
@@ -339,6 +340,36 @@ with DockerEngine({OS_IMAGE!r}).session(image, run_id={killed_run!r}):
             assert client.containers.get(str(stranger.id)).id == stranger.id
     finally:
         stranger.remove(force=True)
+
+
+@pytest.mark.parametrize("before", ["pass", "session.run(['sleep', '600'], timeout=1)"], ids=["idle", "restarted"])
+def test_a_container_ends_with_the_process_that_uses_it(docker: DockerEngine, image: BuiltImage, before: str) -> None:
+    killed_run = uuid.uuid4().hex
+    program = f"""
+import time
+from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.models.image import BuiltImage
+image = BuiltImage.model_validate_json({image.model_dump_json()!r})
+with DockerEngine({OS_IMAGE!r}).session(image, run_id={killed_run!r}) as session:
+    {before}
+    print("open", flush=True)
+    time.sleep(600)
+"""
+    killed = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == b"open\n"
+    (name,) = containers(docker, killed_run)
+    left = docker.daemon.client.containers.get(name)
+    try:
+        time.sleep(1)
+        left.reload()
+        assert left.status == "running", "it waits for its process"
+        killed.kill()
+        killed.wait()
+        killed.stdout.close()
+        left.wait(timeout=20)
+    finally:
+        left.remove(force=True)
 
 
 def test_interpreters_are_the_local_os_images_if_none_can_be_pulled(docker: DockerEngine) -> None:
