@@ -58,8 +58,9 @@ class RunBudget:
 
 
 def cost_of(run: AgentRun) -> float | None:
-    """Return the dollars that *run* cost; 0 for one without a model, None if unknown."""
-    return 0.0 if run.dollars is None and not run.model else run.dollars
+    """Return the dollars that *run* cost; None if unknown, 0 then for one without a model or without a judgement."""
+    is_free = not run.model or run.state is RunState.INFRASTRUCTURE
+    return 0.0 if run.dollars is None and is_free else run.dollars
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,8 @@ def test_what_runs_now_counts_as_the_most_expensive_run_so_far():
     assert RunBudget(hours=1).objection(ended, running=1, seconds=1799) == ""
     assert "0.5 of 1 hours are over" in RunBudget(hours=1).objection(ended, running=1, seconds=1800)
     assert RunBudget().objection(ended, running=9, seconds=1e9) == ""
+    # a container that did not start cost nothing
+    assert RunBudget(dollars=9).objection([agent_run("a", None, model="m")], running=0, seconds=0) == ""
 
 
 def test_runs_without_a_judgement_are_made_again_and_stay_stored(runs, database):
