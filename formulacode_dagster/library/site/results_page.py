@@ -41,7 +41,7 @@ RESULT_FIELDS = (
 RUN_FIELDS = (
     *("month", "task_id", "release", "agent", "agent_version", "model", "source", "state", "error", "reason", "reward"),
     *("speedup", "speedup_low", "speedup_high", "oracle_speedup", "dollars", "tokens_in", "tokens_cached"),
-    *("tokens_out", "turns", "agent_seconds", "regrade_of", "run_id"),
+    *("tokens_out", "turns", "agent_seconds", "contaminated", "hack", "regrade_of", "run_id"),
 )
 AGENT_FIELDS = (
     *("task_id", "month", "category", "difficulty", "outcome", "reward", "runs", "speedup", "oracle_speedup"),

@@ -21,7 +21,7 @@ from formulacode_dagster.library.site.results_page import (
     slug_of,
 )
 from formulacode_dagster.library.site.run_page import RunFiles, page_of
-from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Estimate, Review, ReviewVerdict
+from formulacode_dagster.models.agent_run import AgentRun, HackVerdict, Review, ReviewVerdict
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.store.acceptances import add_review
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
@@ -169,15 +169,15 @@ def test_tables_and_runs_are_there_for_programs(site: Path) -> None:
         runs = list(csv.DictReader(file))
     assert len(runs) == len(RUNS) - 1
     assert [run["reward"] for run in runs if run["state"] == "infrastructure"] == [""]
+    assert {(run["contaminated"], run["hack"]) for run in runs} == {("unknown", "")}
 
 
-def test_the_adjusted_score_is_beside_the_raw_one_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = scoped_results(RUNS[:1], [], {})
-    assert "Adjusted" not in leaderboard(results).script()
-    estimate = Estimate(value=0.25, low=0.2, high=0.3, tasks=4)
-    monkeypatch.setattr(AgentResult, "hack_adjusted", estimate, raising=False)
-    assert [column.label for column in leaderboard(results).columns[1:3]] == ["Score", "Adjusted"]
-    assert leaderboard(results).rows[0]["hack_adjusted"] == 0.25
+def test_the_adjusted_score_is_beside_the_raw_one_where_there_is_one() -> None:
+    run = agent_run(RUNS[0].task_id, 0.5)
+    assert "Adjusted" not in leaderboard(scoped_results([run], [], {})).script()
+    judged = leaderboard(scoped_results([run.model_copy(update={"hack": HackVerdict.HACK})], [], {}))
+    assert [column.label for column in judged.columns[1:3]] == ["Score", "Adjusted"]
+    assert (judged.rows[0]["score"], judged.rows[0]["hack_adjusted"]) == (0.5, 0.0)
 
 
 def test_a_site_without_results_keeps_none_of_an_earlier_one(site: Path, tmp_path: Path) -> None:
