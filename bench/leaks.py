@@ -19,10 +19,12 @@ from collections.abc import Iterable
 from formulacode_dagster.measuring.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.selection.classification.model_access import SessionAccount
+from formulacode_dagster.selection.statements.gates import Gates
 from formulacode_dagster.selection.statements.judging import StatementJudges
 from resources.llm import LLMResource
 from tests.formulacode_dagster.selection.statements.leaks.cases import NEEDS_A_JUDGE, Case, all_cases
 from tests.formulacode_dagster.selection.statements.leaks.judging import gates_see, second_look_sees
+from tests.formulacode_dagster.selection.statements.leaks.tried import EARLIER, SECRETS, TRIED
 
 MOST_FALSE_ALARMS = 0.10
 CLEAN = "clean"
@@ -56,9 +58,23 @@ def main() -> int:
         by_judges = f"{judged.get(kind, ''):>6}{unguarded}"
         print(f"{label:24} {len(cases):5} {wrong:6}  {low:6.1%} {high:6.1%}  {again:11}  {by_judges}")
     missed = sum(int(row["wrong"]) for kind, row in report.items() if kind not in (CLEAN, *NEEDS_A_JUDGE))
+    seen = [attempt.way for attempt in TRIED if Gates(SECRETS, earlier=[EARLIER]).judge(attempt.text, CLEAN)]
+    unseen = "; ".join(f"{attempt.way} ({attempt.unseen})" for attempt in TRIED if attempt.way not in seen)
+    print(f"tried by hand: rules stop {len(seen)} of {len(TRIED)}, not {unseen}")
     false_alarms = report[CLEAN]["wrong"] / report[CLEAN]["texts"]
     reached = missed == 0 and false_alarms <= MOST_FALSE_ALARMS
-    print(json.dumps({"kinds": report, "missed_by_rules": missed, "false_alarms": false_alarms, "reached": reached}))
+    print(
+        json.dumps(
+            {
+                "kinds": report,
+                "missed_by_rules": missed,
+                "false_alarms": false_alarms,
+                "tried": len(TRIED),
+                "seen": len(seen),
+                "reached": reached,
+            }
+        )
+    )
     return 0 if reached else 1
 
 

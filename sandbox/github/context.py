@@ -22,6 +22,7 @@ class Account(Frozen):
         default=("read:org", "repo"),
         description="`repo` lets see private repositories; None for a fine-grained token, which tells none",
     )
+    is_installation: bool = Field(default=False, description="of an App: it is no user, and has installations")
     forbidden: tuple[str, ...] = Field(default=(), description="owners whose repositories this token may not see")
     refused: tuple[Resource, ...] = Field(default=(), description="what a fine-grained token has no right to")
 

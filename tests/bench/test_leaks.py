@@ -47,5 +47,7 @@ def test_the_last_line_is_json_and_the_target_is_reached(
     *table, last = capsys.readouterr().out.splitlines()
     report = json.loads(last)
     assert (report["reached"], report["missed_by_rules"]) == (True, 0)
-    assert len(table) == 1 + len(report["kinds"]) == 1 + len(Kind) + 1
+    assert len(table) == 2 + len(report["kinds"]) == 2 + len(Kind) + 1
+    assert table[-1].startswith("tried by hand: rules stop 38 of 42, not the mechanism in other words (a mechanism")
+    assert (report["tried"], report["seen"]) == (42, 38)
     assert sum("unguarded without a judge" in line for line in table) == 2

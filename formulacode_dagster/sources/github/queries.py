@@ -9,6 +9,7 @@ from __future__ import annotations
 CODE_SEARCH_PATH = "/search/code"
 RATE_LIMIT_PATH = "/rate_limit"
 USER_PATH = "/user"
+INSTALLATION_PATH = "/installation/repositories"
 PULL_REQUEST_PATH = "/repos/{repository}/pulls/{number}"
 PULL_REQUEST_FILES_PATH = "/repos/{repository}/pulls/{number}/files"
 TIMELINE_PATH = "/repos/{repository}/issues/{number}/timeline"

@@ -17,7 +17,16 @@ def user(asked: RequestContext, _incoming: Incoming) -> Answer:
     """`GET /user`."""
     if asked.account is None:
         return answers.authentication_required()
+    if asked.account.is_installation:
+        return answers.refusal(403, "Resource not accessible by integration")
     return answers.ok(user_json(asked.account.login))
+
+
+def installation(asked: RequestContext, _incoming: Incoming) -> Answer:
+    """`GET /installation/repositories`: an App that was granted none reads public ones all the same."""
+    if asked.account is None or not asked.account.is_installation:
+        return answers.refusal(403, "You must authenticate with an installation access token")
+    return answers.ok({"total_count": 0, "repositories": []})
 
 
 def rate_limit(asked: RequestContext, _incoming: Incoming) -> Answer:
@@ -45,6 +54,7 @@ _OF_A_REPOSITORY: list[tuple[str, Handler]] = [
 ENDPOINTS: list[tuple[str, Resource, Handler]] = [
     ("/search/code", Resource.CODE_SEARCH, code_search.code),
     ("/user", Resource.CORE, user),
+    ("/installation/repositories", Resource.CORE, installation),
     *(
         (root + path, Resource.CORE, handler)
         for root in ("/repos/{owner}/{repo}", "/repositories/{id:int}")

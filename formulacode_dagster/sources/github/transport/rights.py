@@ -10,13 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
-from formulacode_dagster.sources.github.queries import CODE_SEARCH_PATH, PROBE, RATE_LIMIT_PATH, USER_PATH
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.sources.github.queries import (
+    CODE_SEARCH_PATH,
+    INSTALLATION_PATH,
+    PROBE,
+    RATE_LIMIT_PATH,
+    USER_PATH,
+)
 
 from .answers import Resource
 from .client import GitHubTransport
 from .retry import TransportRetries
 from .tokens import SETTING, TokenPool
 
+_INSTALLATION = "not accessible by integration"
 RETRIES = TransportRetries(attempts=3, limit_waits=0)
 """This check does not wait out limits."""
 NEEDED = "public_repo is enough for a classic token; a fine-grained one needs read access to public repositories"
@@ -122,7 +130,14 @@ async def _examine(url: str, name: str, token: str) -> TokenReport:
 
 
 async def _core(client: GitHubTransport) -> str:
-    return str((await client.rest(USER_PATH)).data["login"])
+    try:
+        return str((await client.rest(USER_PATH)).data["login"])
+    except ItemFailure as failure:
+        if failure.kind != FailureKind.FORBIDDEN or _INSTALLATION not in failure.why:
+            raise
+    # the token of an App's installation is no user's; GraphQL names the App's bot
+    await client.rest(INSTALLATION_PATH, {"per_page": 1})
+    return ""
 
 
 async def _graphql(client: GitHubTransport) -> str:

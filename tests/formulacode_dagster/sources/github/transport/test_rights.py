@@ -19,6 +19,7 @@ TOKENS = {
     "good": Account(login="ada"),
     "twin": Account(login="ada"),
     "other": Account(login="bob"),
+    "app": Account(login="formulacode[bot]", scopes=None, is_installation=True),
     "narrow": Account(login="cleo", scopes=None, refused=(Served.GRAPHQL, Served.CODE_SEARCH)),
 }
 
@@ -53,6 +54,13 @@ def test_each_token_is_asked_itself_and_told_by_position(served):
 def test_good_tokens_are_good(served):
     with served.serve(tokens=TOKENS) as url:
         assert verdict(url, told(url, "good", "other"))[0]
+
+
+def test_a_token_of_an_app_s_installation_is_good_and_named_by_its_bot(served):
+    with served.serve(tokens=TOKENS) as url:
+        good, text = verdict(url, told(url, "app"))
+    assert good, text
+    assert "token 1 of 1 (formulacode[bot]): core 5,000 of 5,000" in text
 
 
 def test_whose_tokens_are_is_remembered_for_the_runs(served, tmp_path):
