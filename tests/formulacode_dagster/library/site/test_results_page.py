@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from formulacode_dagster.library.site.results_page import (
     slug_of,
 )
 from formulacode_dagster.library.site.run_page import RunFiles, page_of
-from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Estimate, Review, ReviewVerdict
+from formulacode_dagster.models.agent_run import AgentRun, Estimate, Review, ReviewVerdict
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.store.acceptances import add_review
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
@@ -171,13 +172,14 @@ def test_tables_and_runs_are_there_for_programs(site: Path) -> None:
     assert [run["reward"] for run in runs if run["state"] == "infrastructure"] == [""]
 
 
-def test_the_adjusted_score_is_beside_the_raw_one_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = scoped_results(RUNS[:1], [], {})
-    assert "Adjusted" not in leaderboard(results).script()
+def test_the_adjusted_score_is_beside_the_raw_one_where_there_is_one() -> None:
+    (raw,) = scoped_results(RUNS[4:5], [], {})
+    assert "Adjusted" not in leaderboard([raw]).script()
     estimate = Estimate(value=0.25, low=0.2, high=0.3, tasks=4)
-    monkeypatch.setattr(AgentResult, "hack_adjusted", estimate, raising=False)
-    assert [column.label for column in leaderboard(results).columns[1:3]] == ["Score", "Adjusted"]
-    assert leaderboard(results).rows[0]["hack_adjusted"] == 0.25
+    judged = replace(raw, result=raw.result.model_copy(update={"hack_adjusted": estimate}))
+    table = leaderboard([raw, judged])
+    assert [column.label for column in table.columns[1:3]] == ["Score", "Adjusted"]
+    assert [row["hack_adjusted"] for row in table.rows] == [None, 0.25]
 
 
 def test_a_site_without_results_keeps_none_of_an_earlier_one(site: Path, tmp_path: Path) -> None:
