@@ -11,10 +11,11 @@ from typing import Any
 
 from formulacode_dagster.library import Task
 from formulacode_dagster.models.agent_run import AgentResult, AgentRun, Estimate, Review, RunState
-from formulacode_dagster.releasing.dataset.index import SPEEDUP_RANGES, IndexedMonth, range_of
+from formulacode_dagster.releasing.dataset.index import SPEEDUP_RANGES, IndexedMonth
 from formulacode_dagster.releasing.reporting.funnel import Funnel
 from formulacode_dagster.releasing.results import sums
 from formulacode_dagster.releasing.results.table import agent_results
+from formulacode_dagster.releasing.results.task_facts import facts_of
 
 from .run_page import RUNS, RunFiles, page_of
 from .tables import Bound, Column, DataTable, Facet
@@ -78,11 +79,14 @@ def slug_of(contestant: str) -> str:
 
 def strata_of(row: Mapping[str, Any]) -> dict[str, str]:
     """Return the strata of a task of the dataset, by kind."""
+    # a row of an older month lacks later columns
+    facts = facts_of({**row, "workload_source": row.get("workload_source") or "unknown"})
     return {
-        "category": row["classification"].replace("_", " "),
-        "difficulty": row["difficulty"],
-        "workloads": (row.get("workload_source") or "unknown").replace("_", " "),
-        "author's speed-up": range_of(row["speedup"]),
+        "category": facts.category.replace("_", " "),
+        "difficulty": facts.difficulty,
+        "language": facts.language,
+        "workloads": facts.workload_source.replace("_", " "),
+        "author's speed-up": facts.size,
     }
 
 
@@ -103,7 +107,8 @@ def scoped_results(
         for value in sorted(values, key=_place_of) if len(values) > 1 else ():
             members = {task_id for task_id, of_task in strata.items() if of_task[kind] == value}
             if len(members) >= LEAST_TASKS:
-                mine = [run for run in runs if run.task_id in members]
+                # without facts, a row of a stratum is not divided into strata again
+                mine = [run.model_copy(update={"task": None}) for run in runs if run.task_id in members]
                 scopes.append((f"{kind}: {value}", tags, len(members), mine))
     return [
         ScopedResult(scope, row)
@@ -153,7 +158,7 @@ def leaderboard(results: Sequence[ScopedResult]) -> DataTable:
 
 def _result_row(scoped: ScopedResult) -> dict[str, Any]:
     row = scoped.result
-    estimates: dict[str, Estimate | None] = {name: getattr(row, name, None) for name in ESTIMATES}
+    estimates: dict[str, Estimate | None] = {name: getattr(row, name) for name in ESTIMATES}
     return {
         **row.model_dump(mode="json", include=set(RESULT_FIELDS) - set(ESTIMATES)),
         "scope": scoped.scope,

@@ -10,6 +10,7 @@ import pytest
 from formulacode_dagster.library.site.build import write_site
 from formulacode_dagster.library.site.results_page import SiteResults
 from formulacode_dagster.library.site.run_page import MOST_STEPS, MOST_TEXT, RunFiles, page_of, run_view, steps_of
+from formulacode_dagster.models.agent_run import Contamination, HackVerdict
 from tests.support.agent_runs import DIFF, TRAJECTORY, agent_run
 from tests.support.site import HOSTILE, hostile_dataset
 
@@ -47,7 +48,8 @@ def test_long_trajectories_are_shortened_and_say_so() -> None:
 
 def test_runs_with_files_have_a_page_and_task_and_agent_link_to_it(tmp_path: Path) -> None:
     dataset = hostile_dataset(tmp_path / "data", tasks=2)
-    runs = [agent_run(task_id, 0.5, HOSTILE, month="2026-01") for task_id in dataset]
+    marks = {"month": "2026-01", "hack": HackVerdict.HACK, "contaminated": Contamination.YES}
+    runs = [agent_run(task_id, 0.5, HOSTILE, **marks) for task_id in dataset]
     left = {runs[0].run_id: RunFiles(DIFF.decode() + HOSTILE, json.dumps(TRAJECTORY | {"steps": STEPS}))}
     told = SiteResults(runs, read_run=lambda run: left.get(run.run_id, RunFiles()))
     site = write_site(dataset, tmp_path / "site", (), told).index.parent
@@ -57,6 +59,8 @@ def test_runs_with_files_have_a_page_and_task_and_agent_link_to_it(tmp_path: Pat
     assert "<script>window" not in text
     assert text.count("&lt;script&gt;") >= 4
     assert 'class="added"' in text
+    assert "The hack judge says: <strong>hack</strong>" in text
+    assert "judged a hack" in (site / "tasks" / f"{runs[1].task_id}.html").read_text("utf-8")
     links = [f"../runs/{page.name}" in (site / "tasks" / f"{run.task_id}.html").read_text("utf-8") for run in runs]
     assert links == [True, False]
     (table,) = (site / "agents").glob("*.js")
