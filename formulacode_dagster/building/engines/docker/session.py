@@ -58,9 +58,13 @@ class DockerSession:
 
     def release(self) -> None:
         """Let go of the container, which ends."""
-        if self._held is not None:
-            self._held.close()
-            self._held = None
+        held, self._held = self._held, None
+        if held is not None:
+            # a file of a socket leaves the socket open
+            connection = getattr(held, "_sock", None)
+            held.close()
+            if connection is not None:
+                connection.close()
 
     @property
     def container(self) -> Container:
