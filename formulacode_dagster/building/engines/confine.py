@@ -113,8 +113,8 @@ def enter_view(libc: ctypes.CDLL, task: dict[str, Any]) -> None:
 
     The first process of its namespace waits for it, and takes all others with it when it ends.
     """
-    # `-I` leaves this folder out; here, at the end, it hides no module of the standard library
-    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    # `-I` leaves our folder out, and bytecode lies in another; at the end, it hides no module of the standard library
+    sys.path.append(task["modules"])
     mounts = __import__("view_mounts")
     user: int = task["view"]["user"]
     group: int = task["view"]["group"]

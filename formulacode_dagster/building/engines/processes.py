@@ -98,7 +98,8 @@ def run_bounded(
         seclude()
     lifeline = _Lifeline()
     described = bounds.describe(timeout, home=environment.get("HOME", "/"))
-    task = {"argv": list(argv), "lifeline": lifeline.reading, "cwd": str(cwd), **described}
+    modules = str(Path(confine.__file__).parent)
+    task = {"argv": list(argv), "lifeline": lifeline.reading, "cwd": str(cwd), "modules": modules, **described}
     started = time.monotonic()
     try:
         process = subprocess.Popen(

@@ -76,12 +76,16 @@ def task_image(folder: Path, daemon: DockerDaemon) -> Iterator[str]:
 
 @contextmanager
 def task_container(image: str, limits: dict[str, Any], daemon: DockerDaemon) -> Iterator[TaskContainer]:
-    """Start a container of *image* within the *limits* of the task; it is gone at the end."""
+    """Start a container of *image* within the *limits* of the task; it is gone at the end.
+
+    It ends and is removed by itself, too, if this process is killed: when an agent and a grader had all their time.
+    """
     name = f"formulacode-evaluate-{uuid.uuid4().hex[:12]}"
     bounds = [f"--cpus={limits['cpus']}", f"--memory={limits['memory_mb']}m", f"--pids-limit={limits['processes']}"]
-    hold = ["/opt/formulacode/bin/hold", "infinity"]
+    hold = ["/opt/formulacode/bin/hold", str(int(AGENT_SECONDS + GRADING_SECONDS))]
     try:
-        _run(daemon, ["run", "--detach", "--network=none", *bounds, f"--name={name}", image, *hold], FILE_SECONDS)
+        options = ["--detach", "--rm", "--network=none", *bounds, f"--name={name}"]
+        _run(daemon, ["run", *options, image, *hold], FILE_SECONDS)
         yield TaskContainer(daemon, name)
     finally:
         daemon.run(["rm", "--force", "--volumes", name], timeout=FILE_SECONDS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import py_compile
 import resource
 import shutil
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 from formulacode_dagster.building.engines import confine, view_mounts
 from formulacode_dagster.building.engines.processes import Bounds, can_confine, run_bounded
+from formulacode_dagster.building.engines.view import CommandView
 from formulacode_dagster.models.image import ResourceLimits
 
 ENVIRONMENT = {"PATH": os.defpath}
@@ -146,7 +148,7 @@ def test_a_user_is_limited_to_processes_and_files(viewing: bool, code: str, outp
                 "-I",
                 "-S",
                 str(folder / "confine.py"),
-                marshal.dumps({**task, "lifeline": reading, "view": view}).hex(),
+                marshal.dumps({**task, "lifeline": reading, "modules": name, "view": view}).hex(),
             ],
             **({"user": 65534, "group": 65534, "extra_groups": ()} if is_root else {}),
             pass_fds=(reading,),
@@ -247,3 +249,15 @@ def test_a_process_with_more_files_than_select_supports_can_wait(tmp_path: Path)
         for number in files:
             os.close(number)
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_view_is_entered_by_the_script_and_by_its_bytecode(
+    compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", not compiled)
+    if compiled:
+        py_compile.compile(confine.__file__, doraise=True)
+    bounds = Bounds(ResourceLimits(), view=CommandView((tmp_path,)))
+    done = run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=tmp_path)
+    assert done.ok, done.stderr

@@ -14,7 +14,7 @@ from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 from formulacode_dagster.releasing.dataset.parquet import month_frame
 from formulacode_dagster.releasing.replays.released import released_image, tasks_of
 
-PLAIN: dict[object, object] = {str: "", str | None: None, int: 0, float: 1.0, bool: False}
+PLAIN: dict[object, object] = {str: "", str | None: None, int: 0, float: 1.0, float | None: None, bool: False}
 """A value for every column that a replay does not look at."""
 
 

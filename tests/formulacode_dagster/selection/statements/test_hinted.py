@@ -14,6 +14,7 @@ from formulacode_dagster.models.measurement import (
     BenchmarkFailure,
     BenchmarkResult,
     HotFunction,
+    InstructionCount,
     Measurement,
     Metric,
     Quantity,
@@ -125,6 +126,7 @@ def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequ
             "slower": ("MARKER-SLOWER",),
             "results": (result.model_copy(update={"samples": tuple(marked_sample(each) for each in result.samples)}),),
             "returned": {"MARKER-RETURNED": Returned.SAME},
+            "instructions": {"MARKER-COUNTED": InstructionCount(not_counted="MARKER-UNCOUNTED")},
             "failures": (BenchmarkFailure(benchmark="MARKER-B", arm=Arm.BASE, kind="MARKER-K", message="MARKER-M"),),
             "untimed": ("MARKER-UNTIMED",),
             "profile": BaseProfile(
