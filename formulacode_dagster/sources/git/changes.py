@@ -40,9 +40,9 @@ def change_of(mirror: Mirror, facts: MergedPullRequest, *, most_bytes: int = MOS
     """The change behind *facts* and its patch.
 
     Raises Rejection (`no_patch`) if nothing changed, (`patch_too_large`) beyond *most_bytes*; ItemFailure
-    `commit_missing` if the merge commit is not in the mirror, `no_base` if it is the first of its history,
-    `unsafe_path` if git refuses to write a changed path, `patch_mismatch` if the patch applied to its base does not
-    give the tree after the merge; OutsideSystemError if contents cannot be fetched.
+    `commit_missing` if the merge commit is not in the mirror, `files_missing` if contents are not, `no_base` if it is
+    the first of its history, `unsafe_path` if git refuses to write a changed path, `patch_mismatch` if the patch
+    applied to its base does not give the tree after the merge; OutsideSystemError if contents cannot be fetched.
     """
     if not facts.merge_commit_sha:
         raise ItemFailure(FailureKind.COMMIT_MISSING, f"GitHub names no merge commit for {facts.item}")
@@ -57,6 +57,8 @@ def change_of(mirror: Mirror, facts: MergedPullRequest, *, most_bytes: int = MOS
         patch = git(mirror.path, *_PATCH, base_tree, merge.tree, most=most_bytes)
         tree = _apply(mirror.path, base_tree, patch)
     except GitError as error:
+        if fault_of(error) is Fault.BROKEN:
+            mirror.require(merge.sha, *filter(None, [landing.base_sha]))
         raise _failure(error, facts, most_bytes) from error
     if tree != merge.tree:
         raise _mismatch(facts, f"it gives the tree {tree}, the merge has {merge.tree}")

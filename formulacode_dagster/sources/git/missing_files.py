@@ -44,11 +44,12 @@ def require_files(repository: str, mirror: Path, *commits: str) -> None:
 def files_missing(repository: str, mirror: Path, missing: Sequence[str], commit: str = "") -> ItemFailure:
     """Return the failure for the objects *missing* of *commit*, which neither *mirror* has nor its host sent."""
     paths = _paths(mirror, commit, missing) if commit else list(missing)
+    noun = "file is" if len(paths) == 1 else "files are"
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     where = f"commit {commit[:12]} in the mirror of {repository}" if commit else f"the mirror of {repository}"
     return ItemFailure(
         FailureKind.FILES_MISSING,
-        f"{len(paths)} files are missing from {where}: {', '.join(paths[:NAMED])}{more}",
+        f"{len(paths)} {noun} missing from {where}: {', '.join(paths[:NAMED])}{more}",
         remedy=_remedy(mirror, missing, commit),
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.reasons import TRANSIENT_KINDS, FailureKind
+from formulacode_dagster.models.reasons import REPAIRABLE_KINDS, TRANSIENT_KINDS
 
 from .changes import prepare
 from .history import Mirror
@@ -62,7 +62,7 @@ class SharedMirrors:
             mirror = self._opened(repository, shared)
             yield mirror
         except ItemFailure as failure:
-            if failure.kind == FailureKind.MIRROR_BROKEN and mirror is not None:
+            if failure.kind in REPAIRABLE_KINDS and mirror is not None:
                 with shared.opening:
                     # the next reader has it rebuilt; current readers keep theirs
                     shared.mirror = None if shared.mirror is mirror else shared.mirror

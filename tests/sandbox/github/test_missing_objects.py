@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.git_world import lose_object
+
 DIFF = "application/vnd.github.diff"
 SIZES = """{ repository(owner: "ada", name: "engine") {
   pullRequests(first: 10, states: MERGED, orderBy: {field: UPDATED_AT, direction: DESC}) {
@@ -17,12 +19,7 @@ def lose(folder, small, repository):
     def remove(name: str) -> None:
         bare = repository()
         sha = bare.git("rev-parse", f"{small['merge']}{name}")
-        for pack in (bare.path / "objects" / "pack").glob("*.pack"):
-            content = pack.read_bytes()
-            for file in pack.parent.glob(f"{pack.stem}.*"):
-                file.unlink()
-            bare.git("unpack-objects", "-q", stdin=content)
-        (bare.path / "objects" / sha[:2] / sha[2:]).unlink()
+        lose_object(bare.path, sha)
 
     return remove
 

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.sources.git.changes import change_of
 from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
+from formulacode_dagster.sources.git.shared_mirrors import SharedMirrors
 from tests.support.git_origin import NAME, GitHost, Origin
-from tests.support.git_world import git
-
-
-def lose(repository: Path, sha: str) -> None:
-    """Remove a loose object."""
-    (repository / "objects" / sha[:2] / sha[2:]).unlink()
+from tests.support.git_world import git, lose_object
 
 
 def refused(mirror: Mirror, *commits: str) -> ItemFailure:
@@ -36,7 +33,7 @@ def test_files_that_only_the_mirror_lacks_are_there_in_the_next_run(cache: Mirro
     head = origin.sha()
     with cache.ensure(NAME) as mirror:
         for path in ("docs/c.txt", "a.py"):
-            lose(mirror.path, origin.git("rev-parse", f"HEAD:{path}"))
+            lose_object(mirror.path, origin.git("rev-parse", f"HEAD:{path}"))
         failure = refused(mirror, head)
     assert failure.what == f"2 files are missing from commit {head[:12]} in the mirror of {NAME}: a.py, docs/c.txt"
     assert failure.remedy == f"Run again: the mirror is then copied from {origin.bare}, which has them"
@@ -50,7 +47,7 @@ def test_the_command_of_the_message_repairs_the_source_and_the_next_run_goes_on(
     head, upstream = origin.sha(), tmp_path / "upstream.git"
     git(tmp_path, "clone", "-q", "--bare", str(origin.bare), str(upstream))
     git(origin.bare, "remote", "add", "origin", str(upstream))
-    lose(origin.bare, origin.git("rev-parse", "HEAD:docs/c.txt"))
+    lose_object(origin.bare, origin.git("rev-parse", "HEAD:docs/c.txt"))
     for _ in range(2):
         with cache.ensure(NAME) as mirror:
             failure = refused(mirror, head)
@@ -81,7 +78,7 @@ def test_a_source_that_was_cloned_without_contents_is_named(origin: Origin, tmp_
 
 
 def test_a_source_without_a_remote_is_fetched_from_github(cache: MirrorCache, origin: Origin) -> None:
-    lose(origin.bare, origin.git("rev-parse", "HEAD:a.py"))
+    lose_object(origin.bare, origin.git("rev-parse", "HEAD:a.py"))
     with cache.ensure(NAME) as mirror:
         assert f" https://github.com/{NAME}.git {origin.sha()}" in refused(mirror, origin.sha()).remedy
 
@@ -92,12 +89,12 @@ def test_many_files_are_counted_and_a_lost_folder_is_named_by_its_id(cache: Mirr
     origin.publish()
     tree = origin.git("rev-parse", "HEAD:docs")
     for number in range(9):
-        lose(origin.bare, origin.git("rev-parse", f"HEAD:many/{number}.txt"))
+        lose_object(origin.bare, origin.git("rev-parse", f"HEAD:many/{number}.txt"))
     with cache.ensure(NAME) as mirror:
         what = refused(mirror, head).what
         assert what.startswith("9 files")
         assert what.endswith("many/0.txt, many/1.txt, many/2.txt, many/3.txt, many/4.txt and 4 more")
-        lose(mirror.path, tree)
+        lose_object(mirror.path, tree)
         assert "10 files" in refused(mirror, head).what
 
 
@@ -107,7 +104,24 @@ def test_a_host_that_cannot_send_a_file_is_a_failure_with_its_path(
     cache, head = MirrorCache(tmp_path / "mirrors", git_host.url), origin.sha()
     with cache.ensure(NAME) as mirror:
         mirror.require(head)
-        lose(origin.bare, origin.git("rev-parse", "HEAD:docs/c.txt"))
+        lose_object(origin.bare, origin.git("rev-parse", "HEAD:docs/c.txt"))
         with pytest.raises(ItemFailure, match=r"in the mirror of .*: docs/c\.txt\. Run again once the host") as caught:
             mirror.complete(head)
         assert caught.value.kind == "files_missing"
+
+
+def test_a_change_whose_contents_are_missing_names_them_and_the_next_reader_has_them(
+    cache: MirrorCache, origin: Origin
+) -> None:
+    origin.write({"a.py": "new\n"})
+    merge = origin.commit("Change")
+    origin.publish()
+    facts = origin.facts(merge)
+    with SharedMirrors(cache, {NAME: [facts]}) as shared:
+        with shared.mirror(NAME) as mirror:
+            lose_object(mirror.path, origin.git("rev-parse", "HEAD:a.py"))
+        with pytest.raises(ItemFailure, match=r"1 file is missing .*: a\.py") as caught, shared.mirror(NAME) as mirror:
+            change_of(mirror, facts)
+        assert caught.value.kind == "files_missing"
+        with shared.mirror(NAME) as mirror:
+            assert change_of(mirror, facts)[0].files[0].path == "a.py"
