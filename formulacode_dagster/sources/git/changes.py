@@ -12,9 +12,10 @@ from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .blobs import is_filtered
 from .command import GitError, git
-from .faults import Fault, fault_of, translate
+from .faults import Fault, fault_of, refused_object, translate
 from .history import Mirror
 from .landing import EMPTY_TREE, Merged, compared_trees, landing_of
+from .missing_files import files_missing
 from .scratch import scratch_repository
 
 MOST_BYTES = 100 << 20
@@ -57,6 +58,8 @@ def change_of(mirror: Mirror, facts: MergedPullRequest, *, most_bytes: int = MOS
         patch = git(mirror.path, *_PATCH, base_tree, merge.tree, most=most_bytes)
         tree = _apply(mirror.path, base_tree, patch)
     except GitError as error:
+        if refused := refused_object(error):
+            raise files_missing(mirror.repository, mirror.path, [refused], merge.sha) from error
         if fault_of(error) is Fault.BROKEN:
             mirror.require(merge.sha, *filter(None, [landing.base_sha]))
         raise _failure(error, facts, most_bytes) from error
@@ -88,7 +91,12 @@ def prepare(mirror: Mirror, pull_requests: Sequence[Merged]) -> None:
     if not is_filtered(mirror.path):
         return
     here = [facts for facts in pull_requests if mirror.has(facts.merge_commit_sha)]
-    mirror.fetch_between(trees for facts in here for trees in compared_trees(mirror, facts))
+    try:
+        mirror.fetch_between(trees for facts in here for trees in compared_trees(mirror, facts))
+    except ItemFailure as failure:
+        # the host lacks a file of one: the others need not fail with it
+        if failure.kind is not FailureKind.FILES_MISSING:
+            raise
 
 
 def _apply(repository: Path, base_tree: str, patch: bytes) -> str:

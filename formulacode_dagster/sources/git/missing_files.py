@@ -63,7 +63,7 @@ def _paths(mirror: Path, commit: str, missing: Sequence[str]) -> list[str]:
     wanted = set(missing)
     entries = (entry.partition(b"\t") for entry in out.split(b"\0") if entry)
     named = (os.fsdecode(path) for facts, _, path in entries if facts.split()[2].decode() in wanted)
-    return sorted(ascii(path)[1:-1] for path in named)
+    return sorted(ascii(path)[1:-1] for path in named) or sorted(missing)
 
 
 def _remedy(mirror: Path, missing: Sequence[str], commit: str) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.reasons import REPAIRABLE_KINDS, TRANSIENT_KINDS
+from formulacode_dagster.models.reasons import TRANSIENT_KINDS, FailureKind
 
 from .changes import prepare
+from .damage import BROKEN_MARK
 from .history import Mirror
 from .landing import Merged, wanted_commits
 from .mirror import MirrorCache
@@ -62,7 +63,8 @@ class SharedMirrors:
             mirror = self._opened(repository, shared)
             yield mirror
         except ItemFailure as failure:
-            if failure.kind in REPAIRABLE_KINDS and mirror is not None:
+            broken = failure.kind == FailureKind.MIRROR_BROKEN
+            if mirror is not None and (broken or (mirror.path / BROKEN_MARK).exists()):
                 with shared.opening:
                     # the next reader has it rebuilt; current readers keep theirs
                     shared.mirror = None if shared.mirror is mirror else shared.mirror

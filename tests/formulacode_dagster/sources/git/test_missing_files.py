@@ -125,3 +125,18 @@ def test_a_change_whose_contents_are_missing_names_them_and_the_next_reader_has_
         assert caught.value.kind == "files_missing"
         with shared.mirror(NAME) as mirror:
             assert change_of(mirror, facts)[0].files[0].path == "a.py"
+
+
+def test_a_file_that_the_host_lacks_fails_its_change_and_no_other(
+    git_host: GitHost, origin: Origin, tmp_path: Path
+) -> None:
+    first = origin.facts((origin.write({"a.py": "new\n"}), origin.commit("First"))[1])
+    second = origin.facts((origin.write({"b.py": "new b\n"}), origin.commit("Second"))[1], number=8)
+    origin.publish()
+    lose_object(origin.bare, origin.git("rev-parse", "HEAD:a.py"))
+    with SharedMirrors(MirrorCache(tmp_path / "mirrors", git_host.url), {NAME: [first, second]}) as shared:
+        with pytest.raises(ItemFailure, match=r"1 file is missing .*: a\.py") as caught, shared.mirror(NAME) as mirror:
+            change_of(mirror, first)
+        assert caught.value.kind == "files_missing"
+        with shared.mirror(NAME) as mirror:
+            assert [file.path for file in change_of(mirror, second)[0].files] == ["b.py"]
