@@ -112,6 +112,8 @@ class FailureKind(StrEnum):
     MIRROR_BROKEN = "mirror_broken"
     SHALLOW = "shallow"
     COMMIT_MISSING = "commit_missing"
+    FILES_MISSING = "files_missing"
+    """The mirror has the commit, and lacks contents of its files."""
     NO_BASE = "no_base"
     UNSAFE_PATH = "unsafe_path"
     PATCH_MISMATCH = "patch_mismatch"
@@ -222,3 +224,5 @@ TRANSIENT_KINDS = frozenset(
     }
 )
 """Failures that another attempt may fix; the others wait for `force`, new inputs or new code."""
+REPAIRABLE_KINDS = frozenset({FailureKind.FILES_MISSING, FailureKind.MIRROR, FailureKind.MIRROR_BROKEN})
+"""Failures that a person repairs outside the platform, as the message says: every run tries again."""

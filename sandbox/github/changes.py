@@ -1,11 +1,16 @@
-"""Size of pull requests in files and lines, many at a time."""
+"""Size of pull requests in files and lines, many at a time.
+
+A folder may lack contents: their files are listed without lines, and a diff names them as it does binary files.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from formulacode_dagster.sources.git.blobs import NO_OBJECT, missing_objects
 from formulacode_dagster.sources.git.command import GitError, git
 
 from .threads import PullRequest
@@ -55,7 +60,18 @@ def span_of(repository: Path, pull_request: PullRequest) -> Span:
 
 
 def sizes_of(repository: Path, spans: Sequence[Span]) -> list[Size]:
-    """The size of each span, by one process for all."""
+    """The size of each span, by one process for all unless contents are missing."""
+    try:
+        return _sizes_by_contents(repository, spans)
+    except GitError:
+        listed = [files_of(repository, span) for span in spans]
+    return [
+        Size(len(files), sum(file.additions for file in files), sum(file.deletions for file in files))
+        for files in listed
+    ]
+
+
+def _sizes_by_contents(repository: Path, spans: Sequence[Span]) -> list[Size]:
     lines = "".join(f"{span.after} {span.before}".strip() + "\n" for span in spans)
     raw = git(
         repository, "diff-tree", "--stdin", "-r", "-M", "-z", "--root", "--always", "--numstat", stdin=lines.encode()
@@ -83,10 +99,32 @@ def sizes_of(repository: Path, spans: Sequence[Span]) -> list[Size]:
 
 def files_of(repository: Path, span: Span) -> list[FileChange]:
     """Every file of the span, by path."""
-    raw = git(
-        repository,
-        *("diff-tree", "-r", "-M", "-z", "--raw", "--numstat", "--no-abbrev", span.before or _EMPTY_TREE, span.after),
-    )
+    ends = (span.before or _EMPTY_TREE, span.after)
+    listing = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev")
+    try:
+        return _read_files(git(repository, *listing, "-M", "--numstat", *ends))
+    except GitError:
+        pass
+    try:
+        listed = _read_files(git(repository, *listing, *ends))
+        readable, _ = _by_contents(repository, ends)
+        counted = _read_files(git(repository, *listing, "--numstat", *ends, "--", *readable)) if readable else []
+    except GitError:
+        # folders are missing, too
+        return []
+    known = {file.path: file for file in counted}
+    return [known.get(file.path, file) for file in listed]
+
+
+def _by_contents(repository: Path, ends: tuple[str, str]) -> tuple[list[str], list[str]]:
+    """Paths whose contents are there on both sides, and the others. Raises GitError if folders are missing."""
+    fields = os.fsdecode(git(repository, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", *ends)).split("\0")[:-1]
+    sides = {path: set(facts.split()[2:4]) for facts, path in zip(fields[::2], fields[1::2], strict=True)}
+    missing = missing_objects(repository, set().union(*sides.values()) - {NO_OBJECT})
+    return [path for path in sides if not sides[path] & missing], [path for path in sides if sides[path] & missing]
+
+
+def _read_files(raw: bytes) -> list[FileChange]:
     entries = iter(raw.decode("utf-8", "replace").split("\0"))
     kinds: dict[str, tuple[str, str | None, str]] = {}
     counts: dict[str, tuple[int, int]] = {}
@@ -114,5 +152,17 @@ def _count(text: str) -> int:
 
 def diff_of(repository: Path, span: Span, *paths: str) -> bytes:
     """Return the span as a unified diff, of *paths* only if any are given."""
-    before = span.before or _EMPTY_TREE
-    return git(repository, "diff", "--full-index", "--binary", "-M", before, span.after, "--", *paths)
+    ends = (span.before or _EMPTY_TREE, span.after)
+    command = ("diff", "--full-index", "--binary", "-M", *ends, "--")
+    try:
+        return git(repository, *command, *paths)
+    except GitError:
+        pass
+    try:
+        readable, others = _by_contents(repository, ends)
+    except GitError:
+        return b""
+    shown = [path for path in readable if not paths or path in paths]
+    diff = git(repository, *command, *shown) if shown else b""
+    named = (f"diff --git a/{path} b/{path}\nBinary files a/{path} and b/{path} differ\n" for path in others)
+    return diff + b"".join(map(os.fsencode, named))

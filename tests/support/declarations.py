@@ -48,6 +48,12 @@ class DictReader:
     def complete(self, *commits: str, folder: str = "") -> None:
         """All is at hand."""
 
+    def require(self, *commits: str) -> None:
+        """Nothing is missing."""
+
+    def anchor(self, base_sha: str, before: datetime) -> str:
+        return base_sha
+
     def submodules(self, commit: str) -> dict[str, str]:
         """The `.gitmodules` of these readers names them with their commits, as `sha = …`."""
         text = self._commits.get(commit, {}).get(".gitmodules", "")

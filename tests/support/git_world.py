@@ -124,6 +124,16 @@ def patch_between(folder: Path, before: Files, after: Files) -> bytes:
     return git_bytes(folder, "diff", "-M", "--binary", shas[first], shas[second])
 
 
+def lose_object(repository: Path, sha: str) -> None:
+    """Remove one object from the bare *repository*, which is unpacked."""
+    for pack in (repository / "objects" / "pack").glob("*.pack"):
+        content = pack.read_bytes()
+        for file in list(pack.parent.glob(f"{pack.stem}.*")):
+            file.unlink()
+        git(repository, "unpack-objects", "-q", stdin=content)
+    (repository / "objects" / sha[:2] / sha[2:]).unlink()
+
+
 def _change(path: str | bytes, entry: Content) -> bytes:
     mode, content = entry if isinstance(entry, tuple) else (FILE, entry)
     content = content.encode() if isinstance(content, str) else content

@@ -59,6 +59,8 @@ def _plan(stage: StageRun, tools: EnvironmentTools, item: WorkItem[PullRequest])
     """Plan and pin the environment of *item*; raises as `plan_environment`."""
     pr, month = item.value, Month.parse(stage.month)
     mirror = tools.mirrors.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
+    # a lock takes minutes, and no image can be built without them
+    mirror.require(pr.change.base_sha, mirror.anchor(pr.change.base_sha, month.start))
     interpreters = tools.engine.interpreters()
     replan = partial(plan_environment, mirror, pr, month=month, interpreters=interpreters, resolver=tools.resolver)
     agents: list[Cost] = []

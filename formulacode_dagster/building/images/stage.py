@@ -129,6 +129,7 @@ def _task_of(stage: StageRun, tools: ImageTools, pr: PullRequest, environment: E
     anchor = mirror.anchor(pr.change.base_sha, month.start)
     for commit in (anchor, pr.change.base_sha):
         mirror.complete(commit)
+    mirror.require(anchor, pr.change.base_sha)
     return Task(
         pr=pr,
         environment=environment,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -117,4 +118,6 @@ def _git(mirror: Path, *arguments: str, stdin: str | None = None, into: IO[bytes
         return git(mirror, *arguments, stdin=given, seconds=GIT_SECONDS, into=into).decode(errors="surrogateescape")
     except GitError as error:
         what = f"git {arguments[0]} failed in {mirror}"
-        raise ItemFailure(FailureKind.MIRROR, what, why=error.stderr[-500:], remedy="Fetch the mirror again") from error
+        name = f"{mirror.parent.name}/{mirror.stem}"
+        remedy = f"Have the next run clone it again: fc-data mirrors --evict {shlex.quote(name)}"
+        raise ItemFailure(FailureKind.MIRROR, what, why=error.stderr[-500:], remedy=remedy) from error

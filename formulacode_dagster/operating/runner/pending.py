@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, RunOptions, repository_of
-from formulacode_dagster.models.reasons import TRANSIENT_KINDS
+from formulacode_dagster.models.reasons import REPAIRABLE_KINDS, TRANSIENT_KINDS
 
 from .work import T, WorkItem
 
@@ -45,7 +45,9 @@ def is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
     """Return True if *item*, which last ended as *entry*, is pending: new, changed, skipped, or retryable."""
     if entry is None or entry.inputs != item.inputs or entry.state is ItemState.SKIPPED:
         return True
-    return entry.state is ItemState.FAILED and entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS
+    if entry.state is not ItemState.FAILED:
+        return False
+    return entry.reason in REPAIRABLE_KINDS or (entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS)
 
 
 def is_last_attempt(item: WorkItem[T], entry: LedgerEntry | None) -> bool:

@@ -12,9 +12,10 @@ from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .blobs import is_filtered
 from .command import GitError, git
-from .faults import Fault, fault_of, translate
+from .faults import Fault, fault_of, refused_object, translate
 from .history import Mirror
 from .landing import EMPTY_TREE, Merged, compared_trees, landing_of
+from .missing_files import files_missing
 from .scratch import scratch_repository
 
 MOST_BYTES = 100 << 20
@@ -40,9 +41,9 @@ def change_of(mirror: Mirror, facts: MergedPullRequest, *, most_bytes: int = MOS
     """The change behind *facts* and its patch.
 
     Raises Rejection (`no_patch`) if nothing changed, (`patch_too_large`) beyond *most_bytes*; ItemFailure
-    `commit_missing` if the merge commit is not in the mirror, `no_base` if it is the first of its history,
-    `unsafe_path` if git refuses to write a changed path, `patch_mismatch` if the patch applied to its base does not
-    give the tree after the merge; OutsideSystemError if contents cannot be fetched.
+    `commit_missing` if the merge commit is not in the mirror, `files_missing` if contents are not, `no_base` if it is
+    the first of its history, `unsafe_path` if git refuses to write a changed path, `patch_mismatch` if the patch
+    applied to its base does not give the tree after the merge; OutsideSystemError if contents cannot be fetched.
     """
     if not facts.merge_commit_sha:
         raise ItemFailure(FailureKind.COMMIT_MISSING, f"GitHub names no merge commit for {facts.item}")
@@ -57,6 +58,10 @@ def change_of(mirror: Mirror, facts: MergedPullRequest, *, most_bytes: int = MOS
         patch = git(mirror.path, *_PATCH, base_tree, merge.tree, most=most_bytes)
         tree = _apply(mirror.path, base_tree, patch)
     except GitError as error:
+        if refused := refused_object(error):
+            raise files_missing(mirror.repository, mirror.path, [refused], merge.sha) from error
+        if fault_of(error) is Fault.BROKEN:
+            mirror.require(merge.sha, *filter(None, [landing.base_sha]))
         raise _failure(error, facts, most_bytes) from error
     if tree != merge.tree:
         raise _mismatch(facts, f"it gives the tree {tree}, the merge has {merge.tree}")
@@ -86,7 +91,12 @@ def prepare(mirror: Mirror, pull_requests: Sequence[Merged]) -> None:
     if not is_filtered(mirror.path):
         return
     here = [facts for facts in pull_requests if mirror.has(facts.merge_commit_sha)]
-    mirror.fetch_between(trees for facts in here for trees in compared_trees(mirror, facts))
+    try:
+        mirror.fetch_between(trees for facts in here for trees in compared_trees(mirror, facts))
+    except ItemFailure as failure:
+        # the host lacks a file of one: the others need not fail with it
+        if failure.kind is not FailureKind.FILES_MISSING:
+            raise
 
 
 def _apply(repository: Path, base_tree: str, patch: bytes) -> str:

@@ -13,7 +13,8 @@ from formulacode_dagster.models.reasons import FailureKind
 from .blobs import fetch_missing, is_filtered
 from .command import GitError, git
 from .damage import BROKEN_MARK
-from .faults import Fault, fault_of, translate
+from .faults import Fault, fault_of, refused_object, translate
+from .missing_files import files_missing, require_files
 from .objects import Commit, ObjectReader, tree_entries
 from .use import Hold
 
@@ -198,7 +199,14 @@ class Mirror:
         below = [f"{folder.strip('/')}/"] if folder.strip("./") else []
         listed = (self._git("ls-tree", "-r", "-z", tree, "--", *below) for tree in trees)
         entries = (entry.split(maxsplit=3) for out in listed for entry in out.split(b"\0") if entry)
-        self._fetch_blobs({entry[2].decode() for entry in entries if entry[1] == b"blob"})
+        commit = commits[0] if len(commits) == 1 else ""
+        self._fetch_blobs({entry[2].decode() for entry in entries if entry[1] == b"blob"}, commit)
+
+    def require(self, *commits: str) -> None:
+        """Raise ItemFailure `files_missing` if a mirror that is not filtered lacks a file of *commits*."""
+        for commit in commits:
+            self.commit(commit)
+        require_files(self.repository, self.path, *commits)
 
     def _lists(self, tree: str, path: bytes) -> bool:
         """Return True if *tree* has a file *path*: a file without its content is damage, not an absent file."""
@@ -208,10 +216,12 @@ class Mirror:
             return False
         return any(mode != b"160000" and entry == name for mode, entry, _ in tree_entries(listing[1]))
 
-    def _fetch_blobs(self, wanted: set[str]) -> None:
+    def _fetch_blobs(self, wanted: set[str], commit: str = "") -> None:
         try:
             fetch_missing(self.path, wanted)
         except GitError as error:
+            if refused := refused_object(error):
+                raise files_missing(self.repository, self.path, [refused], commit) from error
             raise translate(error, "fetch files of", self.repository) from error
 
     def _get(self, name: bytes) -> tuple[str, bytes] | None:

@@ -12,6 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS, FailureKind
 
 from .changes import prepare
+from .damage import BROKEN_MARK
 from .history import Mirror
 from .landing import Merged, wanted_commits
 from .mirror import MirrorCache
@@ -62,7 +63,8 @@ class SharedMirrors:
             mirror = self._opened(repository, shared)
             yield mirror
         except ItemFailure as failure:
-            if failure.kind == FailureKind.MIRROR_BROKEN and mirror is not None:
+            broken = failure.kind == FailureKind.MIRROR_BROKEN
+            if mirror is not None and (broken or (mirror.path / BROKEN_MARK).exists()):
                 with shared.opening:
                     # the next reader has it rebuilt; current readers keep theirs
                     shared.mirror = None if shared.mirror is mirror else shared.mirror

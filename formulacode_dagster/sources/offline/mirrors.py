@@ -208,11 +208,13 @@ def _sizes(path: Path, merged: list[Landed]) -> list[int]:
     """Return the number of files changed by each of *merged*, renames counted once; twice without contents."""
     if not merged:
         return []
-    renames = [] if is_filtered(path) else ["-M"]
-    spans = "".join(f"{merge.commit.sha} {merge.base_sha}".strip() + "\n" for merge in merged)
-    raw = git(
-        path, "diff-tree", "--stdin", "-r", *renames, "-z", "--root", "--always", "--name-only", stdin=spans.encode()
-    )
+    spans = "".join(f"{merge.commit.sha} {merge.base_sha}".strip() + "\n" for merge in merged).encode()
+    listing = ("diff-tree", "--stdin", "-r", "-z", "--root", "--always", "--name-only")
+    try:
+        raw = git(path, *listing, *([] if is_filtered(path) else ["-M"]), stdin=spans)
+    except GitError:
+        # renames are found by contents, which may be missing
+        raw = git(path, *listing, stdin=spans)
     sizes: list[int] = []
     expected = iter(merge.commit.sha.encode() for merge in merged)
     following = next(expected)

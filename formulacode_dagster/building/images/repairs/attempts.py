@@ -44,6 +44,7 @@ _BEYOND_ANY_SPEC = frozenset(
         FailureKind.MIRROR_BROKEN,
         FailureKind.SHALLOW,
         FailureKind.COMMIT_MISSING,
+        FailureKind.FILES_MISSING,
     }
 )
 """Failures of the machine, of the mirror, or of ours: no agent is paid to look at them."""

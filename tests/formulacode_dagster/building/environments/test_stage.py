@@ -241,3 +241,38 @@ def test_dropped_requirements_are_named() -> None:
     environment = make_environment(())
     assert detail_of(environment.model_copy(update={"dropped": dropped})).endswith("2 requirements dropped: a, b>2")
     assert detail_of(environment.model_copy(update={"dropped": ()})).endswith("0 requirements dropped")
+
+
+class _NoIndex(_OldIndex):
+    def resolve(self, request: ResolutionRequest, **_: object) -> Resolution:
+        raise AssertionError(request)
+
+
+class _HoleyMirror(DictReader):
+    holes = True
+
+    def require(self, *commits: str) -> None:
+        if self.holes:
+            raise ItemFailure(FailureKind.FILES_MISSING, f"a file is missing from {commits[0]}")
+
+
+def test_files_missing_from_the_mirror_are_found_before_locking_and_the_next_run_tries_again(
+    database: Database, pull_request: Callable[..., PullRequest]
+) -> None:
+    pr = pull_request(datetime(2026, 1, 15, tzinfo=UTC))
+    stage = StageRun(database, Stage.ENVIRONMENTS, pr.facts.month, "run", RunOptions())
+    with database.transaction() as connection:
+        MERGED_PULL_REQUESTS.save(connection, [pr.facts])
+        save_changes(connection, [(pr.change, b"diff\n")])
+        entry = LedgerEntry(stage=Stage.CLASSIFICATIONS, month=pr.facts.month, item=pr.item, state=ItemState.DONE)
+        ledger.record(connection, [entry])
+    mirror = _HoleyMirror({pr.change.base_sha: FILES, pr.facts.merge_commit_sha: FILES})
+
+    def planned(resolver: _OldIndex) -> LedgerEntry:
+        parts = (_Engine("never built"), _Cache(mirror), resolver, "os:{python}")
+        (entry,) = run_loop(run(stage, EnvironmentTools(*parts))).worked  # type: ignore[arg-type]  # stand-ins
+        return entry
+
+    assert [planned(_NoIndex()).reason for _ in range(4)] == [FailureKind.FILES_MISSING] * 4
+    mirror.holes = False
+    assert planned(_OldIndex()).reason == FailureKind.LOCK

@@ -15,7 +15,7 @@ from formulacode_dagster.sources.git.changes import change_of
 from formulacode_dagster.sources.git.mirror import MirrorCache
 from formulacode_dagster.sources.offline.identity import derived_id
 from sandbox.samples import generate
-from tests.support.git_world import BareRepository
+from tests.support.git_world import BareRepository, lose_object
 from tests.support.intake import windows_of
 from tests.support.offline import engine, found, opened, window_of, windows
 
@@ -100,6 +100,21 @@ def test_a_broken_mirror_is_named_and_fails_alone(mirrors, tmp_path):
         with pytest.raises(ItemFailure, match=rf"{row.full_name}") as caught:
             window_of(mirrors, row)
         assert caught.value.kind in ("mirror_broken", "git")
+
+
+def test_missing_contents_do_not_lose_the_window(mirrors):
+    lines = "".join(f"line {number}\n" for number in range(20))
+    made = BareRepository(mirrors / "ada/engine.git")
+    root = made.commit("Begin", "2026-01-01T00:00:00", files={"asv.conf.json": "{}", "old.py": lines})
+    made.commit(
+        "Move (#1)", "2026-02-03T00:00:00", root, files={"asv.conf.json": "{}", "new.py": f"{lines}more\n"}, whole=True
+    )
+    moved = made.write()[2]
+    (before,) = windows(mirrors)["ada/engine"].pull_requests
+    lose_object(made.path, made.git("rev-parse", f"{moved}:new.py"))
+    (after,) = windows(mirrors)["ada/engine"].pull_requests
+    assert (before.changed_files, after.changed_files) == (1, 2)
+    assert after == before.model_copy(update={"changed_files": 2})
 
 
 def test_a_link_to_a_mirror_is_a_mirror(mirrors, tmp_path):

@@ -1,0 +1,65 @@
+"""Images of a repository whose mirror lacks contents: nothing is built until they are there, and then it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from formulacode_dagster.building.images.stage import ImageTools, run
+from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.work import StageRun
+from formulacode_dagster.operating.store import artifacts, ledger
+from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.pull_requests import save_changes
+from formulacode_dagster.sources.git.mirror import MirrorCache
+from tests.formulacode_dagster.building.images.repairs.failing import FailingEngine, make_environment
+from tests.records import MONTH, make_merged, make_pull_request
+from tests.support.git_world import BareRepository, lose_object
+
+
+class Engine(FailingEngine):
+    def clean(self) -> None:
+        """Nothing is left over."""
+
+    def interpreters(self) -> frozenset[str]:
+        return frozenset({"3.12"})
+
+
+def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run_builds(
+    database: Database, tmp_path: Path
+) -> None:
+    made = BareRepository(tmp_path / "host/a/b.git")
+    made.add("Begin", "2026-01-01T00:00:00", files={"asv.conf.json": "{}", "docs/logo.svg": "<svg/>"})
+    made.add("Faster (#1)", "2026-02-03T00:00:00")
+    shas = made.write()
+    pr = make_pull_request(make_merged(month=MONTH, number=1, merge_commit_sha=shas[2]), base_sha=shas[1])
+    month, repository, number = pr.facts.month, pr.facts.repository_id, pr.facts.number
+    key = {"month": month, "repository_id": repository, "number": number}
+    with database.transaction() as connection:
+        artifacts.MERGED_PULL_REQUESTS.save(connection, [pr.facts])
+        save_changes(connection, [(pr.change, b"diff\n")])
+        artifacts.ENVIRONMENTS.save(connection, [make_environment().model_copy(update=key)])
+        done = LedgerEntry(stage=Stage.ENVIRONMENTS, month=month, item=pr.item, state=ItemState.DONE)
+        ledger.record(connection, [done])
+    engine = Engine("the build was started")
+    stage = StageRun(database, Stage.IMAGES, month, "run", RunOptions())
+    resolver: Any = None
+    tools = ImageTools(engine, MirrorCache(tmp_path / "mirrors", (tmp_path / "host").as_uri()), resolver, "os:{python}")  # type: ignore[arg-type]  # it builds nothing
+
+    def built() -> LedgerEntry:
+        (entry,) = run_loop(run(stage, tools)).worked
+        return entry
+
+    content = made.git("cat-file", "blob", f"{shas[1]}:docs/logo.svg").encode()
+    lose_object(made.path, made.git("rev-parse", f"{shas[1]}:docs/logo.svg"))
+    for _ in range(4):
+        failed = built()
+        assert failed.reason == FailureKind.FILES_MISSING
+        assert "1 file is missing" in failed.detail
+        assert f"git -C {made.path} fetch --refetch" in failed.detail
+        assert engine.built == []
+    made.git("hash-object", "-w", "--stdin", stdin=content)
+    assert built().reason == FailureKind.BUILD
+    assert engine.built
