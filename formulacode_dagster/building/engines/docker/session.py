@@ -31,6 +31,9 @@ HARNESS = f"{TOOLS}/harness"
 TESTS = f"{TOOLS}/tests"
 IDLE_PROCESSES = 2
 """The init process and the shell that keeps the container."""
+KILLED = 128 + 9
+"""Status of a command that SIGKILL ended."""
+ENDING_SECONDS = 0.5
 DEFUNCT = "<defunct>"
 """State, at the end of a line of `ps -ef`, of an ended process that is not yet reaped."""
 
@@ -138,6 +141,9 @@ class DockerSession:
         """Kill all processes of the command: survivors would disturb the next measurement."""
         import docker.errors
 
+        if done.rc == KILLED:
+            # who killed it may have killed the shell that keeps the container, which ends a moment later
+            time.sleep(ENDING_SECONDS)
         with self._daemon.watched(f"look after {argv[0]}"):
             try:
                 listed = self._container.top()["Processes"] or []
