@@ -73,7 +73,9 @@ def plan(
 def _show(expected: Forecast) -> None:
     table = table_of("step", "expected", "95 %", title=f"Expected of {expected.month}", numbers="expected")
     for step in expected.steps:
-        table.add_row(step.title, f"{step.count.expected:,.0f}", _range(step.count))
+        table.add_row(
+            step.title, f"{step.count.expected:,.0f}", "counted" if step.count.is_known else _range(step.count)
+        )
     console.print(table)
     costs = table_of("cost", "expected", "range", "most of it", title="Cost", numbers="expected")
     for unit, (name, size) in UNITS.items():
@@ -86,7 +88,7 @@ def _show(expected: Forecast) -> None:
 
 
 def _range(shown: ExpectedRange, size: float = 1.0) -> str:
-    return "counted" if shown.is_known else f"{_number(shown.low / size)} to {_number(shown.high / size)}"
+    return f"{_number(shown.low / size)} to {_number(shown.high / size)}"
 
 
 def _number(value: float) -> str:

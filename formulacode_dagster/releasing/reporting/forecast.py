@@ -7,6 +7,7 @@ cost in earlier months, in a range from the cheapest month to the dearest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -121,7 +122,13 @@ def _counts(
 ) -> Iterator[tuple[str, ExpectedRange]]:
     merged = [funnel.count(FIRST) for funnel in history]
     known = current.count(FIRST) or pull_requests
-    count = ExpectedRange(low=min(merged), expected=sum(merged) / len(merged), high=max(merged))
+    least, most = min(merged), max(merged)
+    # the same repositories merge more in one month than in another by chance: two standard deviations of a count
+    count = ExpectedRange(
+        low=max(0.0, least - 2 * math.sqrt(least)),
+        expected=sum(merged) / len(merged),
+        high=most + 2 * math.sqrt(most),
+    )
     count = count if known is None else ExpectedRange.exactly(known)
     yield FIRST, count
     is_counted = bool(current.count(FIRST))

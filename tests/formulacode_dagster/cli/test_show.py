@@ -80,7 +80,7 @@ def test_a_later_month_is_expected_to_be_like_the_ones_before(told: Database) ->
     assert "merged pull requests 10 counted" in text
     assert "By 2026-02." in text
     # the one pull request of that month cost 900 tokens
-    assert "tokens asked 9,000" in text
+    assert "tokens asked 9,000 450 to 9,000 classifications" in text
 
 
 def test_a_month_without_an_earlier_one_has_no_plan(told: Database, database_url: str, call_fc_data: FcData) -> None:
