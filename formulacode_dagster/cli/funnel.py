@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +15,7 @@ from formulacode_dagster.models.month import Month
 from .console import console, table_of
 
 if TYPE_CHECKING:
+    from formulacode_dagster.operating.store.database import Database
     from formulacode_dagster.releasing.reporting.forecast import ExpectedRange, Forecast
 
 MonthOption = Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]
@@ -67,10 +71,43 @@ def plan(
 
     with database() as store:
         expected = read_forecast(store, Month.parse(month), pull_requests)
-    _show(expected)
+    show_plan(expected)
 
 
-def _show(expected: Forecast) -> None:
+def ask_about_budgets(store: Database, months: Sequence[Month], *, confirmed: bool) -> None:
+    """Ask before *months* that are expected to pass a model's budget; only warn if *confirmed* or without a terminal.
+
+    Raises typer.Abort if the answer is no.
+    """
+    from .operate import read_forecast
+
+    warnings: list[str] = []
+    for month in months:
+        # without an earlier month nothing is expected
+        with suppress(ConfigurationError):
+            warnings += budget_warnings(read_forecast(store, month))
+    for warning in warnings:
+        console.print(warning, markup=False, highlight=False)
+    if warnings and not confirmed and sys.stdin.isatty():
+        typer.confirm("Run all the same?", abort=True)
+
+
+def budget_warnings(expected: Forecast) -> list[str]:
+    """Return a sentence for each of the models' monthly budgets that will not suffice."""
+    from formulacode_dagster.operating.monitoring.operations import amount
+    from resources.settings import read_settings
+
+    settings = read_settings()
+    return [
+        f"{expected.month} is expected to need {amount(over.expected.expected, over.unit)} "
+        f"({_range(over.expected)}), and {over.setting} is {amount(over.limit, over.unit)}: what it does not cover "
+        "stays undone until you raise it"
+        for over in expected.overruns(settings.llm_tokens_per_month, settings.llm_dollars_per_month)
+    ]
+
+
+def show_plan(expected: Forecast) -> None:
+    """Print what a month will come to, and which budgets will not suffice."""
     table = table_of("step", "expected", "95 %", title=f"Expected of {expected.month}", numbers="expected")
     for step in expected.steps:
         table.add_row(
@@ -85,6 +122,8 @@ def _show(expected: Forecast) -> None:
             costs.add_row(name, _number(total.expected / size), _range(total, size), most.stage.value)
     console.print(costs)
     console.print(f"By {', '.join(expected.months)}.", highlight=False)
+    for warning in budget_warnings(expected):
+        console.print(warning, style="yellow", markup=False, highlight=False)
 
 
 def _range(shown: ExpectedRange, size: float = 1.0) -> str:

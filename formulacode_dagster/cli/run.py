@@ -47,6 +47,10 @@ Reask = Annotated[
     bool,
     _how("--reask", help=_help("reask"), show_default="no"),
 ]
+Yes = Annotated[
+    bool,
+    _how("--yes", help="Do not ask before a month that is expected to pass a model's budget.", show_default="asks"),
+]
 DryRun = Annotated[bool, _how("--dry-run", help=_help("dry_run"), show_default="no")]
 AgentOption = Annotated[
     str,
@@ -86,13 +90,15 @@ def run(
     agent: AgentOption = "",
     agent_concurrency: AgentConcurrency = 1,
     tasks_per_repo: TasksPerRepository = None,
+    yes: Yes = False,
 ) -> None:
     """Materialize one month or several, with every gate on the way."""
     from formulacode_dagster.operating.runner.work import require_reason
     from formulacode_dagster.orchestration.runs import dagster_instance
 
+    from .funnel import ask_about_budgets
     from .offline import use_offline_source
-    from .operate import months_of, run_months
+    from .operate import database, months_of, run_months
 
     if reask and resume:
         raise ConfigurationError(
@@ -120,6 +126,8 @@ def run(
         require_reason(options)
     if offline_source is not None:
         use_offline_source(offline_source)
-    with dagster_instance() as instance:
+    with database() as store, dagster_instance() as instance:
+        if not options.dry_run and not options.only:
+            ask_about_budgets(store, months, confirmed=yes)
         succeeded = run_months(console, instance, months, options, stages=(stage,) if stage else ())
     raise typer.Exit(0 if succeeded else 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
 
 from pydantic import Field
@@ -53,6 +54,12 @@ class ExpectedRange(Frozen):
         """True if it was counted."""
         return self.low == self.high
 
+    def plus(self, other: ExpectedRange) -> ExpectedRange:
+        """Return the sum, both ends together."""
+        return ExpectedRange(
+            low=self.low + other.low, expected=self.expected + other.expected, high=self.high + other.high
+        )
+
     def times(self, other: ExpectedRange) -> ExpectedRange:
         """Return the product, both ends together."""
         return ExpectedRange(
@@ -75,6 +82,15 @@ class ExpectedCost(Frozen):
     amounts: dict[str, ExpectedRange]
 
 
+class Overrun(Frozen):
+    """A setting's budget that a month is expected to pass."""
+
+    setting: str
+    unit: str = Field(description="as in `amount`")
+    expected: ExpectedRange
+    limit: float
+
+
 class Forecast(Frozen):
     """What a month will come to."""
 
@@ -90,11 +106,21 @@ class Forecast(Frozen):
     def total(self, unit: str) -> ExpectedRange:
         """Return the sum of all stages in *unit*, a field of `Cost`."""
         amounts = [cost.amounts[unit] for cost in self.costs if unit in cost.amounts]
-        return ExpectedRange(
-            low=sum(amount.low for amount in amounts),
-            expected=sum(amount.expected for amount in amounts),
-            high=sum(amount.high for amount in amounts),
+        return reduce(ExpectedRange.plus, amounts, ExpectedRange.exactly(0))
+
+    def overruns(self, tokens: int, dollars: float | None) -> list[Overrun]:
+        """Return which of the models' monthly budgets, *tokens* and *dollars*, will not suffice."""
+        asked, answered = self.total("tokens_in"), self.total("tokens_out")
+        budgets = (
+            Overrun(setting="LLM_TOKENS_PER_MONTH", unit="tokens", expected=asked.plus(answered), limit=tokens),
+            Overrun(
+                setting="LLM_DOLLARS_PER_MONTH",
+                unit="dollars",
+                expected=self.total("dollars"),
+                limit=math.inf if dollars is None else dollars,
+            ),
         )
+        return [budget for budget in budgets if budget.expected.expected > budget.limit]
 
 
 def forecast(current: Funnel, earlier: Sequence[Funnel], pull_requests: int | None = None) -> Forecast:

@@ -85,3 +85,10 @@ def test_the_latest_months_count() -> None:
 def test_without_an_earlier_month_there_is_nothing_to_expect_from() -> None:
     with pytest.raises(ConfigurationError, match="no month before 2026-04"):
         forecast(EMPTY, [EMPTY])
+
+
+def test_budgets_that_will_not_suffice_are_found() -> None:
+    expected = forecast(EMPTY, HISTORY)
+    (over,) = expected.overruns(tokens=29_999, dollars=None)
+    assert (over.setting, over.expected, over.limit) == ("LLM_TOKENS_PER_MONTH", expected.total("tokens_in"), 29_999)
+    assert not expected.overruns(tokens=30_000, dollars=0)
