@@ -108,9 +108,9 @@ def _samples(connection: Connection, stored: StoredPullRequest) -> str | None:
 
 
 def _workloads(connection: Connection, stored: StoredPullRequest) -> str | None:
-    """Describe the sources of the benchmarks, and the changed lines that each executes."""
+    """Describe the sources of the benchmarks, and how much of the change each executes."""
     measurement = _row(connection, artifacts.MEASUREMENTS, stored)
-    told = {"suite", "provenance", "executed"}
+    told = {"suite", "provenance", "executed", "time_in_change", "reached", "unreached"}
     return None if measurement is None else measurement.model_dump_json(include=told, indent=2)
 
 

@@ -272,6 +272,10 @@ class StackTime(Frozen):
     seconds: float = Field(description="own time while the last of them ran")
 
 
+MOST_ELSEWHERE = 0.1
+"""Share of the time in other threads and processes from which stacks do not say where it is spent."""
+
+
 class Stacks(Frozen):
     """Stacks in which a workload spends its time on one arm; each frame is named once."""
 
@@ -279,6 +283,14 @@ class Stacks(Frozen):
     stacks: tuple[StackTime, ...] = Field(description="what was spent in which of them")
     calls: int = Field(ge=0, description="calls that were looked at")
     seconds: float = Field(ge=0, description="of their own time")
+    inside: float = Field(default=0.0, ge=0, description="seconds of stacks through the functions that were asked for")
+    elsewhere: float = Field(default=0.0, ge=0, description="seconds of other threads and processes, without a stack")
+
+    @property
+    def share_inside(self) -> float | None:
+        """Share of the time inside the functions that were asked for; None if too much of it was not seen."""
+        seen = sum(stack.seconds for stack in self.stacks)
+        return self.inside / seen if seen and self.elsewhere <= MOST_ELSEWHERE * (seen + self.elsewhere) else None
 
     @property
     def seconds_per_call(self) -> float:
@@ -303,6 +315,8 @@ class Occasion(StrEnum):
 
 
 LARGE_RATIO, SMALL_RATIO = 2.0, 1.1
+LEAST_TIME_IN_CHANGE = 0.03
+"""Without such a share of its time a call would be 1.03 times faster, and a task must be 1.05 times faster."""
 
 
 class Measurement(PullRequestRow):
@@ -365,6 +379,20 @@ class Measurement(PullRequestRow):
     undrawn: int = Field(
         default=0, ge=0, description="relevant benchmarks that were not drawn, beyond the most that are timed"
     )
+    weak: int = Field(
+        default=0,
+        ge=0,
+        description="relevant benchmarks that were not timed for spending hardly any time in the change",
+    )
+    time_in_change: dict[str, float] = Field(
+        default_factory=dict,
+        description="share of its time that each benchmark spends in changed functions, on the side with more; "
+        "where it can be seen",
+    )
+    reached: float | None = Field(
+        default=None, description="share of the changed functions of which a benchmark executes a changed line"
+    )
+    unreached: tuple[str, ...] = Field(default=(), description="changed functions of which none does, as `path:name`")
     conditions: tuple[RoundConditions, ...] = Field(default=(), description="other activity of the machine, by round")
     seconds: float = Field(default=0.0, description="wall time of surveys, warm-up and rounds")
     machine: str = Field(description="CPU model and cores the samples were taken on")
@@ -386,6 +414,12 @@ class Measurement(PullRequestRow):
         if work is None or self.metric is not Metric.TIME:
             return False
         return max(work, self.speedup) >= LARGE_RATIO and min(work, self.speedup) < SMALL_RATIO
+
+    @property
+    def is_weakly_aimed(self) -> bool:
+        """True if it is unchanged and could not be else: no benchmark spends much of its time in the change."""
+        shares = [self.time_in_change.get(result.benchmark, 1.0) for result in self.results]
+        return self.verdict is Verdict.UNCHANGED and bool(shares) and max(shares) < LEAST_TIME_IN_CHANGE
 
     @property
     def speedup_text(self) -> str:

@@ -25,6 +25,8 @@ class RejectionReason(StrEnum):
     NO_RELEVANT_WORKLOAD = "no_relevant_workload"
     NO_SPEEDUP = "no_speedup"
     """Surely about as fast as before."""
+    WEAKLY_AIMED = "weakly_aimed"
+    """About as fast as before, in workloads that spend hardly any time in what changed: nothing better was found."""
     SLOWER = "slower"
     TRADE_OFF = "trade_off"
     """Faster in some relevant workloads, and slower in others."""
@@ -57,6 +59,7 @@ SCREENED_OUT = frozenset(
 NOT_FASTER = frozenset(
     {
         RejectionReason.NO_SPEEDUP,
+        RejectionReason.WEAKLY_AIMED,
         RejectionReason.SLOWER,
         RejectionReason.TRADE_OFF,
         RejectionReason.INCONCLUSIVE,

@@ -152,6 +152,11 @@ class TaskRecord(Frozen):
         description="instructions of a call, base / patch, as the geometric mean of the benchmarks for which callgrind "
         "could count them; no verdict depends on it; null if none was counted",
     )
+    change_reached: float | None = Field(
+        default=None,
+        description="share of the changed functions that the benchmarks execute changed lines of; null where Python "
+        "traces none, and in tasks measured before it was counted",
+    )
     probes: str | None = Field(
         default=None,
         description="JSON: what patches get from the exported grader, from the published image: `probe`, `reward`, "

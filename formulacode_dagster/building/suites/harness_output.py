@@ -23,7 +23,7 @@ def stacks_of(answer: Mapping[str, Any]) -> Stacks:
     """The stacks of one benchmark."""
     frames = [dict(zip(("file", "function", "line"), frame, strict=True)) for frame in answer["frames"]]
     stacks = [dict(zip(("frames", "seconds"), stack, strict=True)) for stack in answer["stacks"]]
-    told = {name: answer[name] for name in ("calls", "seconds")}
+    told = {name: answer[name] for name in ("calls", "seconds", "inside", "elsewhere")}
     return parsed(Stacks, {**told, "frames": frames, "stacks": stacks})
 
 

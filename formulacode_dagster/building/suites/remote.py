@@ -52,6 +52,9 @@ CALLED = {"name", "module", "owner", "attribute", "index", "cache_folder", "time
 """Fields of a benchmark that the harness needs to call it."""
 
 Request = Mapping[str, object]
+FunctionSpans = Mapping[str, Sequence[tuple[int, int]]]
+"""First and last lines of functions, by path below the repository."""
+NO_SPANS: FunctionSpans = {}
 
 
 def environment_of_runs(configured: Mapping[str, str]) -> dict[str, str]:
@@ -278,9 +281,12 @@ class HarnessClient:
         }
         return parsed(BaseProfile, told)
 
-    def stacks(self, asked: Sequence[SurveyedBenchmark], *, seconds: float, budget: float) -> dict[str, Stacks]:
+    def stacks(
+        self, asked: Sequence[SurveyedBenchmark], *, seconds: float, budget: float, within: FunctionSpans = NO_SPANS
+    ) -> dict[str, Stacks]:
         """Return the stacks in which each benchmark *asked* spends its time, by name, from about *seconds* of each.
 
+        They say how much of it goes through the functions *within*, first and last lines by path.
         A benchmark that cannot be sampled within *budget* seconds, or ends otherwise under it, is left out.
         """
         request = {
@@ -290,6 +296,7 @@ class HarnessClient:
             "tests": self._session.tests,
             "budget": budget,
             "seconds": seconds,
+            "within": within,
             "benchmarks": [benchmark.model_dump(include=CALLED) for benchmark in asked],
         }
         completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))

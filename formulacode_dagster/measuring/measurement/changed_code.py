@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from formulacode_dagster.building.suites.compiled import is_compiled_source
+from formulacode_dagster.building.suites.remote import FunctionSpans
+from formulacode_dagster.models.measurement import Arm
 
 from .changed_lines import Source, changed_lines
 from .patch import FileChange
@@ -31,6 +33,18 @@ Lines = Mapping[str, frozenset[int]]
 
 
 @dataclass(frozen=True)
+class ChangedFunction:
+    """A function of the package whose change Python can trace, on either side."""
+
+    name: str
+    """`path:qualified name`, its path that after the change."""
+    lines: Mapping[Arm, Lines]
+    """Its changed lines, on the base and on the oracle."""
+    spans: Mapping[Arm, FunctionSpans]
+    """Its first and last lines there; of a new function there are none on the base."""
+
+
+@dataclass(frozen=True)
 class ChangedCode:
     """Code that must execute for the patch to matter."""
 
@@ -45,6 +59,16 @@ class ChangedCode:
     """
     hidden: tuple[str, ...] = ()
     """Code that runs compiled: the files in `compiled`, and functions compiled by a decorator."""
+    functions: tuple[ChangedFunction, ...] = ()
+    """The functions that the lines are in; code outside of functions is in none."""
+
+    def spans(self, arm: Arm) -> FunctionSpans:
+        """First and last lines of the changed functions on *arm*, by path."""
+        spans: dict[str, list[tuple[int, int]]] = {}
+        for function in self.functions:
+            for path, lines in function.spans.get(arm, {}).items():
+                spans.setdefault(path, []).extend(lines)
+        return spans
 
 
 def changed_code(
@@ -66,6 +90,7 @@ def changed_code(
     compiled: list[FileChange] = []
     jitted: list[str] = []
     others: list[str] = []
+    found: list[ChangedFunction] = []
     build_files: list[str] = []
     for change in files:
         path = PurePosixPath(change.path)
@@ -76,16 +101,17 @@ def changed_code(
         elif _is_compiled(path, extensions):
             compiled += [] if _is_beside_the_package(path) else [change]
         elif path.suffix == ".py":
-            functions, unread = _compare(change, base, oracle, changed)
+            functions, compiled_functions, unread = _compare(change, base, oracle, changed)
             if not _is_beside_the_package(path):
-                jitted += functions
+                found += functions
+                jitted += compiled_functions
                 others += unread
     hidden = [*(change.path for change in compiled), *jitted]
     untraceable = [*hidden, *others]
     if not any(changed) and not untraceable:
         untraceable = build_files
     names = {name for change in files for name in _names(change, base, oracle, benchmark_dir)}
-    return ChangedCode(*changed, tuple(untraceable), tuple(compiled), frozenset(names), tuple(hidden))
+    return ChangedCode(*changed, tuple(untraceable), tuple(compiled), frozenset(names), tuple(hidden), tuple(found))
 
 
 def changes_build(files: Iterable[FileChange]) -> bool:
@@ -115,28 +141,37 @@ def _compare(
     base: Mapping[str, bytes],
     oracle: Mapping[str, bytes],
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]],
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[ChangedFunction], list[str], list[str]]:
     """Add the changes of *change* in one Python file to *changed* (base, oracle).
 
-    Returns the parts that cannot be traced: functions compiled by a decorator, and others.
+    Returns the functions in which they are, and the parts that cannot be traced: functions compiled by a decorator, and
+    others.
     """
-    functions: dict[str, None] = {}
-    unread = False
     try:
         before = Source(base.get(change.base_path or "", b""))
         after = Source(oracle.get(change.oracle_path or "", b""))
-        for source, other, path, lines, side in (
-            (before, after, change.base_path, change.base_lines, changed[0]),
-            (after, before, change.oracle_path, change.oracle_lines, changed[1]),
-        ):
-            found = changed_lines(source, other, lines)
-            if path is not None and found.lines:
-                side[path] = found.lines
-            functions |= {f"{path}:{name}": None for name in found.compiled}
-            unread = unread or found.unread
+        found = (
+            changed_lines(before, after, change.base_lines),
+            changed_lines(after, before, change.oracle_lines),
+        )
     except (SyntaxError, ValueError, RecursionError):
-        return [], [change.path]
-    return [*functions], [f"{change.path}: module level"] if unread else []
+        return [], [], [change.path]
+    paths = change.base_path, change.oracle_path
+    for side, path, lines in zip(changed, paths, found, strict=True):
+        if path is not None and lines.lines:
+            side[path] = lines.lines
+    compiled = {f"{path}:{name}": None for path, lines in zip(paths, found, strict=True) for name in lines.compiled}
+    names = {name: None for lines in found for name in lines.functions}
+    sides = list(zip((Arm.BASE, Arm.ORACLE), paths, (before, after), found, strict=True))
+    functions = [
+        ChangedFunction(
+            f"{change.path}:{name}",
+            {arm: {path: lines.functions[name]} for arm, path, _, lines in sides if path and name in lines.functions},
+            {arm: {path: source.spans(name)} for arm, path, source, _ in sides if path},
+        )
+        for name in names
+    ]
+    return functions, [*compiled], [f"{change.path}: module level"] if any(lines.unread for lines in found) else []
 
 
 def _names(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from formulacode_dagster.building.declarations.python_source import parse_python
@@ -25,6 +25,8 @@ class ChangedLines:
     """Functions whose changed lines run unseen, because a decorator compiles them."""
     unread: bool
     """True if something outside functions changed that no function of the file reads."""
+    functions: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """The lines that are inside functions, by the function's qualified name."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ class Source:
             return None
         return next((unit for unit in self.units if unit.lines.start > line), None)
 
+    def spans(self, name: str) -> list[tuple[int, int]]:
+        """First and last lines, with decorators, of functions with this qualified *name*."""
+        return [
+            (min([node.lineno, *(part.lineno for part in node.decorator_list)]), node.end_lineno or node.lineno)
+            for unit in self.units
+            if isinstance(node := unit.node, Function) and unit.name == name
+        ]
+
     def body_lines(self, node: Definition) -> set[int]:
         """The lines that run when a function is called; of a class, when any of its functions is."""
         functions = (
@@ -117,7 +127,12 @@ def changed_lines(source: Source, other: Source, lines: Iterable[int]) -> Change
         if isinstance(unit.node, Function) and _is_compiling(unit.node)
     }
     compiled = tuple(name for name, inside in hidden.items() if inside)
-    return ChangedLines(frozenset(wanted.difference(*hidden.values())), compiled, unread)
+    seen = wanted.difference(*hidden.values())
+    functions: dict[str, set[int]] = {}
+    for unit in source.units:
+        if unit.function is not None and (inside := seen.intersection(unit.lines)):
+            functions.setdefault(unit.function_name, set()).update(inside)
+    return ChangedLines(frozenset(seen), compiled, unread, {name: frozenset(at) for name, at in functions.items()})
 
 
 def _units(node: ast.AST, prefix: str, function: Function | None, function_name: str) -> Iterator[CodeUnit]:

@@ -15,7 +15,7 @@ from formulacode_dagster.building.suites.remote import BenchmarkSelection, Harne
 from formulacode_dagster.measuring.workloads.documents import Shown
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
+from formulacode_dagster.models.measurement import LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .changed_code import ChangedCode, changed_code
@@ -25,6 +25,7 @@ from .import_filter import still_ruled_out
 from .log import Log
 from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
+from .profile import with_time_in_change
 from .relevance import (
     NOTHING_LEFT_OUT,
     BenchmarkCandidate,
@@ -32,6 +33,7 @@ from .relevance import (
     comparable,
     completed,
     disagreeing,
+    in_order_of_timing,
     renewed,
     select,
     with_surveys,
@@ -39,6 +41,8 @@ from .relevance import (
 from .surveyed import Surveyed
 from .time_budget import TimeBudget
 
+LOOKED_AT = 2
+"""Multiple of the benchmarks that may be timed, of which it is seen where they spend their time."""
 TRIES = 2
 """Time limit of running a benchmark once on an arm, in seconds."""
 TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UNKNOWN})
@@ -46,6 +50,7 @@ TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UN
 UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
 """Failures that another attempt may avoid; in the last attempt, another suite may."""
 NOTHING_FOUND = "the repository has no suite, and no other workload executes the change"
+WEAK = f"its benchmarks spend less than {LEAST_TIME_IN_CHANGE:.0%} of their time in it"
 NOTHING_ELSE = "no other workload executes the change"
 
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
@@ -76,6 +81,11 @@ class Choice:
     changed: ChangedCode
     left_out: UntimedCounts = NOTHING_LEFT_OUT
 
+    @property
+    def is_weak(self) -> bool:
+        """True if none of them spends much of its time in the change."""
+        return all(candidate.is_weak for candidate in self.candidates)
+
 
 @dataclass(frozen=True)
 class Chooser:
@@ -103,20 +113,25 @@ class Chooser:
 
         Raises the failure of the first suite if no later one does better; Rejection (`no_relevant_workload`) without a
         first suite and any result. A survey that ran out of time ends the search if another attempt can continue;
-        otherwise the next suite is tried, and that failure is raised in the end.
+        otherwise the next suite is tried, and that failure is raised in the end. Benchmarks that spend hardly any time
+        in the change are taken only if nothing else is found.
         """
         unfinished: ItemFailure | None = None
+        weak: Choice | None = None
         ended: Rejection | ItemFailure = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, NOTHING_FOUND)
         try:
             if suite is not NO_SUITE:
-                return self._select(suite)
+                choice = self._select(suite)
+                if not choice.is_weak:
+                    return choice
+                weak = choice
         except (Rejection, ItemFailure) as end:
             if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
                 if not self._is_given_up(end):
                     raise
                 unfinished = end
             ended = end
-        self.log(f"the suite of the {suite.name} does not reach the change: {ended}")
+        self.log(f"the suite of the {suite.name} does not reach the change: {WEAK if weak else ended}")
         self._restore(suite)
         for other in self.budget.paused_between(others(self._changed(sorted(self.extensions))), self.turn):
             if suite.sha256 == other.sha256:
@@ -124,17 +139,25 @@ class Chooser:
                 continue
             self.log(f"trying the suite of the {other.name}")
             known = self._known(other)
-            for arm in Arm:
-                self.remotes[arm].write(other.files or {})
+            self._install(other.files or {})
             try:
-                return self._select(other, known)
+                choice = self._select(other, known)
+                if not choice.is_weak:
+                    return choice
+                weak = weak or choice
+                self.log(f"the suite of the {other.name} does not reach the change: {WEAK}")
             except (Rejection, ItemFailure) as end:
                 if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
-                    if not self._is_given_up(end):
+                    if weak is None and not self._is_given_up(end):
                         raise
                     unfinished = unfinished or end
                 self.log(f"the suite of the {other.name} does not reach the change: {end}")
             self._restore(other)
+        if weak is not None:
+            self.log(f"nothing is aimed better than the suite of the {weak.suite.name}")
+            if weak.suite.files is not None:
+                self._install(weak.suite.files)
+            return weak
         raise ended if unfinished is None else _with_the_rest(unfinished, ended)
 
     def _known(self, suite: SuiteFiles) -> frozenset[str]:
@@ -148,6 +171,10 @@ class Chooser:
 
     def _is_given_up(self, end: ItemFailure) -> bool:
         return end.kind in UNFINISHED and not self.surveyed.resumable
+
+    def _install(self, files: Mapping[str, bytes]) -> None:
+        for arm in Arm:
+            self.remotes[arm].write(files)
 
     def _restore(self, suite: SuiteFiles) -> None:
         """Remove irrelevant benchmarks; if none is left, search and install the next suite."""
@@ -221,6 +248,7 @@ class Chooser:
         candidates = self.compiled.settle(candidates, changed, suite)
         self.surveyed.add(suite, candidates)
         self.tried.append((suite, candidates))
+        candidates = self._with_time_in_change(candidates, changed)
         selected = self._asked_of_state(select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed))
         left_out = UntimedCounts.of(candidates, selected)
         self.log("; ".join(filter(None, [f"{len(selected)} of {len(candidates)} benchmarks are timed", str(left_out)])))
@@ -235,6 +263,17 @@ class Chooser:
         if not ready:
             raise nothing_timed(stopped)
         return Choice(suite, ready, [*failures, *stopped], changed, left_out)
+
+    def _with_time_in_change(
+        self, candidates: list[BenchmarkCandidate], changed: ChangedCode
+    ) -> list[BenchmarkCandidate]:
+        """Look at those that come first in the order of timing: more than may be timed, since some turn out weak."""
+        limit = self.plan.max_benchmarks
+        asked = in_order_of_timing(candidates, limit=limit, seed=self.plan.seed)[: LOOKED_AT * limit]
+        with self.budget.paused_at_first(self.turn()):
+            looked = with_time_in_change(asked, changed, self.remotes, self._survey_seconds(), self.log)
+        known = {candidate.name: candidate for candidate in looked}
+        return [known.get(candidate.name, candidate) for candidate in candidates]
 
     def _asked_of_state(self, selected: list[BenchmarkCandidate]) -> list[BenchmarkCandidate]:
         """Return *selected* with state dependence known for all: surveys ask it only of those that execute traced

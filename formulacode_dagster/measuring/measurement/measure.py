@@ -36,7 +36,7 @@ from .log import Log
 from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .procedure import Procedure
-from .profile import InstructionCounter, profile_base
+from .profile import InstructionCounter, profile_base, reached_by
 from .relevance import NOTHING_LEFT_OUT, BenchmarkCandidate, UntimedCounts
 from .returned import compare_returned
 from .sampling import MoreSeconds, Sampler, Taken, no_more_seconds
@@ -190,6 +190,8 @@ def measure_task(
                 failures=choice.failures,
                 left_out=choice.left_out,
             )
+            reached, unreached = reached_by(choice.candidates, choice.changed)
+            row = row.model_copy(update={"reached": reached, "unreached": unreached})
             sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
             if row.verdict in (Verdict.FASTER, Verdict.INCONCLUSIVE):
                 timed = [candidate for candidate in choice.candidates if candidate.name in set(names)]
@@ -300,6 +302,10 @@ def measurement_row(
         untimed=taken.untimed,
         unsurveyed=left_out.unsurveyed,
         undrawn=left_out.undrawn,
+        weak=left_out.weak,
+        time_in_change={
+            each.name: round(each.time_in_change, 4) for each in candidates if each.time_in_change is not None
+        },
         conditions=taken.conditions,
         seconds=round(seconds, 1),
         machine=taken.machine,

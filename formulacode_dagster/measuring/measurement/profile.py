@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from formulacode_dagster.building.engines.callgrind import Callgrind
 from formulacode_dagster.building.suites.questions import SurveyedBenchmark
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Arm, BaseProfile, InstructionCount, instructions_ratio
+from formulacode_dagster.models.measurement import (
+    LEAST_TIME_IN_CHANGE,
+    Arm,
+    BaseProfile,
+    InstructionCount,
+    Metric,
+    instructions_ratio,
+)
 
+from .changed_code import ChangedCode
 from .log import Log
 from .plan import SamplingPlan
 from .relevance import BenchmarkCandidate
 from .time_budget import TimeBudget
 
 PROFILE_SECONDS = 120.0
+SHARE_SECONDS = 0.3
+"""Seconds of a benchmark in which its stacks are looked at: a look every two milliseconds."""
 LEAST_SECONDS = 4.0
 """Seconds for an arm below which hardly any count would end: starting takes that long."""
 LESS_WORK = 1.1
@@ -36,6 +47,72 @@ def profile_base(base: HarnessClient, benchmarks: Sequence[SurveyedBenchmark], l
     except ItemFailure as failure:
         log.keep(f"no profile of the base: {failure}")
         return None
+
+
+def with_time_in_change(
+    candidates: Sequence[BenchmarkCandidate],
+    changed: ChangedCode,
+    remotes: Mapping[Arm, HarnessClient],
+    budget: float,
+    log: Log,
+) -> list[BenchmarkCandidate]:
+    """Return *candidates* with the share of their time in changed functions, where *budget* seconds an arm suffice.
+
+    The base is looked at first, and with the patch those that spend hardly any time in the change there. Nothing is
+    known of compiled code, other metrics, other threads and processes, and if all that changed there is new.
+    """
+    if changed.untraceable or not changed.spans(Arm.BASE):
+        return [*candidates]
+    shares: dict[str, float | None] = {
+        each.name: 0.0 for each in candidates if each.quantity.metric is Metric.TIME and each.executed
+    }
+    for arm in COMPARED:
+        asked = [each for each in candidates if _is_little(shares.get(each.name))]
+        if not asked:
+            break
+        log(f"looking where {len(asked)} benchmarks spend their time on the {arm}")
+        try:
+            stacks = remotes[arm].stacks(
+                [each.by_arm[arm] for each in asked], seconds=SHARE_SECONDS, budget=budget, within=changed.spans(arm)
+            )
+        except ItemFailure as failure:
+            log.keep(f"it is not known where benchmarks spend their time on the {arm}: {failure}")
+            stacks = {}
+        for each in asked:
+            told = stacks[each.name].share_inside if each.name in stacks else None
+            shares[each.name] = None if told is None else max(told, shares[each.name] or 0.0)
+    return [replace(candidate, time_in_change=shares.get(candidate.name)) for candidate in candidates]
+
+
+def _is_little(share: float | None) -> bool:
+    return share is not None and share < LEAST_TIME_IN_CHANGE
+
+
+def reached_by(candidates: Sequence[BenchmarkCandidate], changed: ChangedCode) -> tuple[float | None, tuple[str, ...]]:
+    """Share of the changed functions of which *candidates* execute a changed line, and names of the others.
+
+    None if there are no functions that can be traced.
+    """
+    executed = {
+        (arm, path, line)
+        for candidate in candidates
+        for arm, surveyed in candidate.by_arm.items()
+        for path, lines in surveyed.lines.items()
+        for line in lines
+    }
+    unreached = [
+        function.name
+        for function in changed.functions
+        if executed.isdisjoint(
+            (arm, path, line)
+            for arm, by_path in function.lines.items()
+            for path, lines in by_path.items()
+            for line in lines
+        )
+    ]
+    if not changed.functions:
+        return None, ()
+    return round(1 - len(unreached) / len(changed.functions), 4), tuple(unreached)
 
 
 class InstructionCounter:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, Quantity
+from formulacode_dagster.models.measurement import LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure, Quantity
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .changed_code import ChangedCode
@@ -27,6 +27,13 @@ class BenchmarkCandidate:
     executes_change: bool | None
     unknown: str = ""
     """Why it is not known whether it executes the change."""
+    time_in_change: float | None = None
+    """Share of its time in changed functions, on the side with more of it; None if it was not, or cannot be, seen."""
+
+    @property
+    def is_weak(self) -> bool:
+        """True if the change cannot matter much for its time."""
+        return self.time_in_change is not None and self.time_in_change < LEAST_TIME_IN_CHANGE
 
     @property
     def name(self) -> str:
@@ -66,17 +73,22 @@ class UntimedCounts:
     """There was no time to run them once."""
     undrawn: int = 0
     """They execute it, and are more than are timed."""
+    weak: int = 0
+    """They execute it, and spend hardly any time in it."""
 
     @classmethod
     def of(cls, candidates: Sequence[BenchmarkCandidate], selected: Sequence[BenchmarkCandidate]) -> UntimedCounts:
         """Return which of *candidates* are left out if *selected* are timed."""
-        relevant = sum(candidate.executes_change is True for candidate in candidates)
-        return cls(sum(candidate.unknown == NO_TIME for candidate in candidates), relevant - len(selected))
+        names = {candidate.name for candidate in selected}
+        left = [each for each in candidates if each.executes_change is True and each.name not in names]
+        weak = sum(candidate.is_weak for candidate in left)
+        return cls(sum(candidate.unknown == NO_TIME for candidate in candidates), len(left) - weak, weak)
 
     def __str__(self) -> str:
         """Return a description; empty if there are none."""
         told = [f"{self.unsurveyed} that there was no time to run once"] if self.unsurveyed else []
         told += [f"{self.undrawn} relevant ones that were not drawn"] if self.undrawn else []
+        told += [f"{self.weak} that spend hardly any time in the change"] if self.weak else []
         return f"left out: {', '.join(told)}" if told else ""
 
 
@@ -123,7 +135,7 @@ def with_surveys(candidate: BenchmarkCandidate, surveys: Mapping[Arm, Survey]) -
         for benchmark in survey.benchmarks
         if benchmark.name == candidate.name
     }
-    return BenchmarkCandidate({**candidate.by_arm, **later}, candidate.executes_change)
+    return replace(candidate, by_arm={**candidate.by_arm, **later}, unknown="")
 
 
 def completed(candidates: Sequence[BenchmarkCandidate]) -> tuple[list[BenchmarkCandidate], list[BenchmarkFailure]]:
@@ -169,12 +181,13 @@ def renewed(survey: Survey, again: Survey) -> Survey:
 def select(candidates: Sequence[BenchmarkCandidate], *, limit: int, seed: int) -> list[BenchmarkCandidate]:
     """Return at most *limit* of those that execute the change: first a cover of it, then spread over the functions.
 
+    Those that spend hardly any time in it are left out, unless there are no others.
+
     Raises Rejection (`no_relevant_workload`) if none executes the change; ItemFailure if none is known to and some are
     unknown, which are never timed: `survey_unfinished` if there was no time to run them, else `relevance_unknown`.
     """
-    relevant = _spread([candidate for candidate in candidates if candidate.executes_change], seed)
-    if relevant:
-        return _covering_first(relevant, limit)[:limit]
+    if relevant := in_order_of_timing(candidates, limit=limit, seed=seed):
+        return ([candidate for candidate in relevant if not candidate.is_weak] or relevant)[:limit]
     unknown = [candidate for candidate in candidates if candidate.executes_change is None]
     left = sum(candidate.unknown == NO_TIME for candidate in unknown)
     if left:
@@ -195,6 +208,11 @@ def select(candidates: Sequence[BenchmarkCandidate], *, limit: int, seed: int) -
         RejectionReason.NO_RELEVANT_WORKLOAD,
         f"none of {len(candidates)} benchmarks executes a line that the patch changes",
     )
+
+
+def in_order_of_timing(candidates: Sequence[BenchmarkCandidate], *, limit: int, seed: int) -> list[BenchmarkCandidate]:
+    """Return those that execute the change: up to *limit* that cover it, then the others, spread over the functions."""
+    return _covering_first(_spread([candidate for candidate in candidates if candidate.executes_change], seed), limit)
 
 
 def _failures(arm: Arm, survey: Survey) -> Iterable[BenchmarkFailure]:

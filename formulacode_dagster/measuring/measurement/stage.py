@@ -268,7 +268,9 @@ def outcome_of(measured: MeasuredPullRequest, log: str) -> Outcome[MeasuredPullR
         rejection = Rejection(RejectionReason.ORACLE_CHANGES_RESULTS, detail)
         return Outcome(measured, detail=detail, log=log, rejection=rejection)
     if tested is None:
-        rejection = Rejection(REJECTIONS[measured.measurement.verdict], detail)
+        row = measured.measurement
+        reason = RejectionReason.WEAKLY_AIMED if row.is_weakly_aimed else REJECTIONS[row.verdict]
+        rejection = Rejection(reason, detail)
         return Outcome(measured, detail=detail, log=log, rejection=rejection)
     wrong = Rejection(RejectionReason.ORACLE_BREAKS_TESTS) if tested.broken else None
     log = f"{log}\n{report_of_tests(tested)}"
@@ -300,5 +302,5 @@ def summary_of(measured: Measurement) -> str:
     """Return a line for the ledger: verdict, size, certainty."""
     text = f"{measured.speedup_text} (95 % {measured.low:.2f} to {measured.high:.2f})"
     text += f" over {len(measured.results)} benchmarks, {len(measured.faster)} faster, {len(measured.slower)} slower"
-    left_out = UntimedCounts(measured.unsurveyed, measured.undrawn)
+    left_out = UntimedCounts(measured.unsurveyed, measured.undrawn, measured.weak)
     return "; ".join(filter(None, [text, str(left_out), measured.needs]))

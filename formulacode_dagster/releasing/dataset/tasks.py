@@ -120,6 +120,7 @@ def build_task_record(
         pulled_by_digest=pulled_by_digest,
         verified=pulled_by_digest,
         instructions_ratio=measurement.instructions_ratio,
+        change_reached=measurement.reached,
         probes=_probes(grading) if grading and is_graded else None,
     )
 

@@ -6,14 +6,17 @@ interrupted only at their end: they count for the time since the last sample.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from typing import TYPE_CHECKING, Any
 
 from . import suite
+from .lines import which_file
 from .profiles import asked_benchmarks, below, call_warmed, in_folder_of_its_own, is_called_once, name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from types import CodeType, FrameType
 
     from .answers import Emit
@@ -25,22 +28,34 @@ MOST_FRAMES = 150
 
 
 def sample_stacks(request: dict[str, Any], emit: Emit) -> None:
-    """Sample every one of `benchmarks` for about `seconds` of its own time, until `budget` seconds are used up."""
+    """Sample every one of `benchmarks` for about `seconds` of its own time, until `budget` seconds are used up.
+
+    `within` are first and last lines of functions by path: of the time, the part is reported that is spent in them.
+    """
     for asked, benchmark, left in asked_benchmarks(request):
         if left <= 0 or suite.is_raw(benchmark):
             continue
 
         def work(benchmark: suite.RunnableBenchmark = benchmark, asked: dict[str, Any] = asked) -> Answer:
             once = is_called_once(benchmark, asked)
-            return {"outcome": "sampled", **_sampled(benchmark, once, float(request["seconds"]), request["checkout"])}
+            spent, told = _sampled(benchmark, once, float(request["seconds"]))
+            frames, stacks = _numbered(spent, request["checkout"])
+            inside = _inside(spent, request["within"])
+            return {"outcome": "sampled", **told, "inside": inside, "frames": frames, "stacks": stacks}
 
         emit(event="stacks", benchmark=asked["name"], **in_folder_of_its_own(work, benchmark, asked, left))
 
 
-def _sampled(benchmark: suite.RunnableBenchmark, once: bool, seconds: float, checkout: str) -> dict[str, Any]:
-    """Frames, stacks of their numbers from the benchmark inwards with the seconds of each, and calls behind them."""
+def _sampled(
+    benchmark: suite.RunnableBenchmark, once: bool, seconds: float
+) -> tuple[dict[tuple[CodeType, ...], float], dict[str, Any]]:
+    """Seconds by stack, from the benchmark inwards, and how many calls and seconds were looked at.
+
+    `elsewhere` are seconds of other threads and of ended processes, which no sample sees.
+    """
     spent: dict[tuple[CodeType, ...], float] = {}
     calls, began, last = 0, 0.0, 0.0
+    thread = [0.0, 0.0]
 
     def look(_signal: int, frame: FrameType | None) -> None:
         nonlocal last
@@ -57,6 +72,7 @@ def _sampled(benchmark: suite.RunnableBenchmark, once: bool, seconds: float, che
         nonlocal calls, began, last
         if not calls:
             began = last = time.process_time()
+            thread[:] = [time.thread_time(), _of_children()]
             signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS, LOOK_SECONDS)
         benchmark.func(*arguments)
         calls += 1
@@ -66,12 +82,36 @@ def _sampled(benchmark: suite.RunnableBenchmark, once: bool, seconds: float, che
     try:
         call_warmed(benchmark, once, call)
         total = time.process_time() - began if calls else 0.0
+        elsewhere = total - (time.thread_time() - thread[0]) + _of_children() - thread[1] if calls else 0.0
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+    return spent, {"calls": calls, "seconds": round(total, 6), "elsewhere": round(max(0.0, elsewhere), 6)}
+
+
+def _of_children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _numbered(spent: Mapping[tuple[CodeType, ...], float], checkout: str) -> tuple[list[Any], list[Any]]:
+    """Frames, and stacks of their numbers with the seconds of each."""
     numbers: dict[CodeType, int] = {}
     stacks = [
         [[numbers.setdefault(code, len(numbers)) for code in stack], round(took, 6)] for stack, took in spent.items()
     ]
-    frames = [[below(code.co_filename, checkout), name_of(code), code.co_firstlineno] for code in numbers]
-    return {"frames": frames, "stacks": stacks, "calls": calls, "seconds": round(total, 6)}
+    return [[below(code.co_filename, checkout), name_of(code), code.co_firstlineno] for code in numbers], stacks
+
+
+def _inside(spent: Mapping[tuple[CodeType, ...], float], within: Mapping[str, Sequence[tuple[int, int]]]) -> float:
+    """Seconds of the stacks that go through a function which begins within one of the lines of *within*."""
+    known: dict[CodeType, bool] = {}
+
+    def begins(code: CodeType) -> bool:
+        if code not in known:
+            path = which_file(os.path.abspath(code.co_filename), within)
+            spans = within[path] if path else ()
+            known[code] = any(first <= code.co_firstlineno <= last for first, last in spans)
+        return known[code]
+
+    return round(sum(took for stack, took in spent.items() if any(map(begins, stack))), 6)

@@ -2,6 +2,7 @@ import pytest
 
 from formulacode_dagster.measuring.measurement.changed_code import changed_code, changes_build
 from formulacode_dagster.measuring.measurement.patch import changed_files
+from formulacode_dagster.models.measurement import Arm
 
 CORE = '''"""Docs."""
 import os
@@ -202,3 +203,15 @@ def test_a_benchmark_of_the_change_would_use_a_public_name_of_its_file(changed):
         {**after, **{k: v + "\n" for k, v in tests.items()}, "pkg/_c.pyx": pyx.replace("1", "2")},
     )
     assert found.names == {"Solver", "fast_norm"}
+
+
+def test_changed_functions_have_their_lines_and_spans_on_either_side(changed):
+    after = CORE.replace("return self.size ** 2", "return pow(self.size, 2)").replace(
+        "def alpha(x):", "def gamma(x):\n    return x\n\n\ndef alpha(x):"
+    )
+    found = changed({"pkg/core.py": CORE, "tests/test_it.py": CORE}, {"pkg/core.py": after, "tests/test_it.py": after})
+    assert sorted(function.name for function in found.functions) == ["pkg/core.py:Thing.area", "pkg/core.py:gamma"]
+    assert found.spans(Arm.BASE) == {"pkg/core.py": [(21, 23)]}
+    assert sorted(found.spans(Arm.ORACLE)["pkg/core.py"]) == [(7, 8), (25, 27)]
+    (area,) = (function for function in found.functions if "area" in function.name)
+    assert area.lines == {Arm.BASE: {"pkg/core.py": frozenset({23})}, Arm.ORACLE: {"pkg/core.py": frozenset({27})}}

@@ -18,7 +18,8 @@ from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.models.measurement import Arm, Stacks, StackTime
+from formulacode_dagster.models.reasons import FailureKind
 
 BEFORE, AFTER = b"def total(n):\n    return sum(range(n))\n", b"def total(n):\n    return n\n"
 PATCH = b"""diff --git a/pkg/core.py b/pkg/core.py
@@ -90,6 +91,24 @@ def surveyed(module, is_ruled_out):
 
 class Hurried(Listening):
     """A session in which two benchmarks execute the change, one does not, and for one there is no time."""
+
+    def __init__(self, **inside):
+        super().__init__()
+        self.inside = inside or {"a": 1.0, "b": 1.0}
+        """Share of their time in the change."""
+
+    def stacks(self, asked, *, within, **_):
+        assert within == {"pkg/core.py": [(1, 2)]}
+        return {
+            one.name: Stacks(
+                frames=(),
+                stacks=(StackTime(frames=(), seconds=1.0),),
+                calls=1,
+                seconds=1,
+                inside=self.inside[one.module],
+            )
+            for one in asked
+        }
 
     def survey(self, **_):
         lines = {"pkg/core.py": (2,)}
@@ -228,3 +247,60 @@ def test_the_log_and_the_choice_tell_what_was_left_out():
     assert (len(choice.candidates), choice.left_out) == (1, UntimedCounts(unsurveyed=1, undrawn=1))
     told = "left out: 1 that there was no time to run once, 1 relevant ones that were not drawn"
     assert log.lines[-1] == f"1 of 4 benchmarks are timed; {told}"
+
+
+def test_benchmarks_that_spend_hardly_any_time_in_the_change_are_not_timed():
+    log = Log(None)
+    choice = chooser_of(Hurried(a=0.02, b=0.5), log, SamplingPlan()).choose(BASE_SUITE, lambda _: ())
+    assert [(each.name, each.time_in_change) for each in choice.candidates] == [("b.time_it", 0.5)]
+    assert choice.left_out == UntimedCounts(unsurveyed=1, weak=1)
+    assert "1 that spend hardly any time in the change" in log.lines[-1]
+
+
+class Aiming(Hurried):
+    """A session with a suite in which all spend hardly any time in the change, and another that may be better."""
+
+    def __init__(self, other):
+        super().__init__(a=0.01, b=0.0, e=other)
+        self.other = False
+
+    def read(self, _files):
+        return {}
+
+    def write(self, files):
+        super().write(files)
+        self.other = "benchmarks/other.py" in files
+
+    def survey(self, **asked):
+        first = super().survey(**asked)
+        if not self.other:
+            return first
+        hit = surveyed("e", is_ruled_out=False).model_copy(update={"lines": {"pkg/core.py": (2,)}})
+        return Survey(benchmarks=(hit,), lost={}, extensions=())
+
+
+def test_a_suite_that_is_aimed_better_is_looked_for():
+    log = Log(None)
+    choice = chooser_of(Aiming(0.9), log, SamplingPlan()).choose(BASE_SUITE, lambda _: [OTHER])
+    assert (choice.suite, [each.name for each in choice.candidates], choice.is_weak) == (OTHER, ["e.time_it"], False)
+    assert any("less than 3% of their time in it" in line for line in log.lines)
+
+
+def test_without_one_the_first_is_taken_again():
+    remote, log = Aiming(0.02), Log(None)
+    choice = chooser_of(remote, log, SamplingPlan()).choose(ONE, lambda _: [OTHER])
+    assert (choice.suite, len(choice.candidates), choice.is_weak) == (ONE, 2, True)
+    assert remote.asked[-3:] == [("write", "benchmarks/one.py")] * 3
+    assert log.lines[-1] == "nothing is aimed better than the suite of the one"
+
+
+class Unseen(Hurried):
+    """A session in which stacks cannot be sampled."""
+
+    def stacks(self, *_, **__):
+        raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "no stacks")
+
+
+def test_what_cannot_be_seen_is_timed_as_before():
+    choice = chooser_of(Unseen(), Log(None), SamplingPlan()).choose(BASE_SUITE, lambda _: ())
+    assert ([each.time_in_change for each in choice.candidates], choice.is_weak) == ([None, None], False)

@@ -50,6 +50,8 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     # A module that fails at import is reported and takes no other with it (failure 54).
     assert {(f.benchmark, f.kind) for f in measured.failures} == {("benchmarks.bench_download", "import")}
     assert speedup_is_real("2026-02", [measured]).passed
+    assert all(share > 0.5 for share in measured.time_in_change.values())
+    assert (len(measured.time_in_change), measured.reached, measured.unreached) == (2, 1.0, ())
     # Both sides were rebuilt, lest a rebuild looks like the patch's work; the control is a copy. No session is left.
     assert [session.reinstalls for session in measure.engine.sessions] == [1, 1, 0]
     assert not any(session.folder.exists() for session in measure.engine.sessions)
@@ -163,6 +165,17 @@ def test_a_refactoring_is_no_speedup(measure):
     measured, _ = measure({"pkg/core.py": CORE.replace("result", "found")}, plan=PLAN)
     assert measured.verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
     assert speedup_is_real("2026-02", [measured]).passed
+
+
+@pytest.mark.slow
+def test_a_benchmark_that_hardly_runs_the_change_says_nothing_of_it(measure):
+    bench = "from pkg import core\n\ndef time_all():\n    core.total(20000)\n    core.untouched()\n"
+    after = {"pkg/core.py": CORE.replace("return 1", "return 2 - 1") + "\n\ndef fresh():\n    return 3\n"}
+    measured, log = measure(after, files=FILES | {"benchmarks/bench.py": bench}, plan=PLAN)
+    assert measured.time_in_change["bench.time_all"] < 0.03
+    assert measured.is_weakly_aimed or measured.verdict is Verdict.INCONCLUSIVE
+    assert (measured.reached, measured.unreached) == (0.5, ("pkg/core.py:fresh",))
+    assert "nothing is aimed better than the suite of the base" in log
 
 
 @pytest.mark.slow

@@ -195,6 +195,15 @@ def test_what_is_no_faster_is_rejected_untested(faster, verdict):
     assert outcome.value == MeasuredPullRequest(row)
 
 
+@pytest.mark.parametrize(("share", "reason"), [(0.01, "weakly_aimed"), (0.5, "no_speedup"), (None, "no_speedup")])
+def test_what_is_unchanged_in_weak_workloads_has_a_reason_of_its_own(faster, share, reason):
+    shares = {} if share is None else {"bench.time_total": share}
+    row = faster.model_copy(update={"verdict": Verdict.UNCHANGED, "time_in_change": shares})
+    outcome = outcome_of(MeasuredPullRequest(row), "log")
+    assert outcome.rejection is not None
+    assert outcome.rejection.reason == reason
+
+
 def test_what_measuring_a_task_again_takes_is_kept_with_it(database, faster):
     image = make_image()
     names = [result.benchmark for result in faster.results]

@@ -50,6 +50,7 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
         "p_value": "Float64",
         "control_speedup": "Float64",
         "instructions_ratio": "Float64",
+        "change_reached": "Float64",
         **dict.fromkeys(["faster_benchmarks", "slower_benchmarks", "benchmark_returns"], "List(String)"),
         **dict.fromkeys(["pass_to_pass", "fail_to_pass", "flaky_tests"], "List(String)"),
         **dict.fromkeys(["changed_lines", "covered_lines"], "Int64"),

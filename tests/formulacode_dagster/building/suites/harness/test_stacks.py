@@ -46,6 +46,15 @@ class Used:
 def timeraw_it():
     return "pass"
 """
+THREADS = """
+import threading
+from pkg.core import slow
+
+def time_in_a_thread():
+    thread = threading.Thread(target=slow, args=(300_000,))
+    thread.start()
+    thread.join()
+"""
 
 
 @pytest.mark.slow
@@ -68,3 +77,31 @@ def test_each_stack_of_a_benchmark_has_its_time(session, lay):
     used = told["bench.Used.time_use_up"]
     assert used.calls == 1
     assert remote.stacks(asked, seconds=0.2, budget=0) == {}
+
+
+@pytest.mark.slow
+def test_of_functions_asked_for_the_share_of_the_time_is_told(session, lay):
+    lay(Path(session.repository), {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": BENCH})
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
+    (outer,) = (one for one in remote.survey(lines={}, limit=5, budget=20).benchmarks if "outer" in one.name)
+
+    def share(first: int, last: int) -> float:
+        within = {"pkg/core.py": [(first, last)]}
+        (told,) = remote.stacks([outer], seconds=0.2, budget=30, within=within).values()
+        assert told.share_inside is not None
+        return told.share_inside
+
+    lines = CORE.splitlines()
+    begins = {name: lines.index(f"def {name}(n):") + 1 for name in ("outer", "slow")}
+    assert share(begins["outer"], begins["outer"] + 1) > 0.95
+    assert 0.5 < share(begins["slow"], begins["slow"] + 4) <= 1
+    assert share(100, 110) == 0
+
+
+@pytest.mark.slow
+def test_nothing_is_told_of_other_threads(session, lay):
+    lay(Path(session.repository), {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": THREADS})
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
+    asked = remote.survey(lines={}, limit=5, budget=20).benchmarks
+    (told,) = remote.stacks(asked, seconds=0.2, budget=30, within={"pkg/core.py": [(1, 20)]}).values()
+    assert told.share_inside is None
