@@ -96,7 +96,7 @@ RUN_BY = {
         (
             "fc-data results run --release formulacode@2026-03 --agent oracle --attempts 1",
             "fc-data results run --release formulacode@2026-03 --agent codex --model openai/gpt-5.5 "
-            "--dollars 50 -- --allow-agent-host api.openai.com",
+            "--dollars 50 --allow-agent-host api.openai.com --agent-env OPENAI_API_KEY",
         ),
         "tests/formulacode_dagster/releasing/results/test_release_runs.py::test_the_command_runs_and_says_what_is_left",
     ),
