@@ -181,8 +181,15 @@ class Table {
     const rows = this.found().sort((one, other) => this.compare(one, other));
     this.table.tBodies[0].replaceChildren(...rows.slice(0, this.shown).map((row) => this.rowOf(row)));
     const { facets, noun } = this.data;
-    const scoped = facets.find((facet) => facet.default && this.controls.has(facet.key));
-    const of = scoped ? this.rows.filter((row) => row[scoped.key] === this.controls.get(scoped.key).value) : this.rows;
+    const scoping = facets.filter((facet) => facet.default && this.controls.has(facet.key));
+    const isOf = (row, scopes) => scopes.every(({ key }) => row[key] === this.controls.get(key).value);
+    const of = this.rows.filter((row) => isOf(row, scoping));
+    // a month may lack a stratum, and a stratum a month
+    for (const facet of scoping) {
+      const others = this.rows.filter((row) => isOf(row, scoping.filter((other) => other !== facet)));
+      const possible = new Set(others.map((row) => row[facet.key]));
+      for (const option of this.controls.get(facet.key).options) option.disabled = !possible.has(option.value);
+    }
     document.getElementById("count").textContent = `${rows.length} of ${of.length} ${noun}`;
     document.getElementById("more").hidden = rows.length <= this.shown;
     for (const button of this.table.querySelectorAll("[data-sort]")) {
