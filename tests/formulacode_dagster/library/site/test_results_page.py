@@ -129,6 +129,18 @@ def test_an_agents_page_has_what_it_won_and_lost(site: Path) -> None:
     ]
 
 
+def test_an_agents_page_has_its_curve_of_pass_at_k_with_several_runs(tmp_path: Path) -> None:
+    dataset = hostile_dataset(tmp_path / "data", tasks=2, months=1)
+    rewards = {0: (1.0, 0.0), 1: (0.0, 0.1)}
+    runs = [run(number, reward, "codex", month=MONTHS[0]) for number, two in rewards.items() for reward in two]
+    write_site(dataset, tmp_path / "site", (), SiteResults(runs))
+    text = (tmp_path / "site" / "agents" / f"{slug_of('codex')}.html").read_text("utf-8")
+    assert "(pass@k): <b>0.25</b> <span" in text
+    assert ">of 1</span>, <b>0.50</b>" in text
+    write_site(dataset, tmp_path / "once", (), SiteResults(runs[::2]))
+    assert "pass@k" not in pages_of(tmp_path / "once")
+
+
 @pytest.mark.parametrize(
     ("reward", "outcome"),
     [(1.0, "like the author"), (0.9, "like the author"), (0.5, "half of it"), (0.01, "part of it"), (0.0, "nothing")],
