@@ -204,7 +204,7 @@ def test_the_command_gives_an_agent_its_hosts_and_variables(call_fc_data, databa
     done = call_fc_data(*common, *access, "--", "--mounts", "[]", **settings)
     assert done.returncode == 0, done.stderr
     command = json.loads((harbor.parent / "commands").read_text().splitlines()[0])
-    # the key is in the environment alone: neither in the list of processes nor in what Harbor stores
+    # the key is only in the environment: neither in the list of processes nor in what Harbor stores
     assert command[command.index("--yes") + 1 :] == [
         *("--allow-agent-host", "api.test"),
         *("--agent-env", "OPENAI_API_KEY=${OPENAI_API_KEY}", "--agent-env", "EFFORT=high", "--mounts", "[]"),
