@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import RunOptions
 from formulacode_dagster.models.month import Month
 
-from .console import console
+from .console import complain, console
 
 if TYPE_CHECKING:
+    from formulacode_dagster.operating.store.database import Database
     from sandbox.session import Sandbox
 
 DEMO_MONTHS = ("2026-01", "2026-02")
 RESULTS, SITE = "results", "site"
-AGENTS = ("oracle", "nop")
-"""Scripted agents that a person may run next."""
 EXAMPLE = "sample-org/gridpath#12"
+AGENTS = ("oracle", "nop")
+"""Scripted agents, whose runs the site shows."""
+GRADED = {"2026-01": "sample-org/gridpath#5", "2026-02": EXAMPLE}
+"""The task of each month that they work on: one is graded for half a minute."""
 
 
 def demo() -> None:
@@ -58,16 +61,48 @@ def demo() -> None:
             succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
             with store.transaction() as connection:
                 worked = finished_since(connection, began_at)
+            graded = run_agents(store) if succeeded and engine.name is EngineName.DOCKER else 0
             results: Path | None = home / RESULTS
-            if worked or not all((home / folder).exists() for folder in (RESULTS, SITE)):
+            if worked or graded or not all((home / folder).exists() for folder in (RESULTS, SITE)):
                 with console.status("writing the results"):
                     results = write_showcase(home, DEMO_MONTHS)
             with store.transaction() as connection:
                 runs = sum(len(AGENT_RUNS.read(connection, key)) for key in DEMO_MONTHS)
         _close(sandbox, home, results, worked, time.monotonic() - started)
         if results is not None:
-            _name_agents(runs, engine.name, home / SITE)
+            _name_agents(runs, engine.name, home)
     raise typer.Exit(0 if succeeded else 1)
+
+
+def run_agents(store: Database) -> int:
+    """Let each scripted agent without a stored run in a month work on that month's task, which is graded.
+
+    Return the number of new runs. A run that fails is reported, and is no failure of the demo.
+    """
+    from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
+
+    from .exports.agents import run
+
+    def agents_of(month: str) -> list[str]:
+        with store.transaction() as connection:
+            return [each.agent for each in AGENT_RUNS.read(connection, month)]
+
+    before = sum(len(agents_of(month)) for month in GRADED)
+    for month, item in GRADED.items():
+        tag = Month.parse(month).release
+        for agent in sorted(set(AGENTS) - set(agents_of(month)), key=AGENTS.index):
+            console.print(f"$ {command_of(tag, agent, item)}", highlight=False, markup=False, soft_wrap=True)
+            try:
+                with console.status("grading, for about half a minute"):
+                    run(tag, agent, attempts=1, only=[item])
+            except FormulaCodeError as error:
+                complain(str(error))
+    return sum(len(agents_of(month)) for month in GRADED) - before
+
+
+def command_of(tag: str, agent: str, item: str) -> str:
+    """Return the command by which *agent* works on *item* of the release *tag*."""
+    return f".venv/bin/fc-data results run --release {tag} --agent {agent} --attempts 1 --only {item}"
 
 
 def write_showcase(home: Path, months: Sequence[str]) -> Path | None:
@@ -125,15 +160,19 @@ def _close(sandbox: Sandbox, home: Path, results: Path | None, worked: int, seco
     console.print(f"  .venv/bin/fc-data why {EXAMPLE}   the whole story of one pull request", highlight=False)
 
 
-def _name_agents(runs: int, engine: EngineName, site: Path) -> None:
-    """Say whether the site has runs of agents, and how it gets some: a run is graded for minutes, too long for here."""
+def _name_agents(runs: int, engine: EngineName, home: Path) -> None:
+    """Say whether the site has runs of agents, and how it gets some."""
+    site = home / SITE
     if runs:
-        console.print(f"The site shows {runs} runs of agents.", highlight=False)
+        console.print(f"  {site / 'results.html'}   {runs} runs of agents on these tasks", highlight=False)
     elif engine is not EngineName.DOCKER:
         console.print("The site has no runs of agents: tasks that were built without Docker cannot be run elsewhere.")
+        other = f"{home}-docker"
+        console.print(
+            f"With a Docker daemon, this adds some: FC_ENGINE=docker FC_HOME={other} make demo", highlight=False
+        )
     else:
-        console.print("The site has no runs of agents yet, since grading one takes minutes. To add some:")
+        console.print("The site has no runs of agents, since none could be graded. To add some:")
         for agent in AGENTS:
-            options = f"--release formulacode@2026-03 --agent {agent} --attempts 1 --only {EXAMPLE}"
-            console.print(f"  .venv/bin/fc-data results run {options}", highlight=False, soft_wrap=True)
+            console.print(f"  {command_of('formulacode@2026-03', agent, EXAMPLE)}", highlight=False, soft_wrap=True)
         console.print(f"  .venv/bin/fc-data site {site} --results", highlight=False, soft_wrap=True)

@@ -144,6 +144,7 @@ def test_the_demo_ends_with_a_site_and_says_that_no_agent_was_run(demo) -> None:
     assert (demo.home / "site" / "index.html").is_file()
     assert any("formulacode@2026-03" in page.read_text() for page in (demo.home / "site").rglob("*.html"))
     assert "The site has no runs of agents: tasks that were built without Docker" in demo.output
+    assert "With a Docker daemon, this adds some: FC_ENGINE=docker FC_HOME=" in demo.output
 
 
 def test_a_second_demo_has_nothing_to_do_and_says_so(demo) -> None:

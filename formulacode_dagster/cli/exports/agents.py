@@ -47,6 +47,20 @@ RunsFolder = Annotated[
         "--folder", help="Folder of tasks and records.", show_default="agent_runs/, release and agent, in FC_HOME"
     ),
 ]
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-agent-host", help="Host that the agent may reach while it works, as its model's.", show_default="none"
+    ),
+]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent-env",
+        help="Variable of the agent, NAME=VALUE; or NAME, with its value here: so a key is in no list of processes.",
+        show_default="none",
+    ),
+]
 Program = Annotated[str, typer.Option("--harbor", help="Harbor's program.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what is left.")]
 HarborOptions = Annotated[
@@ -66,6 +80,8 @@ def run(
     only: Only = None,
     dataset: From = None,
     folder: RunsFolder = None,
+    allow_agent_host: Hosts = None,
+    agent_env: Variables = None,
     harbor: Program = "harbor",
     dry_run: DryRun = False,
 ) -> None:
@@ -80,6 +96,7 @@ def run(
 
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.operating.cancellation.loops import run_loop
+    from formulacode_dagster.releasing.results.agent_runners import access_options
     from formulacode_dagster.releasing.results.redaction import Redaction
     from formulacode_dagster.releasing.results.release_runs import ReleaseRuns, RunBudget
     from formulacode_dagster.releasing.results.released import ReleasedTasks
@@ -89,14 +106,18 @@ def run(
 
     from ..operate import database
 
-    runner, name = _runner(agent, model, harbor_options or [], harbor)
+    variables = agent_env or []
+    access = access_options(allow_agent_host or [], variables, os.environ)
+    runner, name = _runner(agent, model, [*access, *(harbor_options or [])], harbor)
     loaded = Dataset.load(dataset, revision=release)
     tasks = list(_tasks(loaded, release, only).values())
     if not tasks:
         raise ConfigurationError(f"{release} has no such task", remedy="Look at the dataset: fc-data site")
     folder = folder or make_home() / "agent_runs" / release / name
     folder.mkdir(parents=True, exist_ok=True)
-    known, redaction, cutoffs = ReleasedTasks(loaded.name, tasks), Redaction(os.environ), HubResource().cutoffs()
+    given = dict(variable.split("=", 1) for variable in variables if "=" in variable)
+    known, redaction = ReleasedTasks(loaded.name, tasks), Redaction({**os.environ, **given})
+    cutoffs = HubResource().cutoffs()
     try:
         with FileLock(folder / ".lock", timeout=0), database() as store:
             runs = ReleaseRuns(
@@ -226,7 +247,8 @@ def _runner(agent: str, model: str, options: list[str], program: str) -> tuple[A
     if agent in (ORACLE, NOP) or Path(agent).is_file():
         if model or options:
             raise ConfigurationError(
-                f"{agent} needs neither a model nor options of Harbor", remedy="Leave out --model, and what follows --"
+                f"{agent} needs neither a model nor options of Harbor",
+                remedy="Leave out --model, --allow-agent-host, --agent-env, and all after --",
             )
         return ScriptRunner(agent), Path(agent).stem
     if shutil.which(program) is None:

@@ -77,7 +77,7 @@ class _Site:
 
     def of_all(self) -> list[AgentResult]:
         """Return the results of each agent on all tasks, the best first."""
-        return [each.result for each in self.results if each.scope == ALL]
+        return [each.result for each in self.results if each.scope == (ALL, ALL)]
 
 
 def write_site(
@@ -164,15 +164,20 @@ def _agent_files(site: _Site, best: Sequence[AgentResult], paged: Collection[str
         table, page = agent_table(row.contestant, by_agent[row.contestant], site.tasks, paged), slug_of(row.contestant)
         yield from table.files().items()
         outcomes = Counter(each["outcome"] for each in table.rows)
-        mine = [each for each in site.results if each.result.contestant == row.contestant and each.scope != ALL]
+        # both at once are for the leaderboard
+        mine = [
+            each
+            for each in site.results
+            if each.result.contestant == row.contestant and (each.month == ALL) != (each.stratum == ALL)
+        ]
         agent = {
             "result": row,
             "page": page,
             "tasks": len(table.rows),
             "outcomes": {outcome: outcomes[outcome] for outcome in OUTCOMES},
             "scopes": [
-                (scope, result.tasks, score, share_plot(score.low, score.value, score.high) if score else None)
-                for scope, result, score in ((each.scope, each.result, each.result.score) for each in mine)
+                (each, score, share_plot(score.low, score.value, score.high) if score else None)
+                for each, score in ((each, each.result.score) for each in mine)
             ],
         }
         yield f"{AGENTS}/{page}.html", site.page("agent.html.j2", f"{AGENTS}/{page}.html", "..", agent=agent)

@@ -1,4 +1,4 @@
-"""Results of agents: the leaderboard by scope, every run, and the tasks of each agent."""
+"""Results of agents: the leaderboard by month and stratum, every run, and the tasks of each agent."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .run_page import RUNS, RunFiles, page_of
 from .tables import Bound, Column, DataTable, Facet
 
 ALL = "all"
-"""Scope of all months and tasks."""
+"""All months, or all strata."""
 LEAST_TASKS = 5
-"""Strata with fewer tasks have no table."""
+"""Strata with fewer tasks, in all months or in one, have no table."""
 AGENTS = "agents"
 """Folder of the agents' pages."""
 ESTIMATES = {
@@ -35,7 +35,7 @@ ESTIMATES = {
 }
 """Means over tasks that a row may have; only those that some row has are shown."""
 RESULT_FIELDS = (
-    *("scope", "agent", "agent_version", "model", *ESTIMATES, "score_low", "score_high"),
+    *("month", "stratum", "agent", "agent_version", "model", *ESTIMATES, "score_low", "score_high"),
     *("advantage_l1", "advantage_l2", "advantage_l3", "advantage_l4", "dollars", "is_on_front"),
     *("tasks", "release_tasks", "runs", "infrastructure", "agent_seconds", "turns"),
 )
@@ -65,10 +65,20 @@ class SiteResults:
 
 @dataclass(frozen=True)
 class ScopedResult:
-    """An agent's results on the tasks of a scope: a month, a stratum, or all."""
+    """An agent's results on the tasks of a month, or of ALL, and of a stratum, or of ALL."""
 
-    scope: str
+    stratum: str
     result: AgentResult
+
+    @property
+    def month(self) -> str:
+        """`YYYY-MM`, or ALL."""
+        return self.result.month
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        """Month and stratum."""
+        return self.month, self.stratum
 
 
 def slug_of(contestant: str) -> str:
@@ -93,28 +103,31 @@ def strata_of(row: Mapping[str, Any]) -> dict[str, str]:
 def scoped_results(
     runs: Sequence[AgentRun], months: Sequence[IndexedMonth], tasks: Mapping[str, Task]
 ) -> list[ScopedResult]:
-    """Return the results on all tasks, on those of each month, the newest first, and on those of each stratum."""
+    """Return the results on all tasks and on those of each stratum, of all months and of each one, the newest first."""
     tags = ", ".join(month.tag for month in months)
-    scopes: list[tuple[str, str, int, Sequence[AgentRun]]] = [(ALL, tags, len(tasks), runs)]
-    if len(months) > 1:
-        scopes += [
-            (month.month, month.tag, month.tasks, [run for run in runs if run.month == month.month])
-            for month in reversed(months)
-        ]
+    scopes = [(ALL, tags), *((month.month, month.tag) for month in reversed(months) if len(months) > 1)]
+    results = []
+    for stratum, members in _members_by_stratum(tasks).items():
+        # without facts, a row of a stratum is not divided into strata again
+        facts = {} if stratum == ALL else {"task": None}
+        mine = [run.model_copy(update=facts) for run in runs if stratum == ALL or run.task_id in members]
+        for month, tag in scopes:
+            size = sum(month in (ALL, tasks[task_id].row["month"]) for task_id in members)
+            if stratum == ALL or size >= LEAST_TASKS:
+                rows = agent_results([run for run in mine if month in (ALL, run.month)], month, tag, size)
+                results += [ScopedResult(stratum, row) for row in rows]
+    return results
+
+
+def _members_by_stratum(tasks: Mapping[str, Task]) -> dict[str, set[str]]:
+    """Return the tasks of ALL and of each stratum; a kind of which all tasks are the same has no strata."""
     strata = {task_id: strata_of(task.row) for task_id, task in tasks.items()}
+    members = {ALL: set(tasks)}
     for kind in next(iter(strata.values()), {}):
         values = {of_task[kind] for of_task in strata.values()}
         for value in sorted(values, key=_place_of) if len(values) > 1 else ():
-            members = {task_id for task_id, of_task in strata.items() if of_task[kind] == value}
-            if len(members) >= LEAST_TASKS:
-                # without facts, a row of a stratum is not divided into strata again
-                mine = [run.model_copy(update={"task": None}) for run in runs if run.task_id in members]
-                scopes.append((f"{kind}: {value}", tags, len(members), mine))
-    return [
-        ScopedResult(scope, row)
-        for scope, release, size, mine in scopes
-        for row in agent_results(mine, scope, release, size)
-    ]
+            members[f"{kind}: {value}"] = {task_id for task_id, of_task in strata.items() if of_task[kind] == value}
+    return members
 
 
 def _place_of(value: str) -> tuple[int, str]:
@@ -122,7 +135,7 @@ def _place_of(value: str) -> tuple[int, str]:
 
 
 def leaderboard(results: Sequence[ScopedResult]) -> DataTable:
-    """Return the table of agents, one scope of which is shown at a time."""
+    """Return the table of agents, of which the rows of one month, or ALL, and one stratum, or ALL, are shown."""
     rows = [_result_row(each) for each in results]
     shares = [(name, *told) for name, told in ESTIMATES.items() if any(row[name] is not None for row in rows)]
     return DataTable(
@@ -148,9 +161,9 @@ def leaderboard(results: Sequence[ScopedResult]) -> DataTable:
         ),
         fields=RESULT_FIELDS,
         rows=rows,
-        documents=[{"scope": each.scope, **each.result.model_dump(mode="json")} for each in results],
+        documents=[{"stratum": each.stratum, **each.result.model_dump(mode="json")} for each in results],
         sort="score",
-        facets=(Facet("scope", "Tasks of", default=ALL),),
+        facets=(Facet("month", "Month", default=ALL), Facet("stratum", "Stratum", default=ALL)),
         bounds=(Bound("dollars", "Cost, at most $", is_least=False, step=0.01),),
         search=("agent", "version"),
     )
@@ -161,7 +174,7 @@ def _result_row(scoped: ScopedResult) -> dict[str, Any]:
     estimates: dict[str, Estimate | None] = {name: getattr(row, name) for name in ESTIMATES}
     return {
         **row.model_dump(mode="json", include=set(RESULT_FIELDS) - set(ESTIMATES)),
-        "scope": scoped.scope,
+        "stratum": scoped.stratum,
         "version": f"{row.agent_version} {row.model}".strip(),
         "page": slug_of(row.contestant),
         **{name: estimate.value if estimate else None for name, estimate in estimates.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,22 @@ class AgentRunner(Protocol):
         Return the program's last words, for a run that left no record. A failed run is no exception: its record names
         the error. Raises ConfigurationError if nothing could ever be run this way, Stopped when the run is to stop.
         """
+
+
+def access_options(hosts: Sequence[str], variables: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return the options with which Harbor lets an agent reach *hosts*, and gives it *variables*: NAME=VALUE, or NAME.
+
+    The value of a NAME is not among them: Harbor takes it from its own environment, which is *environment*.
+
+    Raises ConfigurationError for a NAME that is not set.
+    """
+    if missing := [name for name in variables if "=" not in name and not environment.get(name)]:
+        raise ConfigurationError(
+            f"{', '.join(missing)} is not set, and the agent is to have it", remedy="Set it, or write NAME=VALUE"
+        )
+    given = [variable if "=" in variable else f"{variable}=${{{variable}}}" for variable in variables]
+    options = (("--allow-agent-host", hosts), ("--agent-env", given))
+    return [word for option, values in options for value in values for word in (option, value)]
 
 
 @dataclass(frozen=True)

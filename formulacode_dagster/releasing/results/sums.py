@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -28,6 +28,8 @@ from formulacode_dagster.models.agent_run import (
 from .contamination import SCRIPTED
 
 RESAMPLES = 1000
+DRAWN_AT_ONCE = 2**18
+"""Scores that are drawn in one step: a step for each resample takes twenty times as long."""
 LEVEL = 0.95
 HALF, NEARLY = 0.5, 0.9
 """Rewards of work that reaches half, or nearly all, of the author's improvement, as logarithms."""
@@ -77,8 +79,7 @@ def mean_over_tasks(scores: TaskScores, *, resamples: int = RESAMPLES) -> Estima
     names = sorted(scores)
     value = plain_mean(scores) or 0.0
     runs, chance = _Runs.of([scores[name] for name in names]), np.random.default_rng(_seed(scores))
-    means = [runs.drawn(chance.integers(len(names), size=len(names)), chance).mean() for _ in range(resamples)]
-    low, high = _interval(means)
+    low, high = _interval(runs.drawn(tasks, chance) for tasks in _draws(resamples, runs, chance))
     return Estimate(value=value, low=low, high=high, tasks=len(names))
 
 
@@ -99,11 +100,9 @@ def paired_difference(one: TaskScores, other: TaskScores, *, resamples: int = RE
     value = float(np.mean([np.mean(one[name]) - np.mean(other[name]) for name in names]))
     first, second = (_Runs.of([scores[name] for name in names]) for scores in (one, other))
     chance = np.random.default_rng(_seed({f"{side} {n}": s[n] for side, s in enumerate((one, other)) for n in names}))
-    differences = []
-    for _ in range(resamples):
-        tasks = chance.integers(len(names), size=len(names))
-        differences.append((first.drawn(tasks, chance) - second.drawn(tasks, chance)).mean())
-    low, high = _interval(differences)
+    larger = max(first, second, key=lambda runs: runs.scores.size)
+    draws = _draws(resamples, larger, chance)
+    low, high = _interval(first.drawn(tasks, chance) - second.drawn(tasks, chance) for tasks in draws)
     return Estimate(value=value, low=low, high=high, tasks=len(names))
 
 
@@ -122,13 +121,23 @@ class _Runs:
     def drawn(self, tasks: npt.NDArray[np.int64], chance: np.random.Generator) -> Floats:
         """Return for each of *tasks* the mean of as many runs as it has, drawn with replacement."""
         counts, most = self.counts[tasks], self.scores.shape[1]
-        picked = (chance.random((len(tasks), most)) * counts[:, None]).astype(int)
-        is_run = np.arange(most) < counts[:, None]
-        means: Floats = np.where(is_run, self.scores[tasks[:, None], picked], 0.0).sum(axis=1) / counts
+        picked = (chance.random((*tasks.shape, most)) * counts[..., None]).astype(int)
+        is_run = np.arange(most) < counts[..., None]
+        means: Floats = np.where(is_run, self.scores[tasks[..., None], picked], 0.0).sum(axis=-1) / counts
         return means
 
 
-def _interval(means: Sequence[float]) -> tuple[float, float]:
+def _draws(resamples: int, runs: _Runs, chance: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
+    """Draw the tasks of *resamples*, a row for each, as many rows at once as memory has room for."""
+    tasks = len(runs.counts)
+    rows = max(1, DRAWN_AT_ONCE // runs.scores.size)
+    for start in range(0, resamples, rows):
+        yield chance.integers(tasks, size=(min(rows, resamples - start), tasks))
+
+
+def _interval(drawn: Iterable[Floats]) -> tuple[float, float]:
+    """Return the interval of the means of the rows of *drawn*."""
+    means = np.concatenate([rows.mean(axis=1) for rows in drawn])
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 

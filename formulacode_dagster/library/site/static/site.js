@@ -181,8 +181,15 @@ class Table {
     const rows = this.found().sort((one, other) => this.compare(one, other));
     this.table.tBodies[0].replaceChildren(...rows.slice(0, this.shown).map((row) => this.rowOf(row)));
     const { facets, noun } = this.data;
-    const scoped = facets.find((facet) => facet.default && this.controls.has(facet.key));
-    const of = scoped ? this.rows.filter((row) => row[scoped.key] === this.controls.get(scoped.key).value) : this.rows;
+    const scoping = facets.filter((facet) => facet.default && this.controls.has(facet.key));
+    const isOf = (row, scopes) => scopes.every(({ key }) => row[key] === this.controls.get(key).value);
+    const of = this.rows.filter((row) => isOf(row, scoping));
+    // a month may lack a stratum, and a stratum a month
+    for (const facet of scoping) {
+      const others = this.rows.filter((row) => isOf(row, scoping.filter((other) => other !== facet)));
+      const possible = new Set(others.map((row) => row[facet.key]));
+      for (const option of this.controls.get(facet.key).options) option.disabled = !possible.has(option.value);
+    }
     document.getElementById("count").textContent = `${rows.length} of ${of.length} ${noun}`;
     document.getElementById("more").hidden = rows.length <= this.shown;
     for (const button of this.table.querySelectorAll("[data-sort]")) {
@@ -235,17 +242,25 @@ function share(column, row) {
   return make("span", { class: "share" }, make("b", {}, value.toFixed(3)), svg, make("span", { class: "grey small" }, `${low.toFixed(3)} to ${high.toFixed(3)}`));
 }
 
-// any other table of the page as CSV, as it stands there
-function offerCsv(table) {
-  const button = make("button", { type: "button", class: "csv" }, "CSV");
-  const quoted = (text) => `"${text.replace(/\s+/g, " ").trim().replace(/^[=+\-@]/, "'$&").replaceAll('"', '""')}"`;
-  button.addEventListener("click", () => {
-    const lines = [...table.rows].map((row) => [...row.cells].map((cell) => quoted(cell.textContent)).join(","));
-    const url = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));
-    make("a", { href: url, download: `${table.dataset.name}.csv` }).click();
-    URL.revokeObjectURL(url);
-  });
-  table.closest("section").append(button);
+// any other table of the page as CSV and JSON, as it stands there
+const quoted = (text) => `"${text.replace(/^[=+\-@]/, "'$&").replaceAll('"', '""')}"`;
+const FORMS = {
+  csv: (names, rows) => [names, ...rows].map((row) => row.map(quoted).join(",")).join("\n"),
+  json: (names, rows) => JSON.stringify(rows.map((row) => Object.fromEntries(row.map((text, place) => [names[place], text]))), null, 1),
+};
+
+function offerFiles(table) {
+  const texts = (row) => [...row.cells].map((cell) => cell.textContent.replace(/\s+/g, " ").trim());
+  for (const [form, written] of Object.entries(FORMS)) {
+    const button = make("button", { type: "button", class: "file" }, form.toUpperCase());
+    button.addEventListener("click", () => {
+      const [names, ...rows] = [...table.rows].map(texts);
+      const url = URL.createObjectURL(new Blob([`${written(names, rows)}\n`], { type: form === "csv" ? "text/csv" : "application/json" }));
+      make("a", { href: url, download: `${table.dataset.name}.${form}` }).click();
+      URL.revokeObjectURL(url);
+    });
+    table.closest("section").append(button, " ");
+  }
 }
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -263,6 +278,6 @@ document.addEventListener("DOMContentLoaded", () => {
     event.preventDefault();
     (document.getElementById("filter-q") ?? input).focus();
   });
-  document.querySelectorAll("table[data-name]").forEach(offerCsv);
+  document.querySelectorAll("table[data-name]").forEach(offerFiles);
   if (window.DATA) new Table(window.DATA, document.getElementById("filters"));
 });

@@ -3,7 +3,7 @@
 //   node look.mjs <folder of playwright-core> <folder of the site> <task id> <folder for pictures>
 //
 // FC_CHROMIUM names the browser; /usr/bin/chromium when it is not set.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -101,8 +101,12 @@ try {
   await page.locator(".flames summary").first().click();
   seen.flamesShown = await flame.isVisible();
   seen.plots = await page.locator("svg").count();
-  const [download] = await Promise.all([page.waitForEvent("download"), page.locator(".csv").first().click()]);
-  seen.csv = download.suggestedFilename();
+  seen.files = {};
+  for (const name of ["CSV", "JSON"]) {
+    const button = page.locator(".file", { hasText: name }).first();
+    const [download] = await Promise.all([page.waitForEvent("download"), button.click()]);
+    seen.files[download.suggestedFilename()] = readFileSync(await download.path(), "utf8");
+  }
   seen.hacked.push(await hacked(page));
   await page.screenshot({ path: join(pictures, "task.png"), fullPage: true });
   await page.goto(url("months.html"));

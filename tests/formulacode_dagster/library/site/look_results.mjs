@@ -1,13 +1,13 @@
 // Looks at the page of results in headless Chromium, from its folder; prints what it saw as JSON.
 //
-//   node look_results.mjs <folder of playwright-core> <folder of the site> <folder for pictures>
+//   node look_results.mjs <folder of playwright-core> <folder of the site> <folder for pictures> <a larger site> <a stratum of it>
 import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [modules, site, pictures] = process.argv.slice(2);
+const [modules, site, pictures, larger, stratum] = process.argv.slice(2);
 const { chromium } = createRequire(resolve(modules, "package.json"))("playwright-core");
 const profile = mkdtempSync(join(tmpdir(), "fc-chromium-"));
 const browser = await chromium.launchPersistentContext(profile, {
@@ -35,7 +35,7 @@ try {
   seen.byCostAgain = await column("Cost");
   await page.screenshot({ path: join(pictures, "results.png") });
   seen.tasks = await column("Tasks");
-  await page.selectOption("#filter-scope", "2026-02");
+  await page.selectOption("#filter-month", "2026-02");
   seen.ofAMonth = await column("Tasks");
   await page.fill("#filter-dollars", "1");
   seen.cheap = await page.locator("#table tbody th a").allTextContents();
@@ -43,6 +43,13 @@ try {
   seen.agent = await page.locator("h1").textContent();
   seen.outcomes = await column("Outcome");
   seen.hacked = await page.evaluate(() => window.hacked ?? null);
+  await page.goto(pathToFileURL(join(larger, "results.html")).href);
+  await page.selectOption("#filter-month", "2026-02");
+  await page.selectOption("#filter-stratum", stratum);
+  seen.ofBoth = await column("Tasks");
+  seen.address = new URL(page.url()).hash;
+  seen.impossible = await page.locator("#filter-stratum option:disabled").evaluateAll((all) => all.map(({ value }) => value));
+  await page.screenshot({ path: join(pictures, "results-of-both.png") });
 } finally {
   await browser.close();
   rmSync(profile, { recursive: true, force: true });

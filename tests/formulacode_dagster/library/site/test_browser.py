@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import subprocess
@@ -43,4 +45,7 @@ def test_all_tasks_are_there_at_once_and_no_text_of_a_row_runs(tmp_path: Path) -
     assert (seen["flamesHidden"], seen["flamesShown"]) == (True, True)
     assert seen["address"] == "#month=2026-02&sort=-speedup"
     assert (seen["opened"], seen["searched"]) == (f"4 of {TASKS} tasks", f"1 of {TASKS} tasks")
-    assert (seen["isDark"], seen["csv"]) == (["dark", "light"], "workloads.csv")
+    assert seen["isDark"] == ["dark", "light"]
+    head, *lines = csv.reader(io.StringIO(seen["files"]["workloads.csv"]))
+    assert json.loads(seen["files"]["workloads.json"]) == [dict(zip(head, line, strict=True)) for line in lines]
+    assert len(lines) == 2

@@ -34,6 +34,7 @@ from tests.support.entries import enter
 from tests.support.site import HOSTILE, hostile_dataset
 
 MONTHS = ("2026-01", "2026-02")
+TWICE = "author's speed-up: 2–4×"
 REVIEW = Review(
     month=MONTHS[1],
     task_id="acme__fast-1",
@@ -83,22 +84,32 @@ def pages_of(site: Path) -> str:
 def test_agents_are_compared_by_month_and_stratum(site: Path, tmp_path: Path) -> None:
     told = json.loads((site / "results.json").read_text())
     # all strata have fewer than five tasks
-    assert {row["scope"] for row in told} == {"all", *MONTHS}
+    assert {(row["month"], row["stratum"]) for row in told} == {(month, "all") for month in ("all", *MONTHS)}
     assert "elsewhere" not in pages_of(site)
     for other in ("index.html", "months.html", "tasks/acme__fast-1.html"):
         assert "results.html" in (site / other).read_text()
 
-    many = hostile_dataset(tmp_path / "many", tasks=12, months=2)
-    runs = [run(number, 0.5, "codex") for number in range(12)]
-    write_site(many, tmp_path / "larger", (), SiteResults(runs))
-    told = json.loads((tmp_path / "larger" / "results.json").read_text())
-    # all tasks are of one category and difficulty; eight are twice as fast, and four are not
-    assert {row["scope"]: row["tasks"] for row in told} == {
-        "all": 12,
-        "2026-02": 6,
-        "2026-01": 6,
-        "author's speed-up: 2–4×": 7,
-        "author's speed-up: 1.5–2×": 5,
+
+@pytest.fixture
+def larger(tmp_path: Path) -> Path:
+    """The site of twenty tasks in two months: two strata, one of them with few tasks of a month."""
+    many = hostile_dataset(tmp_path / "many", tasks=20, months=2)
+    runs = [run(number, 0.5, agent) for number in range(20) for agent in ("codex", "cheap")]
+    return write_site(many, tmp_path / "larger", (), SiteResults(runs)).index.parent
+
+
+def test_agents_are_compared_by_month_and_stratum_at_once(larger: Path) -> None:
+    told = json.loads((larger / "results.json").read_text())
+    # all tasks are of one category and difficulty
+    assert {(row["month"], row["stratum"]): row["release_tasks"] for row in told} == {
+        ("all", "all"): 20,
+        ("2026-02", "all"): 10,
+        ("2026-01", "all"): 10,
+        ("all", TWICE): 15,
+        ("2026-02", TWICE): 8,
+        ("2026-01", TWICE): 7,
+        # a month has fewer than five of them
+        ("all", "author's speed-up: 1.5–2×"): 5,
     }
 
 
@@ -116,6 +127,18 @@ def test_an_agents_page_has_what_it_won_and_lost(site: Path) -> None:
         ("acme__fast-0", "part of it", 1),
         ("acme__fast-1", "part of it", 2),
     ]
+
+
+def test_an_agents_page_has_its_curve_of_pass_at_k_with_several_runs(tmp_path: Path) -> None:
+    dataset = hostile_dataset(tmp_path / "data", tasks=2, months=1)
+    rewards = {0: (1.0, 0.0), 1: (0.0, 0.1)}
+    runs = [run(number, reward, "codex", month=MONTHS[0]) for number, two in rewards.items() for reward in two]
+    write_site(dataset, tmp_path / "site", (), SiteResults(runs))
+    text = (tmp_path / "site" / "agents" / f"{slug_of('codex')}.html").read_text("utf-8")
+    assert "(pass@k): <b>0.25</b> <span" in text
+    assert ">of 1</span>, <b>0.50</b>" in text
+    write_site(dataset, tmp_path / "once", (), SiteResults(runs[::2]))
+    assert "pass@k" not in pages_of(tmp_path / "once")
 
 
 @pytest.mark.parametrize(
@@ -155,16 +178,18 @@ def test_a_tasks_page_has_attempts_and_reviews_as_text(site: Path) -> None:
 
 
 def test_tables_and_runs_are_there_for_programs(site: Path) -> None:
-    told = {(row["scope"], row["agent"]): row for row in json.loads((site / "results.json").read_text())}
+    told = {
+        (row["month"], row["stratum"], row["agent"]): row for row in json.loads((site / "results.json").read_text())
+    }
     assert len(told) == 3 * 3
-    hostile = told["all", HOSTILE]
+    hostile = told["all", "all", HOSTILE]
     assert (hostile["score"]["value"], hostile["tasks"], hostile["release_tasks"]) == (pytest.approx(0.3), 4, 4)
-    assert told["2026-02", "cheap"]["infrastructure"] == 1
+    assert told["2026-02", "all", "cheap"]["infrastructure"] == 1
     with (site / "results.csv").open() as file:
-        rows = {(row["scope"], row["agent"]): row for row in csv.DictReader(file)}
-    assert float(rows["all", HOSTILE]["advantage_l4"]) == pytest.approx(-0.5)
+        rows = {(row["month"], row["stratum"], row["agent"]): row for row in csv.DictReader(file)}
+    assert float(rows["all", "all", HOSTILE]["advantage_l4"]) == pytest.approx(-0.5)
     # no text of a stranger's is a formula in a spreadsheet
-    assert rows["all", HOSTILE]["model"] == "'=1+1"
+    assert rows["all", "all", HOSTILE]["model"] == "'=1+1"
     with (site / "runs.csv").open() as file:
         runs = list(csv.DictReader(file))
     assert len(runs) == len(RUNS) - 1
@@ -201,7 +226,7 @@ def test_the_command_adds_what_the_database_has(
 
 
 @pytest.mark.slow
-def test_a_browser_sorts_by_a_column_and_asks_nobody(site: Path, tmp_path: Path) -> None:
+def test_a_browser_sorts_filters_and_asks_nobody(site: Path, larger: Path, tmp_path: Path) -> None:
     require_browser()
     look = [
         "node",
@@ -209,6 +234,8 @@ def test_a_browser_sorts_by_a_column_and_asks_nobody(site: Path, tmp_path: Path)
         str(PLAYWRIGHT),
         str(site),
         os.environ.get("FC_SCREENSHOTS") or str(tmp_path),
+        str(larger),
+        TWICE,
     ]
     looked = subprocess.run(look, capture_output=True, text=True, timeout=120, check=False)
     assert looked.returncode == 0, looked.stderr
@@ -218,6 +245,11 @@ def test_a_browser_sorts_by_a_column_and_asks_nobody(site: Path, tmp_path: Path)
     assert seen["byCost"] == ["$1.50", "$0.01", "–"]
     assert seen["byCostAgain"] == ["$0.01", "$1.50", "–"]
     assert (seen["tasks"], seen["ofAMonth"], seen["cheap"]) == (["2", "4", "4"], ["1", "2", "2"], ["cheap"])
+    assert (seen["ofBoth"], seen["address"]) == (
+        ["8", "8"],
+        "#month=2026-02&stratum=author%27s+speed-up%3A+2%E2%80%934%C3%97",
+    )
+    assert seen["impossible"] == ["author's speed-up: 1.5–2×"]
     assert (seen["agent"], seen["outcomes"]) == ("cheap", ["part of itfaster", "part of itfaster"])
 
 

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.operating.store.artifacts import AGENT_RUNS, TRAJECTORIES
+from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
-from formulacode_dagster.releasing.results.agent_runners import HarborRunner
-from formulacode_dagster.releasing.results.released import ReleasedTask
 from sandbox.scripted import Script, app
 from sandbox.server import serving
-from tests.support.agent_runs import release_runs
+from tests.support.agent_runs import MONTH, TAG
 from tests.support.exports import ATTACK, FASTER_SQUARES, LANGUAGES, PYTHON, ROOT, C
 from tests.support.harnesses import INSTALLED, call, call_harbor, harbor_program
+from tests.support.release import tables_of
 from tests.support.sampling import TAKES_MINUTES
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
@@ -33,6 +35,7 @@ for folder in sys.argv[1:]:
 """
 CODEX = Path(".ci/agents/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex").absolute()
 MOUNTED = {"type": "bind", "target": "/usr/local/bin/codex", "read_only": True}
+KEY = "sk-nobody-in-particular-17"
 BRIDGE = "172.17.0.1"
 """The address at which containers find this machine."""
 
@@ -130,15 +133,33 @@ def test_an_agent_that_calls_its_model_from_inside_reaches_it_and_nothing_else(t
 
 @TAKES_MINUTES
 @pytest.mark.timeout(1700)
-def test_a_whole_release_is_run_by_harbor_and_taken_in(rows, tmp_path, database):
-    task = ReleasedTask("formulacode@2026-03", rows[PYTHON])
-    if not (INSTALLED / "harbor").is_dir():
-        pytest.skip("harbor is not installed; run .ci/install-harnesses")
-    done = run_loop(
-        release_runs([task], HarborRunner("oracle", program=harbor_program(tmp_path)), tmp_path, database).run()
+def test_an_installed_agent_is_run_on_a_release_and_taken_in(rows, tmp_path, database, database_url, call_fc_data):
+    if not (INSTALLED / "harbor").is_dir() or not CODEX.is_file():
+        pytest.skip("no harbor or no coding agents: .ci/install-harnesses, .ci/install-agents")
+    FolderDestination(tmp_path / "dataset").release(
+        Month.parse(MONTH), tables_of([TaskRecord.model_validate(rows[PYTHON])])
     )
-    assert (done.lost, done.left) == ((), ())
-    (run,) = done.ended
-    assert (run.source, run.agent, run.state, run.reason) == ("harbor", "oracle", "graded", "faster")
+    script = Script([f"printf %s '{FASTER_SQUARES}' >shapes/__init__.py"])
+    with serving(app(script), host=BRIDGE) as model:
+        done = call_fc_data(
+            *("results", "run", "--from", str(tmp_path / "dataset"), "--release", TAG, "--attempts", "1"),
+            *("--agent", "codex", "--model", "openai/gpt-5.5", "--allow-agent-host", BRIDGE),
+            *("--agent-env", "OPENAI_API_KEY", "--agent-env", f"OPENAI_BASE_URL={model}/v1"),
+            *("--harbor", harbor_program(tmp_path), "--"),
+            *("--mounts", json.dumps([{**MOUNTED, "source": str(CODEX)}])),
+            FC_DATABASE_URL=database_url,
+            OPENAI_API_KEY=KEY,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "every task has its 1 judged runs" in done.stdout
+    assert set(script.keys) == {KEY}
+    recorded = [file for file in (tmp_path / "home" / "agent_runs").rglob("*") if file.is_file()]
+    assert [file for file in recorded if KEY.encode() in file.read_bytes()] == []
+    with database.transaction() as connection:
+        (run,) = AGENT_RUNS.read(connection, MONTH)
+        (trajectory,) = TRAJECTORIES.read(connection, MONTH)
+    assert (run.source, run.agent, run.model, run.reason) == ("harbor", "codex", "openai/gpt-5.5", "faster")
+    assert run.tokens_in
     assert run.reward is not None
     assert run.reward > 0.5
+    assert trajectory.steps > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 
 import pytest
@@ -31,12 +32,23 @@ def cutoffs(tmp_path):
         ("openai/GPT-4.1-mini", date(2024, 6, 1)),
         # later models of a family are other models
         ("claude-opus-4-9", None),
-        ("openai/gpt-5.5", None),
+        ("openai/gpt-5.9", None),
+        # the first matching row counts
+        ("o3-mini-2025-01-31", date(2023, 10, 1)),
+        ("o3-2025-04-16", date(2024, 6, 1)),
         ("", None),
     ],
 )
 def test_the_shipped_table_knows_models_by_their_names(model, cutoff):
     assert Cutoffs.read().of(model) == cutoff
+
+
+def test_every_shipped_row_names_what_its_vendor_published():
+    rows = Cutoffs.read().rows
+    assert len({row.model for row in rows}) == len(rows)
+    assert [
+        row.model for row in rows if not re.search(r"(anthropic|claude|openai|google)\.(com|dev)\b.*20\d\d", row.source)
+    ] == []
 
 
 def test_rows_of_a_user_come_first(cutoffs):

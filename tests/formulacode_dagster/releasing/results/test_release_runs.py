@@ -197,6 +197,26 @@ def test_the_command_runs_and_says_what_is_left(call_fc_data, database_url, harb
     assert "2 runs on 2 tasks are left" in other.stdout
 
 
+def test_the_command_gives_an_agent_its_hosts_and_variables(call_fc_data, database_url, harbor, release):
+    settings = {"FC_DATABASE_URL": database_url, "FAKE_HARBOR": str(harbor.parent), "OPENAI_API_KEY": "sk-nobody"}
+    common = ["results", "run", *release, "--agent", "half", "--harbor", str(harbor), "--attempts", "1"]
+    access = [*("--allow-agent-host", "api.test", "--agent-env", "OPENAI_API_KEY", "--agent-env", "EFFORT=high")]
+    done = call_fc_data(*common, *access, "--", "--mounts", "[]", **settings)
+    assert done.returncode == 0, done.stderr
+    command = json.loads((harbor.parent / "commands").read_text().splitlines()[0])
+    # the key is only in the environment: neither in the list of processes nor in what Harbor stores
+    assert command[command.index("--yes") + 1 :] == [
+        *("--allow-agent-host", "api.test"),
+        *("--agent-env", "OPENAI_API_KEY=${OPENAI_API_KEY}", "--agent-env", "EFFORT=high", "--mounts", "[]"),
+    ]
+    # another key is the same experiment
+    again = call_fc_data(*common, *access, "--", "--mounts", "[]", **{**settings, "OPENAI_API_KEY": "sk-somebody"})
+    assert "every task has its 1 judged runs" in again.stdout
+    unset = call_fc_data(*common, "--agent-env", "NOWHERE_API_KEY", **settings)
+    assert unset.returncode == 1
+    assert "NOWHERE_API_KEY is not set" in unset.stderr
+
+
 def test_the_command_refuses_what_can_never_run(call_fc_data, database_url, release, harbor):
     settings = {"FC_DATABASE_URL": database_url, "FAKE_HARBOR": str(harbor.parent)}
     missing = call_fc_data("results", "run", *release, "--agent", "codex", "--harbor", "no-such-harbor", **settings)
