@@ -1,11 +1,12 @@
-"""A second opinion on windows that search finds empty: the repository's own list of merges, which is another index.
+"""A second opinion on the windows that search shows: the repository's own list of merges, which is another index.
 
-Search reports zero for a repository that its index lacks, or that is gone although its id still resolves.
+Search reports zero for a repository that its index lacks, or that is gone although its id still resolves; and count and
+results both lack a merge that is not indexed yet, however it was merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
@@ -17,59 +18,64 @@ from .counting import COUNTS_PER_REQUEST, Counted
 from .nodes import RepositoryMerges, read
 from .queries import newest_merges
 
+Listed = frozenset[int] | ItemFailure
+"""Numbers of the window's merges that the repository's list has, or why the list confirms nothing."""
 
-async def contradictions(client: GitHubTransport, empty: Sequence[Counted]) -> dict[int, ItemFailure]:
-    """Return why windows of *empty*, which search counts as empty, are not, by repository id.
 
-    ItemFailures: `vanished` if the repository's name leads nowhere, `incomplete` if its list has a merge of the window,
-    or cannot be read. The list is read as far as the 50 merges that were updated last.
+async def listed_merges(client: GitHubTransport, windows: Sequence[Counted]) -> dict[int, Listed]:
+    """Return the merges of each of *windows* that are among the 50 that its repository updated last, by repository id.
+
+    ItemFailures: `vanished` if the repository's name leads nowhere, `incomplete` if its list cannot be read.
     """
-    batches = [empty[at : at + COUNTS_PER_REQUEST] for at in range(0, len(empty), COUNTS_PER_REQUEST)]
+    batches = [windows[at : at + COUNTS_PER_REQUEST] for at in range(0, len(windows), COUNTS_PER_REQUEST)]
     found = await gather_or_raise(_batch(client, batch) for batch in batches)
-    return {id_: failure for failures in found for id_, failure in failures.items()}
+    return {id_: listed for batch in found for id_, listed in batch.items()}
 
 
-async def _batch(client: GitHubTransport, empty: Sequence[Counted]) -> dict[int, ItemFailure]:
+async def _batch(client: GitHubTransport, windows: Sequence[Counted]) -> dict[int, Listed]:
     variables: dict[str, object] = {}
-    for index, counted in enumerate(empty):
+    for index, counted in enumerate(windows):
         owner, _, name = counted.name.partition("/")
         variables |= {f"owner{index}": owner, f"name{index}": name}
     try:
-        answer = await client.graphql(newest_merges(len(empty)), variables)
+        answer = await client.graphql(newest_merges(len(windows)), variables)
     except ItemFailure as failure:
-        if len(empty) == 1:
-            return {empty[0].repository.id: _incomplete(empty[0], str(failure))}
-        half = len(empty) // 2
-        return {**await _batch(client, empty[:half]), **await _batch(client, empty[half:])}
-    failures = {counted.repository.id: _contradiction(answer, f"r{n}", counted) for n, counted in enumerate(empty)}
-    return {id_: failure for id_, failure in failures.items() if failure is not None}
+        if len(windows) == 1:
+            return {windows[0].repository.id: unconfirmed(windows[0], str(failure))}
+        half = len(windows) // 2
+        return {**await _batch(client, windows[:half]), **await _batch(client, windows[half:])}
+    return {counted.repository.id: _listed(answer, f"r{index}", counted) for index, counted in enumerate(windows)}
 
 
-def _contradiction(answer: GraphQLAnswer, alias: str, counted: Counted) -> ItemFailure | None:
+def _listed(answer: GraphQLAnswer, alias: str, counted: Counted) -> Listed:
     raw = answer.data.get(alias)
     if raw is None and answer.missing(alias):
         return ItemFailure(
             FailureKind.VANISHED,
             f"{counted.name} is gone from GitHub",
-            why=f"its id still resolves, its name does not, and search finds nothing of it: {answer.words(alias)}",
+            why=f"its id still resolves, its name does not: {answer.words(alias)}",
             remedy="Deny it on the list of repositories if it stays away",
         )
     if raw is None:
-        return _incomplete(counted, answer.words(alias) or "empty response")
+        return unconfirmed(counted, answer.words(alias) or "empty response")
     try:
         listed = read(RepositoryMerges, raw, f"the merges of {counted.name}")
     except ItemFailure as failure:
-        return _incomplete(counted, str(failure))
-    missed = [
+        return unconfirmed(counted, str(failure))
+    return frozenset(
         node.number
         for node in listed.pull_requests.nodes
         if node is not None and node.merged_at is not None and counted.window.holds(node.merged_at)
-    ]
-    if not missed:
-        return None
-    return _incomplete(counted, f"its own list has {len(missed)} of them, #{min(missed)} among them")
+    )
 
 
-def _incomplete(counted: Counted, why: str) -> ItemFailure:
-    what = f"search finds no merge of {counted.name} in {counted.window.qualifier}, which is not confirmed"
+def unconfirmed(counted: Counted, why: str) -> ItemFailure:
+    """The failure of a window that the repository's list does not confirm."""
+    found = f"{counted.count} merges" if counted.count else "no merge"
+    what = f"search finds {found} of {counted.name} in {counted.window.qualifier}, which is not confirmed"
     return ItemFailure(FailureKind.INCOMPLETE, what, why=why, remedy="Try again")
+
+
+def unsearched(counted: Counted, missed: Collection[int]) -> ItemFailure:
+    """The failure of a window of which search lacks the merges *missed*."""
+    return unconfirmed(counted, f"its own list has {len(missed)} more, #{min(missed)} among them")
