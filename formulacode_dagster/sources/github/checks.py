@@ -96,7 +96,7 @@ def counts_match(
 def search_shows_all(counts: Sequence[IntakeCount]) -> CheckFinding:
     """Pass if search showed every merge that the repositories' own lists have; the others were taken in by number.
 
-    The lists are known as far as the 50 merges that were updated last: where search lacks some, it may lack others.
+    Of months long past the lists are known only in part: where search lacks some, it may lack others.
     """
     offenders = [item_key(row.repository, number) for row in counts for number in row.unsearched]
     summary = f"search lacks {len(offenders)} of {sum(row.stored for row in counts)} merges"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.reasons import RejectionReason
 from sandbox.github.context import Account
 from tests.formulacode_dagster.sources.github.merged_windows import every, failure, numbers, pages
+from tests.support.github import FEBRUARY
 
 
 def test_a_repository_renamed_since_discovery_has_its_present_name(world, clock):
@@ -99,6 +102,22 @@ def test_a_merge_that_search_lacks_is_taken_in_from_the_repositorys_own_list(wor
     assert (numbers(late), late.count.unsearched) == ([1, 2, 3, 4, 5], (2, 5))
     assert (numbers(there), there.count.unsearched) == ([1, 2], ())
     assert world.books["endpoints"]["graphql NewestMerges"] == 3, "an index that is late only is asked again first"
+
+
+def test_a_long_list_is_read_as_far_as_the_month(world, clock):
+    """160 merges of the month behind 20 later ones, then 60 earlier ones: three more pages, and no fifth."""
+    moments = [*every(600, 60, FEBRUARY.start - timedelta(days=3)), *every(14000, 160), *every(6000, 20, FEBRUARY.end)]
+    world.merge("demo/busy", moments, pull_requests=[{"number": 61, "is_unindexed": True}])
+    (end,) = world.taken_in(world.rows(), clock)
+    assert (numbers(end), end.count.unsearched) == (list(range(61, 221)), (61,))
+    assert world.books["endpoints"]["graphql NewestMerges"] == 3 * 4
+
+
+def test_of_an_old_month_one_page_of_the_list_is_read(world, clock):
+    world.merge("demo/old", [*every(600, 5), *every(60, 120, FEBRUARY.end + timedelta(days=700))])
+    (end,) = world.taken_in(world.rows(), clock)
+    assert numbers(end) == [1, 2, 3, 4, 5]
+    assert world.books["endpoints"]["graphql NewestMerges"] == 1
 
 
 def test_an_index_that_is_late_is_asked_again(world, clock):
