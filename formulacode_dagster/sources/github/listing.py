@@ -20,8 +20,8 @@ from .counting import COUNTS_PER_REQUEST, Counted
 from .nodes import MergeNode, RepositoryMerges, read
 from .queries import newest_merges
 
-MOST_PAGES = 10
-"""Pages of 50 that are read of a list."""
+MOST_PAGES = 5
+"""Pages of 100 that are read of a list."""
 
 Listed = frozenset[int] | ItemFailure
 """Numbers of the window's merges that the repository's list has, or why the list confirms nothing."""

@@ -93,10 +93,11 @@ class _Intake:
         )
 
     async def _list(self, counted: Sequence[Counted]) -> None:
-        """Read the repositories' own lists, before any search: what is merged later is no contradiction."""
+        """Read the repositories' own lists, each once, before any search: what is merged later is no contradiction."""
+        unread = [window for window in counted if not isinstance(self._listed.get(window.repository.id), frozenset)]
         with self._client.account() as account:
-            self._listed |= await listed_merges(self._client, counted)
-        self._charge(account.cost, [(window.repository, 0) for window in counted])
+            self._listed |= await listed_merges(self._client, unread)
+        self._charge(account.cost, [(window.repository, 0) for window in unread])
 
     async def _end_empty(self, empty: Sequence[Counted], attempt: int) -> list[Repository]:
         """End the windows of *empty* that the repositories' own lists confirm; return those to count again."""

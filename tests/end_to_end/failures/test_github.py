@@ -82,7 +82,7 @@ def test_a_short_window_closes_the_gate_and_the_next_run_completes_it(seeded) ->
         refused.tells("the gate pull_requests/failures_within_budget is shut", failed.item, "Mend the cause")
     with platform.serve() as served:
         assert platform.run(Stage.PULL_REQUESTS).succeeded
-        assert served.calls("github") == 2, "the windows that are in are not asked for again"
+        assert served.calls("github") == CALLS, "the windows that are in are not asked for again"
     assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
 
 
