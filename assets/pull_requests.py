@@ -60,6 +60,12 @@ def window_and_shas_valid(month: JudgedMonth) -> CheckFinding:
         return verdicts.window_and_shas_valid(month.key, iterate_done(connection, month.key, Stage.PULL_REQUESTS))
 
 
+@month_check(blocking=False)
+def search_shows_all(month: JudgedMonth) -> CheckFinding:
+    """GitHub's search shows every merge that the repositories' own lists have; others are taken in by number."""
+    return verdicts.search_shows_all(month.rows(INTAKE_COUNTS))
+
+
 @month_check(blocking=False, pool="github")
 def mirror_knows_no_more(month: JudgedMonth, mirrors: MirrorsResource) -> CheckFinding:
     """The default branches of the mirrors show no merge that GitHub's search did not find.
@@ -86,7 +92,7 @@ def mirror_knows_no_more(month: JudgedMonth, mirrors: MirrorsResource) -> CheckF
     description="One row is a pull request merged in the month, with the base for which base + patch = merge tree.",
     columns=RELATIONS["pull_requests"].columns,
     pool="github",
-    checks=[failures_within_budget, counts_match, window_and_shas_valid, mirror_knows_no_more],
+    checks=[failures_within_budget, counts_match, window_and_shas_valid, search_shows_all, mirror_knows_no_more],
 )
 def pull_requests(
     context: dg.AssetExecutionContext,

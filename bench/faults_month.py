@@ -76,7 +76,7 @@ TITLES = ("Cache the rows", "Speed up parsing", "Fix typo in docs", "Rename a fl
 """Of each repository: with every end that selection has."""
 SHARED = (Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES)
 LEASE = timedelta(seconds=1.5)
-CALM = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6)
+CALM = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6, rest_seconds=10**6, graphql_seconds=10**6)
 V = TypeVar("V")
 
 

@@ -9,6 +9,7 @@ RUN --mount=type=cache,target=/var/cache/uv,uid=1000,gid=1000 \
     --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
     --mount=type=secret,id=ca,uid=1000 \
     --mount=type=secret,id=index,uid=1000 \
+    --mount=type=bind,source=cores-online,target=/sys/devices/system/cpu/online \
     UV_CACHE_DIR=/var/cache/uv CARGO_HOME=/var/cache/cargo \
     /opt/formulacode/bin/online /opt/formulacode/bin/install-environment /opt/build build-requirements.txt \
     && UV_CACHE_DIR=/var/cache/uv CARGO_HOME=/var/cache/cargo FC_TESTS=/opt/tests \
@@ -22,6 +23,7 @@ RUN --mount=type=cache,target=/var/cache/uv,uid=1000,gid=1000 \
     --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
     --mount=type=secret,id=ca,uid=1000 \
     --mount=type=secret,id=index,uid=1000 \
+    --mount=type=bind,source=cores-online,target=/sys/devices/system/cpu/online \
     UV_CACHE_DIR=/var/cache/uv CARGO_HOME=/var/cache/cargo \
     /opt/formulacode/bin/online /opt/formulacode/bin/install-environment /opt/venv requirements.txt
 # Not the user's: the code under measurement has no business in what it is rebuilt with.

@@ -28,6 +28,7 @@ COPY --chmod=0555 task/ /opt/formulacode/task/
 RUN --network=none \
     --mount=type=bind,source=history.bundle,target=/run/history.bundle \
     --mount=type=bind,source=cores,target=/run/cores \
+    --mount=type=bind,source=cores-online,target=/sys/devices/system/cpu/online \
     --mount=type=cache,id=formulacode-ccache-${REPOSITORY_ID},target=/var/cache/ccache,uid=1000,gid=1000 \
     /opt/formulacode/bin/fetch-history /run/history.bundle \
     && /opt/formulacode/bin/checkout \

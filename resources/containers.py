@@ -109,7 +109,7 @@ class ContainersResource(SettingsResource):
         """Return True if *repository* is one that the demo has made, and is cloned from there."""
         settings = self.settings
         made = settings.home / "sandbox" / "repositories"
-        served = settings.github_clone_url.rstrip("/") == made.as_uri() and not settings.offline_source
+        served = settings.clone_url.rstrip("/") == made.as_uri() and not settings.offline_source
         return served and (made / f"{repository}.git").is_dir()
 
     def chosen(self) -> tuple[Engine, str]:

@@ -50,4 +50,4 @@ def clone_url(settings: Settings) -> str:
             mirrors = None
         if mirrors is not None:
             return mirrors.as_uri()
-    return settings.github_clone_url
+    return settings.clone_url

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import FIRST_MONTH
+from formulacode_dagster.sources.github.transport.addresses import GitHubAddresses
 
 from .environment import prepare_environment
 from .setting_types import (
@@ -76,9 +77,9 @@ class Settings(BaseSettings):
     gh_tokens: SecretStr = Field(SecretStr(""), alias="GH_TOKENS")
     """GitHub tokens, comma separated; public_repo is enough"""
     github_api_url: str = Field("https://api.github.com", alias="GITHUB_API_URL")
-    """GitHub's API"""
+    """GitHub's API; of an Enterprise Server https://HOST/api/v3"""
     github_clone_url: str = Field("https://github.com", alias="GITHUB_CLONE_URL")
-    """base URL for cloning repositories; file:///folder works"""
+    """base URL for cloning repositories; file:///folder works; unset: the host of GITHUB_API_URL"""
     discovery: Names = Field(("code_search",), alias="FC_DISCOVERY")
     """sources of repositories: code_search, earlier (what the month before tracked), files with owner/repo"""
     offline_source: str = Field("", alias="FC_OFFLINE_SOURCE")
@@ -324,6 +325,12 @@ class Settings(BaseSettings):
     def backup_root(self) -> Path:
         """The folder of the backups; it need not exist."""
         return self.backup_dir or self.home / "backups"
+
+    @property
+    def clone_url(self) -> str:
+        """Base URL for cloning repositories: GITHUB_CLONE_URL, or the host of the API."""
+        given = "github_clone_url" in self.model_fields_set
+        return self.github_clone_url if given else GitHubAddresses.of(self.github_api_url).web
 
     @property
     def mirrors_root(self) -> Path:

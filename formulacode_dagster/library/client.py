@@ -190,7 +190,7 @@ class GitHubClient(client.GitHubTransport):
     async def _from_mirror(self, repository: str, number: int) -> tuple[Change, bytes]:
         facts = await reading.read_pull_request(self, repository, number)
         settings = read_settings()
-        mirrors = self._mirrors or MirrorCache(settings.mirrors_root, settings.github_clone_url)
+        mirrors = self._mirrors or MirrorCache(settings.mirrors_root, settings.clone_url)
 
         def change() -> tuple[Change, bytes]:
             with mirrors.ensure(facts.repository, commits=wanted_commits([facts])) as mirror:

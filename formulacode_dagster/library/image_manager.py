@@ -154,7 +154,7 @@ class ImageManager:
         return {
             "BASE_IMAGE": self._engine.build_base(spec).tag,
             "PY_VERSION": spec.python,
-            "REPO_URL": f"{self._containers.settings.github_clone_url}/{pr.facts.repository}.git",
+            "REPO_URL": f"{self._containers.settings.clone_url}/{pr.facts.repository}.git",
             "COMMIT_SHA": spec.base_sha,
         }
 

@@ -159,6 +159,9 @@ class IntakeCount(MonthRow):
     repository: str = Field(description="`owner/repo` as of intake")
     reported: int = Field(description="merged pull requests of the window, as the source counts them")
     stored: int = Field(description="merged pull requests of the window that were taken in")
+    unsearched: tuple[int, ...] = Field(
+        default=(), description="numbers of those that search lacks: taken in from the repository's own list"
+    )
     checksum: str = Field(default="", description="of the rows: equal for two intakes of the same closed month")
     added: int = Field(default=0, description="rows of this intake that the one before had not")
     changed: int = Field(default=0, description="rows whose merge, base or text differ from the intake before")

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from . import answers
 from .answers import Answer
@@ -31,14 +31,17 @@ def app(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     faults: Faults = Faults(),  # noqa: B008 - frozen
     tokens: Mapping[str, Account] | None = None,
+    is_server: bool = False,
 ) -> Starlette:
     """Return a GitHub over *served*: a folder of bare repositories `owner/name.git` and its `sandbox.json`, if there is
     one.
 
-    *tokens* are the valid ones, with their users; None accepts any, each as a separate user. The books are in
-    `state.accounting`, and at `/_sandbox/calls`; `POST /_sandbox/reset` clears them. `POST /_sandbox/clock` with
-    `{"seconds": …}` advances the clock of the limits, and returns its time. Raises ConfigurationError if *folder* is
-    missing, or its side file malformed.
+    *tokens* are the valid ones, with their users; None accepts any, each as a separate user. *is_server* serves it as
+    an Enterprise Server: REST at `/api/v3`, GraphQL at `/api/graphql`, and no `/rate_limit`, as where limits are off.
+
+    The books are in `state.accounting`, and at `/_sandbox/calls`; `POST /_sandbox/reset` clears them. `POST
+    /_sandbox/clock` with `{"seconds": …}` advances the clock of the limits, and returns its time. Raises
+    ConfigurationError if *folder* is missing, or its side file malformed.
     """
     folder = served if isinstance(served, ServedFolder) else ServedFolder(served)
     gateway = Gateway(folder, limits, FaultSource(faults), tokens)
@@ -54,13 +57,17 @@ def app(
         gateway.put_forward(float((await request.json())["seconds"]))
         return JSONResponse({"now": gateway.now()})
 
+    endpoints = [
+        *(_route(gateway, path, resource, handler) for path, resource, handler in ENDPOINTS),
+        *([] if is_server else [_route(gateway, "/rate_limit", Resource.CORE, rate_limit, free=True)]),
+    ]
+    graphql = Route("/api/graphql" if is_server else "/graphql", _graphql(gateway), methods=["POST"])
     routes = [
-        Route("/graphql", _graphql(gateway), methods=["POST"]),
+        graphql,
         Route("/_sandbox/calls", books),
         Route("/_sandbox/reset", reset, methods=["POST"]),
         Route("/_sandbox/clock", clock, methods=["POST"]),
-        *(_route(gateway, path, resource, handler) for path, resource, handler in ENDPOINTS),
-        _route(gateway, "/rate_limit", Resource.CORE, rate_limit, free=True),
+        *([Mount("/api/v3", routes=endpoints)] if is_server else endpoints),
     ]
     application = Starlette(routes=routes, exception_handlers={404: _nowhere})
     application.state.accounting = gateway.accounting

@@ -25,6 +25,8 @@ class _Window:
 class _User:
     windows: dict[Resource, _Window] = field(default_factory=dict)
     recent: dict[bool, deque[float]] = field(default_factory=lambda: {True: deque(), False: deque()})
+    worked: deque[tuple[float, bool, float]] = field(default_factory=deque)
+    """When an answer was made, whether to GraphQL, and for how many seconds."""
     penalty_until: float = 0.0
     under_way: int = 0
 
@@ -68,6 +70,11 @@ class Budgets:
         """A call is over."""
         self._users.setdefault(login, _User()).under_way -= 1
 
+    def work(self, login: str | None, resource: Resource, seconds: float) -> None:
+        """Count the *seconds* that an answer takes."""
+        user = self._users.setdefault(login, _User())
+        user.worked.append((self._now(), resource is Resource.GRAPHQL, seconds))
+
     def refused(self, login: str | None, resource: Resource) -> str | None:
         """Count a call that has begun against the secondary limits; which of them refuses it, if any.
 
@@ -87,6 +94,8 @@ class Budgets:
             reason = "secondary concurrency"
         elif most is not None and len(recent) > most:
             reason = "secondary points"
+        elif self._overworked(user, now):
+            reason = "secondary seconds"
         if reason:
             pause = self._limits.retry_after_seconds
             user.penalty_until = now + (MINUTE if pause is None else pause)
@@ -99,6 +108,14 @@ class Budgets:
         user = self._users.get(login)
         left = (user.penalty_until - self._now()) if user else 0.0
         return max(0, int(-(-left // 1))) if left > 0 else self._limits.retry_after_seconds
+
+    def _overworked(self, user: _User, now: float) -> bool:
+        while user.worked and user.worked[0][0] <= now - self._limits.secondary_seconds:
+            user.worked.popleft()
+        spent = sum(seconds for _, graphql, seconds in user.worked if graphql)
+        everything = sum(seconds for *_, seconds in user.worked)
+        limits = ((self._limits.graphql_seconds, spent), (self._limits.all_seconds, everything))
+        return any(most is not None and seconds > most for most, seconds in limits)
 
     def _window(self, login: str | None, resource: Resource) -> _Window:
         user, now = self._users.setdefault(login, _User()), self._now()

@@ -93,6 +93,7 @@ class Faults(Frozen):
     seed: int = 0
     slow_seconds: float = 2.0
     latency_seconds: float = Field(default=0.0, description="that every answer takes at least")
+    work_seconds: float = Field(default=0.0, description="that GitHub works on every answer, as its limits count them")
     hang_seconds: float = 3_600.0
 
     @classmethod

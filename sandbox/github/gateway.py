@@ -155,8 +155,10 @@ class Gateway:
             lambda: self.budgets.rates(visit.login),
             fault.failure if fault else None,
         )
-        if self.faults.faults.latency_seconds:
-            await asyncio.sleep(self.faults.faults.latency_seconds)
+        work = self.faults.faults.work_seconds
+        self.budgets.work(visit.login, visit.resource, work)
+        if wait := work + self.faults.faults.latency_seconds:
+            await asyncio.sleep(wait)
         answer = spoil(await call(asked, incoming), fault.fault if fault else None, graphql=visit.graphql)
         return self._broken(self._finish(visit, answer, charge=not (visit.graphql or visit.free)), answer, fault)
 

@@ -30,6 +30,8 @@ class Limits(Frozen):
     concurrent: int | None = Field(default=100, description="requests under way at once, REST and GraphQL together")
     rest_points: int | None = Field(default=900, description="secondary points of REST in `secondary_seconds`")
     graphql_points: int | None = Field(default=2_000, description="secondary points of GraphQL in `secondary_seconds`")
+    graphql_seconds: float | None = Field(default=60, description="of GraphQL's answers in `secondary_seconds`")
+    all_seconds: float | None = Field(default=90, description="of all answers in `secondary_seconds`")
     secondary_seconds: float = 60
     retry_after_seconds: int | None = Field(
         default=60, description="what a secondary limit asks to wait; None leaves the header out, and lasts a minute"

@@ -116,6 +116,11 @@ def search_pull_requests(folder: ServedFolder, query: Query, *, private: bool) -
 
 
 def _wanted(served: ServedRepository, query: Query) -> Sequence[PullRequest]:
+    unindexed = {facts.number for facts in served.facts.pull_requests if facts.is_unindexed}
+    return [found for found in _merged_then(served, query) if found.number not in unindexed]
+
+
+def _merged_then(served: ServedRepository, query: Query) -> Sequence[PullRequest]:
     tracker = served.tracker()
     if not query.merged:
         return list(tracker.pull_requests.values())

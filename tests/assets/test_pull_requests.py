@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from assets.checks import JudgedMonth
-from assets.pull_requests import counts_match, mirror_knows_no_more, pull_requests
+from assets.pull_requests import counts_match, mirror_knows_no_more, pull_requests, search_shows_all
 from formulacode_dagster.measuring.breakpoints.choices import Method
 from formulacode_dagster.measuring.breakpoints.persistence import (
     NAMED_COMMITS,
@@ -231,6 +231,16 @@ def test_a_merge_that_the_search_index_lacks_is_named_by_the_check(run, world, d
     assert [offender.partition(" (")[0] for offender in verdict.offenders] == [
         f"demo/large#{number}" for number in range(2, 6)
     ]
+
+
+@pytest.mark.slow
+def test_a_merge_that_only_the_repositorys_own_list_has_is_taken_in_and_named(run, world, database):
+    world.facts["demo/large"] = {"pull_requests": [{"number": 3, "is_unindexed": True}]}
+    assert run()["dagster/row_count"] == 5 + 2
+    assert judge(database).passed
+    verdict = search_shows_all.judge(JudgedMonth(database, Stage.PULL_REQUESTS, MONTH, "run"))
+    assert (verdict.passed, verdict.offenders) == (False, ("demo/large#3",))
+    assert ask_witness(database).passed
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ from tests.support.intake import window_ends
 
 TOKEN = "ghp_" + "s3cret" * 6
 FEBRUARY = Month.parse("2026-02")
-CALM = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6)
+CALM = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6, rest_seconds=10**6, graphql_seconds=10**6)
 
 UNLIMITED = Limits(
     core=None,
@@ -40,6 +40,8 @@ UNLIMITED = Limits(
     concurrent=None,
     rest_points=None,
     graphql_points=None,
+    graphql_seconds=None,
+    all_seconds=None,
 )
 """No primary and no secondary limit; what GitHub cuts short stays short."""
 

@@ -208,6 +208,7 @@ INTAKE_COUNTS = Table(
     *_int("reported", "stored"),
     *_text("checksum"),
     *_int("added", "changed", "removed"),
+    *_json("unsearched"),
 )
 
 MERGED_PULL_REQUESTS = Table(

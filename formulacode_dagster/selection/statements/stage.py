@@ -29,7 +29,7 @@ from .statements import Stated, state_problem
 from .writing import TEMPLATE_VERSION
 
 MOST_OF_A_MESSAGE = 20_000
-_NOBODY = re.compile(r"\[bot\]|^GitHub <|<noreply@github\.com>|^(?:root|unknown|nobody) <", re.IGNORECASE)
+_NOBODY = re.compile(r"\[bot\]|^GitHub <|<noreply@[\w.-]+>|^(?:root|unknown|nobody) <", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,11 @@ from urllib.parse import urlsplit
 LINK_WITHHELD = "[link withheld]"
 COMMIT_WITHHELD = "[commit withheld]"
 
-_CODE_HOSTS = r"(?:[\w-]+\.)*(?:github\.com|gitlab\.com|bitbucket\.org|codeberg\.org|sr\.ht|gitea\.com)"
+_CODE_HOSTS = (
+    r"(?:[\w-]+\.)*(?:github\.com|gitlab\.com|bitbucket\.org|codeberg\.org|sr\.ht|gitea\.com|ghe\.com"
+    # an Enterprise Server by its usual name
+    r"|github\.(?!com\b|io\b|dev\b)[\w-]+(?:\.[\w-]+)*)"
+)
 _PASTES = re.compile(
     r"(?:^|\.)(?:gist\.github(?:usercontent)?\.com|(?:raw|patch-diff)\.githubusercontent\.com|pastebin\.com|paste\.\w.*"
     r"|dpaste\.(?:org|com)|hastebin\.com|bpa\.st|codepile\.net|ideone\.com|godbolt\.org|githubusercontent\.com)$"

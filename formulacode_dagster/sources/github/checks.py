@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from formulacode_dagster.models.check import CheckFinding
+from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.intake import SearchGap
 from formulacode_dagster.models.items import ItemState, LedgerEntry
 from formulacode_dagster.models.month import Month
@@ -90,6 +91,16 @@ def counts_match(
         summary = f"{summary}; {missing} repositories could not be taken in"
     figures = {"reported": reported, "stored": stored, "repositories": len(judged), "missing": missing}
     return CheckFinding.by_offenders(summary, offenders, figures)
+
+
+def search_shows_all(counts: Sequence[IntakeCount]) -> CheckFinding:
+    """Pass if search showed every merge that the repositories' own lists have; the others were taken in by number.
+
+    Of months long past the lists are known only in part: where search lacks some, it may lack others.
+    """
+    offenders = [item_key(row.repository, number) for row in counts for number in row.unsearched]
+    summary = f"search lacks {len(offenders)} of {sum(row.stored for row in counts)} merges"
+    return CheckFinding.by_offenders(summary, offenders, {"unsearched": len(offenders)})
 
 
 def mirror_knows_no_more(unseen: Sequence[str], unread: Mapping[str, str], shown: int) -> CheckFinding:

@@ -1,11 +1,14 @@
-"""A second opinion on windows that search finds empty: the repository's own list of merges, which is another index.
+"""A second opinion on the windows that search shows: the repository's own list of merges, which is another index.
 
-Search reports zero for a repository that its index lacks, or that is gone although its id still resolves.
+Search reports zero for a repository that its index lacks, or that is gone although its id still resolves; and count and
+results both lack a merge that is not indexed yet, however it was merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
@@ -14,62 +17,104 @@ from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .concurrency import gather_or_raise
 from .counting import COUNTS_PER_REQUEST, Counted
-from .nodes import RepositoryMerges, read
+from .nodes import MergeNode, RepositoryMerges, read
 from .queries import newest_merges
 
+MOST_PAGES = 5
+"""Pages of 100 that are read of a list."""
 
-async def contradictions(client: GitHubTransport, empty: Sequence[Counted]) -> dict[int, ItemFailure]:
-    """Return why windows of *empty*, which search counts as empty, are not, by repository id.
+Listed = frozenset[int] | ItemFailure
+"""Numbers of the window's merges that the repository's list has, or why the list confirms nothing."""
 
-    ItemFailures: `vanished` if the repository's name leads nowhere, `incomplete` if its list has a merge of the window,
-    or cannot be read. The list is read as far as the 50 merges that were updated last.
+
+@dataclass
+class _List:
+    """The list of one repository, as far as it was read."""
+
+    counted: Counted
+    numbers: set[int] = field(default_factory=set)
+    failure: ItemFailure | None = None
+    pages: int = 0
+    newest: datetime | None = None
+    after: str | None = None
+    """Cursor of the next page; None if no more is to be read."""
+
+    def take(self, answer: GraphQLAnswer, alias: str) -> None:
+        """Add the page that came as *alias*."""
+        counted, self.after = self.counted, None
+        raw = answer.data.get(alias)
+        if raw is None and answer.missing(alias):
+            self.failure = ItemFailure(
+                FailureKind.VANISHED,
+                f"{counted.name} is gone from GitHub",
+                why=f"its id still resolves, its name does not: {answer.words(alias)}",
+                remedy="Deny it on the list of repositories if it stays away",
+            )
+            return
+        try:
+            if raw is None:
+                raise ItemFailure(FailureKind.INCOMPLETE, answer.words(alias) or "empty response")
+            page = read(RepositoryMerges, raw, f"the merges of {counted.name}").pull_requests
+        except ItemFailure as failure:
+            self.failure = unconfirmed(counted, str(failure))
+            return
+        nodes = [node for node in page.nodes if node is not None]
+        self.numbers |= {node.number for node in nodes if node.merged_at and counted.window.holds(node.merged_at)}
+        self.pages += 1
+        if nodes and page.page_info.has_next_page and self._reaches(nodes):
+            self.after = page.page_info.end_cursor
+
+    def _reaches(self, nodes: Sequence[MergeNode]) -> bool:
+        """Return True if further pages may reach the window, and few enough of them at the pace so far."""
+        start, oldest = self.counted.window.start, nodes[-1].updated_at
+        self.newest = self.newest or nodes[0].updated_at
+        passed = (self.newest - oldest) / self.pages
+        return oldest >= start and self.pages < MOST_PAGES and oldest - start <= passed * (MOST_PAGES - self.pages)
+
+
+async def listed_merges(client: GitHubTransport, windows: Sequence[Counted]) -> dict[int, Listed]:
+    """Return the merges of each of *windows* that its repository's list has, by repository id.
+
+    The list begins with what was updated last, so that all merges of a window are before anything updated earlier. It
+    is read to there, if that takes at most `MOST_PAGES`; of older windows only the first page is.
+
+    ItemFailures: `vanished` if the repository's name leads nowhere, `incomplete` if its list cannot be read.
     """
-    batches = [empty[at : at + COUNTS_PER_REQUEST] for at in range(0, len(empty), COUNTS_PER_REQUEST)]
-    found = await gather_or_raise(_batch(client, batch) for batch in batches)
-    return {id_: failure for failures in found for id_, failure in failures.items()}
+    lists = [_List(counted) for counted in windows]
+    pending = lists
+    while pending:
+        batches = [pending[at : at + COUNTS_PER_REQUEST] for at in range(0, len(pending), COUNTS_PER_REQUEST)]
+        await gather_or_raise(_read(client, batch) for batch in batches)
+        pending = [listed for listed in pending if listed.after]
+    return {listed.counted.repository.id: listed.failure or frozenset(listed.numbers) for listed in lists}
 
 
-async def _batch(client: GitHubTransport, empty: Sequence[Counted]) -> dict[int, ItemFailure]:
+async def _read(client: GitHubTransport, lists: Sequence[_List]) -> None:
     variables: dict[str, object] = {}
-    for index, counted in enumerate(empty):
-        owner, _, name = counted.name.partition("/")
-        variables |= {f"owner{index}": owner, f"name{index}": name}
+    for index, listed in enumerate(lists):
+        owner, _, name = listed.counted.name.partition("/")
+        variables |= {f"owner{index}": owner, f"name{index}": name, f"after{index}": listed.after}
     try:
-        answer = await client.graphql(newest_merges(len(empty)), variables)
+        answer = await client.graphql(newest_merges(len(lists)), variables)
     except ItemFailure as failure:
-        if len(empty) == 1:
-            return {empty[0].repository.id: _incomplete(empty[0], str(failure))}
-        half = len(empty) // 2
-        return {**await _batch(client, empty[:half]), **await _batch(client, empty[half:])}
-    failures = {counted.repository.id: _contradiction(answer, f"r{n}", counted) for n, counted in enumerate(empty)}
-    return {id_: failure for id_, failure in failures.items() if failure is not None}
+        if len(lists) == 1:
+            lists[0].failure, lists[0].after = unconfirmed(lists[0].counted, str(failure)), None
+            return
+        half = len(lists) // 2
+        await _read(client, lists[:half])
+        await _read(client, lists[half:])
+        return
+    for index, listed in enumerate(lists):
+        listed.take(answer, f"r{index}")
 
 
-def _contradiction(answer: GraphQLAnswer, alias: str, counted: Counted) -> ItemFailure | None:
-    raw = answer.data.get(alias)
-    if raw is None and answer.missing(alias):
-        return ItemFailure(
-            FailureKind.VANISHED,
-            f"{counted.name} is gone from GitHub",
-            why=f"its id still resolves, its name does not, and search finds nothing of it: {answer.words(alias)}",
-            remedy="Deny it on the list of repositories if it stays away",
-        )
-    if raw is None:
-        return _incomplete(counted, answer.words(alias) or "empty response")
-    try:
-        listed = read(RepositoryMerges, raw, f"the merges of {counted.name}")
-    except ItemFailure as failure:
-        return _incomplete(counted, str(failure))
-    missed = [
-        node.number
-        for node in listed.pull_requests.nodes
-        if node is not None and node.merged_at is not None and counted.window.holds(node.merged_at)
-    ]
-    if not missed:
-        return None
-    return _incomplete(counted, f"its own list has {len(missed)} of them, #{min(missed)} among them")
-
-
-def _incomplete(counted: Counted, why: str) -> ItemFailure:
-    what = f"search finds no merge of {counted.name} in {counted.window.qualifier}, which is not confirmed"
+def unconfirmed(counted: Counted, why: str) -> ItemFailure:
+    """The failure of a window that the repository's list does not confirm."""
+    found = f"{counted.count} merges" if counted.count else "no merge"
+    what = f"search finds {found} of {counted.name} in {counted.window.qualifier}, which is not confirmed"
     return ItemFailure(FailureKind.INCOMPLETE, what, why=why, remedy="Try again")
+
+
+def unsearched(counted: Counted, missed: Collection[int]) -> ItemFailure:
+    """The failure of a window of which search lacks the merges *missed*."""
+    return unconfirmed(counted, f"its own list has {len(missed)} more, #{min(missed)} among them")

@@ -1,9 +1,9 @@
 """Every pull request that repositories merged in a month: counted by GitHub, and taken in completely.
 
 First every repository is counted, many in one request. Small repositories share search requests; windows larger than
-search shows are split by time. Results must add up to the counts, and a count of zero is compared with the repository's
-own list; one that does not agree is counted and searched again separately, and then fails by name. None is ever short,
-and none affects another.
+search shows are split by time. Results must add up to the counts, and have all that the repository's own list has; one
+that does not agree is counted and searched again separately, and then fails by name. Of a window that search shows, but
+not whole, what it still lacks is read by number. None is ever short, and none affects another.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from .concurrency import gather_or_raise
 from .cost_shares import split_cost
 from .counting import Counted, NoWindow, Question, count_merged
 from .linked import whole_pull_request
-from .listing import contradictions
+from .listing import Listed, listed_merges, unsearched
 from .nodes import PullRequestNode
 from .packing import cut, join, pack
 from .paging import PageSizes, SearchResult, read_request
+from .reading import read_pull_request
 from .search_limits import PUBLIC, SearchLimits
 from .windows import Window
 
@@ -61,6 +62,7 @@ class _Intake:
         self._finish = finish
         self._limits = limits
         self._sizes = PageSizes(limits)
+        self._listed: dict[int, Listed] = {}
         self._spent: dict[int, Cost] = defaultdict(Cost)
 
     async def round(self, repositories: Sequence[Repository], attempt: int) -> None:
@@ -75,6 +77,7 @@ class _Intake:
                 self._end(repository, ended[repository.id])
         standing = [window for window in counted if window.repository.id not in ended]
         small = [window for window in standing if window.count <= self._limits.shown]
+        await self._list(standing)
         again = await self._end_empty([window for window in small if not window.count], attempt)
         searched = [(window,) for window in small if window.count] if attempt > 1 else pack(small, self._limits)
         large = [window for window in standing if window.count > self._limits.shown]
@@ -89,19 +92,27 @@ class _Intake:
             ]
         )
 
+    async def _list(self, counted: Sequence[Counted]) -> None:
+        """Read the repositories' own lists, each once, before any search: what is merged later is no contradiction."""
+        unread = [window for window in counted if not isinstance(self._listed.get(window.repository.id), frozenset)]
+        with self._client.account() as account:
+            self._listed |= await listed_merges(self._client, unread)
+        self._charge(account.cost, [(window.repository, 0) for window in unread])
+
     async def _end_empty(self, empty: Sequence[Counted], attempt: int) -> list[Repository]:
         """End the windows of *empty* that the repositories' own lists confirm; return those to count again."""
-        with self._client.account() as account:
-            doubts = await contradictions(self._client, empty)
-        self._charge(account.cost, [(window.repository, 0) for window in empty])
         again: list[Repository] = []
         for window in empty:
-            doubt = doubts.get(window.repository.id)
-            if doubt is not None and doubt.kind in TRANSIENT_KINDS and attempt < ATTEMPTS:
+            end = await self._complete(window, (), attempt)
+            if self._may_pass(end, attempt):
                 again.append(window.repository)
             else:
-                self._end(window.repository, doubt or await self._complete(window, ()))
+                self._end(window.repository, end)
         return again
+
+    @staticmethod
+    def _may_pass(end: MergedWindow | ItemFailure, attempt: int) -> bool:
+        return isinstance(end, ItemFailure) and end.kind in TRANSIENT_KINDS and attempt < ATTEMPTS
 
     async def _count(self, repositories: Sequence[Repository]) -> tuple[list[Counted], dict[int, NoWindow]]:
         questions = [Question(repository, repository.full_name, self._window) for repository in repositories]
@@ -147,24 +158,38 @@ class _Intake:
             results: dict[int, list[SearchResult]] = defaultdict(list)
             for result in itertools.chain.from_iterable(pages):
                 results[result.searched.repository.id].append(result)
-            windows = await gather_or_raise(self._complete(asked, results[asked.repository.id]) for asked in counted)
+            windows = await gather_or_raise(
+                self._complete(asked, results[asked.repository.id], attempt) for asked in counted
+            )
         self._charge(account.cost, [(asked.repository, asked.count) for asked in counted])
         again: list[Repository] = []
         for asked, window in zip(counted, windows, strict=True):
-            if isinstance(window, ItemFailure) and window.kind in TRANSIENT_KINDS and attempt < ATTEMPTS:
+            if self._may_pass(window, attempt):
                 again.append(asked.repository)
             else:
                 self._end(asked.repository, window)
         if again:
             await self.round(again, attempt + 1)
 
-    async def _complete(self, counted: Counted, results: Sequence[SearchResult]) -> MergedWindow | ItemFailure:
-        fault = fault_of(counted, results)
+    async def _complete(
+        self, counted: Counted, results: Sequence[SearchResult], attempt: int
+    ) -> MergedWindow | ItemFailure:
+        fault, listed = fault_of(counted, results), self._listed[counted.repository.id]
         if fault:
             return self._incomplete(counted.name, fault)
+        if isinstance(listed, ItemFailure):
+            return listed
+        nodes = [node for result in results for node in result.nodes]
+        missed = sorted(listed - {node.number for node in nodes})
+        # an index that shows nothing at all lacks more than the list's newest
+        if missed and (attempt < ATTEMPTS or not nodes):
+            return unsearched(counted, missed)
         try:
             pull_requests = await gather_or_raise(
-                self._pull_request(counted, node) for result in results for node in result.nodes
+                [
+                    *(self._pull_request(counted, node) for node in nodes),
+                    *(read_pull_request(self._client, counted.name, number) for number in missed),
+                ]
             )
         except ItemFailure as failure:
             return failure
@@ -172,8 +197,9 @@ class _Intake:
             month=self._month.key,
             repository_id=counted.repository.id,
             repository=counted.name,
-            reported=counted.count,
+            reported=counted.count + len(missed),
             stored=len(pull_requests),
+            unsearched=tuple(missed),
         )
         return MergedWindow(tuple(sorted(pull_requests, key=lambda pull_request: pull_request.number)), count)
 

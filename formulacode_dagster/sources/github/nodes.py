@@ -98,11 +98,13 @@ class MergeNode(GitHubRecord):
 
     number: int
     merged_at: datetime | None = None
+    updated_at: datetime
 
 
 class MergeList(GitHubRecord):
     """Pull requests of a repository."""
 
+    page_info: PageInfo
     nodes: tuple[MergeNode | None, ...]
 
 

@@ -17,6 +17,8 @@ from .search_limits import PUBLIC, SearchLimits
 from .windows import search_text
 
 SMALLEST_PAGE = 10
+SLOW_SECONDS = 5.0
+"""Half the time that GitHub has for an answer: after a page as slow as that, the next ones are half as long."""
 
 
 @dataclass
@@ -95,6 +97,8 @@ async def read_request(client: GitHubTransport, searches: Sequence[Counted], siz
             for result, _ in asked:
                 result.fail(failure)
             continue
+        if answer.seconds >= SLOW_SECONDS and (shown := sum(first for _, first in asked)) > SMALLEST_PAGE:
+            sizes.halve((result.searched for result, _ in asked), shown)
         for index, (result, _) in enumerate(asked):
             result.take(answer, f"s{index}")
     return results

@@ -93,16 +93,18 @@ query MergedCounts($ids: [ID!]!{variables}) {{
 
 
 def newest_merges(count: int) -> str:
-    """Ask *count* repositories `$owner0`/`$name0` … for the merges that were updated last, as `r0` …; 1 point for 100.
+    """Ask *count* repositories `$owner0`/`$name0` … for 100 merges behind `$after0` …, as `r0` …; 1 point for 100.
+
+    Merges that were updated last come first.
 
     The list is the database's, not the search index's.
     """
-    variables = ", ".join(f"$owner{index}: String!, $name{index}: String!" for index in range(count))
-    merges = "pullRequests(states: MERGED, first: 50, orderBy: {field: UPDATED_AT, direction: DESC})"
+    variables = ", ".join(f"$owner{n}: String!, $name{n}: String!, $after{n}: String" for n in range(count))
+    order = "states: MERGED, first: 100, orderBy: {field: UPDATED_AT, direction: DESC}"
     lists = "".join(
-        f"\n  r{index}: repository(owner: $owner{index}, name: $name{index}, followRenames: true) "
-        f"{{ {merges} {{ nodes {{ number mergedAt }} }} }}"
-        for index in range(count)
+        f"\n  r{n}: repository(owner: $owner{n}, name: $name{n}, followRenames: true) "
+        f"{{ pullRequests({order}, after: $after{n}) {{ {_PAGE_INFO} nodes {{ number mergedAt updatedAt }} }} }}"
+        for n in range(count)
     )
     return f"""
 query NewestMerges({variables}) {{{lists}

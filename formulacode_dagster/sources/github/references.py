@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from formulacode_dagster.sources.markdown import prose
 
@@ -21,14 +22,14 @@ _OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
 _REPOSITORY = rf"{_OWNER}/[\w.-]{{1,100}}?"
 _NUMBER = r"[1-9]\d{0,9}"
 _ENDS = r"(?![\w@]|\.\d)"
-_REFERENCE = re.compile(
-    rf"(?<![\w.@/-])(?:https?://)?(?:www\.)?github\.com/(?P<page>{_REPOSITORY})/(?:issues|pulls?)/(?P<paged>{_NUMBER})"
+_PUBLIC_HOST = "github.com"
+_PATTERN = (
+    rf"(?<![\w.@/-])(?:https?://)?(?:www\.)?HOST/(?P<page>{_REPOSITORY})/(?:issues|pulls?)/(?P<paged>{_NUMBER})"
     rf"(?!\w)[^\s<>\"'()\[\]]*"
     rf"|https?://[^\s<>\"'()\[\]]+"
     rf"|(?<![\w./@#-])(?P<repository>{_REPOSITORY})\#(?P<named>{_NUMBER}){_ENDS}"
     rf"|(?<![\w./#-])GH-(?P<numbered>{_NUMBER}){_ENDS}(?!-)"
-    rf"|(?<![\w/&\#\\@])\#(?P<bare>{_NUMBER}){_ENDS}",
-    re.IGNORECASE | re.ASCII,
+    rf"|(?<![\w/&\#\\@])\#(?P<bare>{_NUMBER}){_ENDS}"
 )
 _PREFORMATTED = re.compile(r"<(?P<tag>pre|code|style)\b[^<>]{0,300}>[\s\S]*?(?:</(?P=tag)\s*>|\Z)", re.IGNORECASE)
 _TAG = re.compile(r"</?(?!https?:)[A-Za-z][^<>]{0,1000}>")
@@ -41,6 +42,11 @@ _FILE = re.compile(
 )
 _FOLDER = re.compile(r"(?:src|lib|docs?|tests?|asv_bench|benchmarks?|examples?|scripts?|tools|bin)/.", re.IGNORECASE)
 _PHRASE = re.compile(r"and/or|n/a|w/o|i/o|ci/cd|tcp/ip|yes/no|on/off|he/she|true/false|[\d-]+/[\d.-]+", re.IGNORECASE)
+
+
+@lru_cache(maxsize=8)
+def _pattern(host: str) -> re.Pattern[str]:
+    return re.compile(_PATTERN.replace("HOST", re.escape(host)), re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,8 +65,10 @@ class ThreadReference:
         return f"{self.repository}#{self.number}"
 
 
-def references_in(text: str, repository: str, *, reached: int = 0) -> tuple[ThreadReference, ...]:
-    """Return the references of *text*, written in *repository* (`owner/repo`): each once, in order of appearance.
+def references_in(
+    text: str, repository: str, *, reached: int = 0, host: str = _PUBLIC_HOST
+) -> tuple[ThreadReference, ...]:
+    """Return the references of *text*, written in *repository* (`owner/repo`) of *host*: each once, in order.
 
     `#12`, `GH-12`, `owner/repo#12` and pages of issues and pull requests, with any anchor. Excluded are references in
     code, HTML comments, tags or e-mail addresses, escaped ones, texts of links to other places, paths and phrases that
@@ -68,7 +76,7 @@ def references_in(text: str, repository: str, *, reached: int = 0) -> tuple[Thre
     repository's numbers reach that far, which *reached*, the number of the thread with the text, shows.
     """
     references: dict[tuple[str, int], ThreadReference] = {}
-    for reference in _scan(_bare(text[:LONGEST_TEXT]), repository, reached):
+    for reference in _scan(_bare(text[:LONGEST_TEXT]), repository, reached, host):
         if reference.number <= LARGEST_NUMBER:
             references.setdefault(reference.key, reference)
     return tuple(references.values())
@@ -82,8 +90,8 @@ def _bare(text: str) -> str:
     return _EMAIL.sub(" ", text)
 
 
-def _scan(text: str, home: str, reached: int) -> Iterator[ThreadReference]:
-    for match in _REFERENCE.finditer(text):
+def _scan(text: str, home: str, reached: int, host: str) -> Iterator[ThreadReference]:
+    for match in _pattern(host).finditer(text):
         if match["page"] and _is_name(match["page"]):
             yield ThreadReference(match["page"], int(match["paged"]))
         elif match["repository"]:

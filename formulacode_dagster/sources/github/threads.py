@@ -153,6 +153,7 @@ class _Whole:
     events: Sequence[EventNode]
     later: Sequence[EventNode]
     partly_read: bool
+    host: str
 
 
 async def _completed(client: GitHubTransport, node: ThreadNode, moment: datetime | None) -> _Whole:
@@ -177,6 +178,7 @@ async def _completed(client: GitHubTransport, node: ThreadNode, moment: datetime
         [event for event in events if _is_before(event.created_at, moment)],
         [event for event in events if not _is_before(event.created_at, moment)],
         partly_read=bool(missing_comments or missing_events),
+        host=client.addresses.host,
     )
 
 
@@ -208,7 +210,11 @@ def _comment(comment: Written, body: str) -> ThreadComment:
 def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) -> tuple[ThreadReference, ...]:
     """Return closing issues first, then references of body, comments and timeline, without the thread itself."""
     name = whole.node.name
-    written = [reference for text in texts for reference in references_in(text, name.repository, reached=name.number)]
+    written = [
+        reference
+        for text in texts
+        for reference in references_in(text, name.repository, reached=name.number, host=whole.host)
+    ]
     linked = [reference for event in whole.events for reference in _others(event, name, moment)]
     by_hand = [event for event in whole.later if event.subject is not None]
     unlinked = {reference.key for event in by_hand for reference in _others(event, name, moment)}

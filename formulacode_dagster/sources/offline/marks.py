@@ -14,7 +14,6 @@ from formulacode_dagster.sources.git.log import Commit, Heads
 
 _MERGE = re.compile(r"(?:[A-Z]+: )?Merge pull request #(\d+)(?: from (\S+))?")
 _SQUASH = re.compile(r"\(#(\d+)\)$")
-_GITHUB = "noreply@github.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,11 @@ class Mark:
     """`owner/branch`, if the message has it."""
 
 
+def is_made_by_web(commit: Commit) -> bool:
+    """Return True if GitHub itself made *commit*, for a button: as `noreply@` its own host."""
+    return commit.committer_email.startswith("noreply@")
+
+
 def marks(line: Sequence[Commit], heads: Heads) -> dict[int, Mark]:
     """Every merged pull request that *line* (the first-parent line, newest first) shows, by number."""
     by_head = {sha: number for number, sha in heads.pulls.items()}
@@ -38,7 +42,7 @@ def marks(line: Sequence[Commit], heads: Heads) -> dict[int, Mark]:
     confirmed = 0
     for commit in line:
         for mark in _marks_of(commit, by_head, heads.pulls):
-            if len(commit.parents) < 2 and mark.head_sha is None and commit.committer_email != _GITHUB:
+            if len(commit.parents) < 2 and mark.head_sha is None and not is_made_by_web(commit):
                 doubtful.append(mark)
                 continue
             confirmed += len(commit.parents) < 2 and mark.head_sha is not None

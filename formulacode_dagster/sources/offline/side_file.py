@@ -101,6 +101,7 @@ class PullRequestFacts(Frozen):
     merge_commit_sha: str | None = None
     head_sha: str | None = None
     commit_count: int | None = None
+    is_unindexed: bool = Field(default=False, description="search neither counts nor finds it")
     base_ref: str | None = Field(default=None, description="branch it was merged into; the default branch when unset")
     closes: tuple[int | str, ...] = Field(
         default=(), description="issue numbers, or `owner/repo#N`; those that the body does not name are linked by hand"

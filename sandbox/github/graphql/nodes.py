@@ -112,6 +112,7 @@ def thread_node(served: ServedRepository, thread: Thread, peers: Sequence[PullRe
         return _thread_node(served, thread, Kind.ISSUE, "Issue")
     return _thread_node(served, thread, Kind.PULL_REQUEST, "PullRequest") | {
         "mergedAt": stamp(thread.merged_at),
+        "updatedAt": stamp(thread.merged_at or thread.created_at),
         "mergeCommit": {"oid": thread.merge_sha} if thread.merge_sha else None,
         "baseRefName": thread.base_ref,
         "headRefOid": thread.head_sha,

@@ -12,8 +12,8 @@ from tests.support.sampling import sampled
 MERGED = 22
 WINDOWS = "graphql MergedPullRequests"
 REPOSITORIES = 4
-CALLS = 3
-"""One counts the repositories, one shows what they merged, one the versions of an issue edited since."""
+CALLS = 4
+"""One counts the repositories, one lists their merges, one shows those of the month, one the versions of an issue."""
 COMPLETE = {ItemState.DONE: MERGED}
 WORDLOOM = "loomworks/wordloom"
 
@@ -82,7 +82,7 @@ def test_a_short_window_closes_the_gate_and_the_next_run_completes_it(seeded) ->
         refused.tells("the gate pull_requests/failures_within_budget is shut", failed.item, "Mend the cause")
     with platform.serve() as served:
         assert platform.run(Stage.PULL_REQUESTS).succeeded
-        assert served.calls("github") == 2, "the windows that are in are not asked for again"
+        assert served.calls("github") == 3, "the windows that are in are not asked for again"
     assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
 
 

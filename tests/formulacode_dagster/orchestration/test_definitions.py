@@ -67,6 +67,7 @@ CHECKS = {
     ("repositories", "searches_complete"): False,
     ("pull_requests", "counts_match"): True,
     ("pull_requests", "window_and_shas_valid"): True,
+    ("pull_requests", "search_shows_all"): False,
     ("pull_requests", "mirror_knows_no_more"): False,
     ("classifications", "every_candidate_has_verdict"): True,
     ("classifications", "share_of_positives"): False,

@@ -193,3 +193,16 @@ def test_the_clock_can_be_put_forward_instead_of_waiting(small, caller):
     told = asks.http.post("/_sandbox/clock", json={"seconds": 3601}).json()
     assert told["now"] - time.time() > 3590
     assert asks.get("/user").status_code == 200
+
+
+@pytest.mark.parametrize(("resource", "most"), [(Resource.GRAPHQL, 60), (Resource.CORE, 90)])
+def test_more_seconds_of_answers_than_fit_in_a_minute_are_refused(resource, most):
+    now = [1000.0]
+    budgets = Budgets(Limits(), lambda: now[0])
+    budgets.work("ada", resource, most)
+    assert budgets.refused("ada", resource) is None
+    budgets.work("ada", resource, 0.5)
+    assert budgets.refused("bob", resource) is None
+    assert budgets.refused("ada", resource) == "secondary seconds"
+    now[0] += 60.5
+    assert budgets.refused("ada", resource) is None

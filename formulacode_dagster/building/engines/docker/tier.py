@@ -103,7 +103,9 @@ class TierBuilder:
                 self._say(f"$ build {tag}")
                 with scratch_folder() as folder:
                     fill(folder)
-                    (folder / "cores").write_text(f"{self.daemon.cores(self.settings.limits.cpus)}\n")
+                    cores = self.daemon.cores(self.settings.limits.cpus)
+                    (folder / "cores").write_text(f"{cores}\n")
+                    (folder / "cores-online").write_text(f"0-{cores - 1}\n")
                     self._build(name, tag, arguments, folder, labels=labels or {}, again=force)
                 image = self.daemon.image(tag)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -53,6 +53,8 @@ class GraphQLAnswer:
 
     data: Mapping[str, Any]
     errors: tuple[GraphQLError, ...] = ()
+    seconds: float = 0.0
+    """Time until it came."""
 
     def words(self, *path: str | int) -> str:
         """Return GitHub's messages about *path* and below it."""
@@ -71,7 +73,7 @@ class GraphQLAnswer:
         data = copy.deepcopy(dict(self.data)) if self.errors else self.data
         for error in self.errors:
             _make_null(data, _asked_again(error.path))
-        return GraphQLAnswer(data, self.errors)
+        return replace(self, data=data)
 
 
 def _asked_again(path: tuple[str | int, ...]) -> tuple[str | int, ...]:

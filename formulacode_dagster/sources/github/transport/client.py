@@ -20,6 +20,7 @@ from formulacode_dagster.operating.cancellation.tls import trusted
 from formulacode_dagster.sources.github.queries import PROBE, RATE_LIMIT_PATH
 
 from .accounting import Account, Ledger
+from .addresses import PUBLIC_API, GitHubAddresses
 from .answer_cache import AnswerCache, CachedAnswer
 from .answers import GraphQLAnswer, GraphQLError, Resource, RestAnswer
 from .exchange import Exchange
@@ -31,7 +32,6 @@ from .retry import Outcome, TransportRetries, Verdict, judge, judge_graphql
 from .tokens import Lease, TokenPool, TokenState
 from .waiting import OnWait, Waits
 
-PUBLIC_API = "https://api.github.com"
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """GitHub itself gives up on a query after 10 s; a large diff may take longer."""
 
@@ -66,9 +66,8 @@ class GitHubTransport:
         timeout: httpx.Timeout = TIMEOUT,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._url = url.rstrip("/")
-        # GitHub Enterprise Server has REST under /api/v3 and GraphQL next to it
-        self._graphql_url = self._url.removesuffix("/v3") + "/graphql"
+        self.addresses = GitHubAddresses.of(url)
+        self._url = self.addresses.rest
         self._clock = clock or Clock()
         self._pool = tokens if isinstance(tokens, TokenPool) else TokenPool(tokens)
         self._ledger = Ledger()
@@ -143,7 +142,7 @@ class GitHubTransport:
         body = {"query": query, "variables": dict(variables or {})}
 
         def build(lease: Lease) -> httpx.Request:
-            return self._http.build_request("POST", self._graphql_url, json=body, headers=_headers(lease, JSON))
+            return self._http.build_request("POST", self.addresses.graphql, json=body, headers=_headers(lease, JSON))
 
         answer = await self._exchange.ask(Resource.GRAPHQL, build, self._inspect_graphql, "GraphQL query")
         return answer.sound()
@@ -221,7 +220,7 @@ class GitHubTransport:
             headers = _headers(lease, JSON)
             if resource is Resource.GRAPHQL:
                 question = {"query": PROBE, "variables": {}}
-                return self._http.build_request("POST", self._graphql_url, json=question, headers=headers)
+                return self._http.build_request("POST", self.addresses.graphql, json=question, headers=headers)
             return self._http.build_request("GET", self._url + RATE_LIMIT_PATH, headers=headers)
 
         def inspect(_lease: Lease, response: httpx.Response) -> tuple[Verdict, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import httpx
@@ -16,7 +16,7 @@ from .accounting import Ledger
 from .answers import GraphQLAnswer, Resource
 from .permits import Permit, Permits
 from .refusals import refusal, token_needed
-from .retry import PASSING_ERRORS, Outcome, TransportRetries, Verdict, until_reset
+from .retry import OVERRUNS, PASSING_ERRORS, Outcome, TransportRetries, Verdict, until_reset
 from .tokens import Lease, TokenPool
 from .waiting import Waits
 
@@ -55,7 +55,7 @@ class Exchange:
         """Return the answer that *inspect* extracts from the request that *build* makes; *what* describes it in
         messages.
         """
-        failures = limits = 0
+        failures = limits = overruns = 0
         refused_to: dict[int, str] = {}
         underscoped: set[int] = set()
         partial: Answer | None = None
@@ -85,17 +85,15 @@ class Exchange:
                             return partial
                         raise refusal(what, verdict)
                 case Outcome.TOO_HEAVY:
-                    raise ItemFailure(
-                        FailureKind.OVERLOADED,
-                        f"{what} is too heavy for GitHub",
-                        why=verdict.words,
-                        remedy="Nothing: smaller pages are requested where there are any",
-                    )
+                    raise _too_heavy(what, verdict)
                 case Outcome.PRIMARY_LIMIT | Outcome.SECONDARY_LIMIT:
                     limits += 1
                     self._check_limits(resource, limits, what, verdict)
                 case Outcome.PASSING:
                     failures += 1
+                    overruns += verdict.has_overrun
+                    if overruns >= OVERRUNS and resource is Resource.GRAPHQL:
+                        raise _too_heavy(what, verdict)
                     if failures >= self.retries.attempts:
                         raise await self._given_up(resource, what, verdict)
                     for tally in self.ledger.tallies(resource):
@@ -127,16 +125,22 @@ class Exchange:
                 verdict = Verdict(Outcome.PASSING, words=f"{type(error).__name__} {error}".strip())
             except ValueError:
                 verdict = Verdict(Outcome.PASSING, words="the body broke off, or is not JSON")
+            seconds = max(0.0, self.clock.time() - started)
+            verdict = replace(verdict, seconds=seconds)
+            if isinstance(answer, GraphQLAnswer):
+                answer = replace(answer, seconds=seconds)
             limited = verdict.outcome in (Outcome.PRIMARY_LIMIT, Outcome.SECONDARY_LIMIT)
             for tally in self.ledger.tallies(resource):
                 tally.requests += 1
                 tally.points += 0 if limited else _points(resource, response, answer)
                 tally.unchanged += response is not None and response.status_code == httpx.codes.NOT_MODIFIED
                 tally.limit_hits += limited
-                tally.seconds += max(0.0, self.clock.time() - started)
+                tally.seconds += seconds
                 tally.bytes += len(response.content) if response is not None else 0
             if response is not None:
                 _learn(permit, resource, response.headers, self.clock.time())
+            if verdict.has_overrun:
+                permit.overrun()
             if limited:
                 wait = self.retries.limited.seconds(limits + 1) if verdict.wait is None else verdict.wait
                 if verdict.outcome is Outcome.PRIMARY_LIMIT:
@@ -180,6 +184,15 @@ class Exchange:
             why=verdict.words,
             remedy="See whether GitHub is up and GITHUB_API_URL is right; the next run continues from here",
         )
+
+
+def _too_heavy(what: str, verdict: Verdict) -> ItemFailure:
+    return ItemFailure(
+        FailureKind.OVERLOADED,
+        f"{what} is too heavy for GitHub",
+        why=verdict.words,
+        remedy="Nothing: smaller pages are requested where there are any",
+    )
 
 
 def _learn(permit: Permit, resource: Resource, headers: Mapping[str, str], now: float) -> None:

@@ -12,7 +12,7 @@ from formulacode_dagster.operating.cancellation.clock import Clock
 
 from .answers import Resource
 from .limit_store import LimitStore
-from .pacing import Pacing
+from .pacing import QUERY_SECONDS, Pacing
 from .rate_limits import RateLimits
 from .tokens import Lease, Pause, TokenPool
 from .waiting import Waits
@@ -24,11 +24,15 @@ SLOT_SECONDS = 0.05
 class Permit:
     """Held while a request is in flight; the limits in its answer are stored when it is released."""
 
-    def __init__(self, lease: Lease, resource: Resource, pool: TokenPool, asked_at: float) -> None:
+    def __init__(
+        self, lease: Lease, resource: Resource, pool: TokenPool, pacing: Pacing, asked_at: float, expected: float
+    ) -> None:
         self.lease = lease
         self.resource = resource
         self.asked_at = asked_at
         self._pool = pool
+        self._pacing = pacing
+        self._expected = expected
         self._learnt: list[Callable[[RateLimits, float], None]] = []
 
     def learn(self, resource: Resource, *, remaining: int, limit: int | None, seconds: float) -> None:
@@ -54,8 +58,14 @@ class Permit:
 
         self._learnt.append(refused)
 
+    def overrun(self) -> None:
+        """GitHub had no time for the answer: half the pace from now on."""
+        self._learnt.append(lambda limits, now: limits.pace.slow_down(now, asked_at=self.asked_at))
+
     def settle(self, limits: RateLimits, holder: str, now: float) -> None:
-        """Release the slot, and store what the answer said."""
+        """Release the slot, and store what the answer said, and how long it took."""
+        seconds = min(max(0.0, now - self.asked_at), QUERY_SECONDS)
+        limits.pace.answered(self.resource, self._pacing, now, seconds=seconds, expected=self._expected)
         limits.under_way[holder] = limits.under_way.get(holder, 0) - 1
         if limits.under_way[holder] <= 0:
             del limits.under_way[holder]
@@ -126,7 +136,7 @@ class Permits:
         wait = limits.pace.wait(resource, self._pacing, now)
         if wait > 0:
             return Pause(f"pacing of {resource} requests", wait)
-        limits.pace.take(resource, self._pacing, now)
+        expected = limits.pace.take(resource, self._pacing, now)
         self._pool.spend(limits, chosen, resource, now)
         limits.under_way[self._store.holder] = limits.under_way.get(self._store.holder, 0) + 1
-        return Permit(chosen, resource, self._pool, now)
+        return Permit(chosen, resource, self._pool, self._pacing, now, expected)

@@ -11,6 +11,7 @@ import httpx
 from formulacode_dagster.operating.cancellation.backoff import Backoff, retry_after, server_time
 
 from .answers import GraphQLError
+from .pacing import QUERY_SECONDS
 
 
 class Outcome(StrEnum):
@@ -45,6 +46,10 @@ STATUS: Mapping[int, Outcome] = {
 }
 """By status; other 2xx are OK, other 4xx permanent, all 5xx transient. A 403 or 429 depends on headers and body."""
 
+OVERRUN_SECONDS = 0.9 * QUERY_SECONDS
+OVERRUNS = 2
+"""So often a query may overrun: a third time would spend the time again."""
+
 PASSING_ERRORS = (httpx.TransportError, httpx.DecodingError)
 """Refused, reset, timed out, or a body that broke off."""
 
@@ -63,6 +68,13 @@ class Verdict:
     words: str = ""
     status: int | None = None
     """HTTP status behind it; None if the status was fine but the content was not."""
+    seconds: float = 0.0
+    """Time until the answer."""
+
+    @property
+    def has_overrun(self) -> bool:
+        """Return True if GitHub gave up on the answer after the time that it has for one."""
+        return self.status in (502, 504) and self.seconds >= OVERRUN_SECONDS
 
 
 PASSING = Backoff(first_seconds=0.5, longest_seconds=30.0, jitter=(0.5, 1.0))

@@ -67,6 +67,7 @@ class TokenReport:
                 f"{resource} {allowance.remaining:,} of {allowance.limit:,} until {allowance.reset:%H:%M} UTC"
                 for resource, allowance in self.allowances.items()
             )
+            left = left or "no limits"
         unfit = [f"; no right to {resource}, set aside for it: {words}" for resource, words in self.unfit_for.items()]
         limited = [f"; {resource} not tried: {words}" for resource, words in self.limited.items()]
         return f"{self.name}{owner}: {left}{''.join(unfit + limited)}"
@@ -102,18 +103,22 @@ async def _examine(url: str, name: str, token: str) -> TokenReport:
     # separate from the shared limits: else another token might answer, or a pause apply
     async with GitHubTransport(url, [token], retries=RETRIES) as client:
         try:
-            limits = await client.rest(RATE_LIMIT_PATH)
+            allowances: dict[Resource, Allowance] | None = _allowances((await client.rest(RATE_LIMIT_PATH)).data)
         except ConfigurationError:
             return TokenReport(name, dead=client.tokens()[0].set_aside)
-        allowances = _allowances(limits.data)
+        except ItemFailure as failure:
+            # an Enterprise Server without limits answers 404
+            if failure.kind != FailureKind.VANISHED:
+                raise
+            allowances = None
         login = ""
         unfit: dict[Resource, str] = {}
         limited: dict[Resource, str] = {}
         for resource, ask in _PROBES.items():
-            left = allowances.get(resource)
-            if left is None:
+            left = allowances.get(resource) if allowances is not None else None
+            if allowances is not None and left is None:
                 unfit[resource] = f"GitHub lists no limit for it; {NEEDED}"
-            elif left.remaining == 0:
+            elif left is not None and left.remaining == 0:
                 limited[resource] = "it is exhausted"
             else:
                 try:
@@ -126,7 +131,7 @@ async def _examine(url: str, name: str, token: str) -> TokenReport:
                     if not client.totals.limit_hits:
                         raise
                     limited[resource] = error.why
-        return TokenReport(name, login, "", allowances, unfit, limited)
+        return TokenReport(name, login, "", allowances or {}, unfit, limited)
 
 
 async def _core(client: GitHubTransport) -> str:

@@ -14,11 +14,10 @@ from formulacode_dagster.sources.git.command import GitError
 from formulacode_dagster.sources.git.faults import translate
 from formulacode_dagster.sources.git.log import from_epoch, read_commits, read_heads
 from formulacode_dagster.sources.git.mirror import MirrorCache
-from formulacode_dagster.sources.offline.marks import Mark, marks
+from formulacode_dagster.sources.offline.marks import Mark, is_made_by_web, marks
 
 MARGIN = timedelta(minutes=1)
 """A commit is made a moment before GitHub notes the merge: so near to its ends it may be another window's."""
-_GITHUB = "noreply@github.com"
 
 
 @dataclass(frozen=True)
@@ -81,4 +80,4 @@ def shown_merges(cache: MirrorCache, repository: Repository, month: Month) -> li
 
 
 def _is_sure(mark: Mark) -> bool:
-    return len(mark.commit.parents) > 1 or mark.commit.committer_email == _GITHUB
+    return len(mark.commit.parents) > 1 or is_made_by_web(mark.commit)

@@ -222,8 +222,12 @@ def test_a_build_starts_as_many_compilers_as_it_has_cores(
         engine: Engine = ProcessEngine(tmp_path / "engine", limits)
     else:
         engine = request.getfixturevalue("make_docker_engine")(limits=limits)
-    spec = make_spec(pure, lock, commands=[command("env")], build_environment={"MAX_JOBS": "7"})
+    counts = "import os; print('counted', os.cpu_count(), 'usable', len(os.sched_getaffinity(0)))"
+    commands = [command("env"), command("python", "-c", counts)]
+    spec = make_spec(pure, lock, commands=commands, build_environment={"MAX_JOBS": "7"})
     built = engine.build(spec, Origins(pure.mirror))
+    # the process engine has the machine's /sys
+    assert ("counted 1 usable 1" if kind == "docker" else "usable 1") in built.log
     for line in (
         "MAKEFLAGS=-j1",
         "CMAKE_BUILD_PARALLEL_LEVEL=1",

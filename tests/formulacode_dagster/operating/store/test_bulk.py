@@ -25,7 +25,7 @@ BOTH_WAYS = (FEW, MANY)
 
 def count(number: int, **fields: object) -> dict[str, Any]:
     plain = {"month": MONTH, "repository_id": number, "repository": "a/b", "reported": 1, "stored": 1, "checksum": ""}
-    return {**plain, "added": 0, "changed": 0, "removed": 0, **fields}
+    return {**plain, "added": 0, "changed": 0, "removed": 0, "unsearched": [], **fields}
 
 
 def counts(number: int, **fields: object) -> list[dict[str, Any]]:

@@ -54,6 +54,14 @@ def calm(samples):
 
 
 @pytest.mark.slow
+def test_an_enterprise_server_is_asked_below_its_own_roots(samples, calm, clock):
+    application = app(samples.folder, is_server=True)
+    with serving(application) as url:
+        assert asked(f"{url}/api/v3", clock, intake) == calm
+    assert application.state.accounting.as_json()["endpoints"]["graphql"] > 0
+
+
+@pytest.mark.slow
 def test_intake_finds_every_sample_pull_request_at_its_merge(samples, calm, tmp_path):
     cache = MirrorCache(tmp_path, f"file://{samples.folder}")
     landed = {}

@@ -159,6 +159,13 @@ def test_counts_of_untracked_repositories_are_ignored():
     assert counts_match([count(), count(repository_id=9, repository="x/y", stored=1)]).passed
 
 
+def test_merges_that_search_lacks_are_named():
+    assert verdicts.search_shows_all([count()]).passed
+    verdict = verdicts.search_shows_all([count(), count(repository="x/y", unsearched=(2, 5))])
+    assert not verdict.passed
+    assert verdict.offenders == ("x/y#2", "x/y#5")
+
+
 def test_valid_pull_requests_pass():
     verdict = verdicts.window_and_shas_valid(MONTH, [pull_request(), pull_request({"number": 8}, number=8)])
     assert verdict.passed

@@ -20,14 +20,12 @@ from formulacode_dagster.sources.github.code_search import find_files
 from formulacode_dagster.sources.github.discovery import discover_repositories
 from formulacode_dagster.sources.github.search_limits import SearchLimits
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
-from formulacode_dagster.sources.github.transport.pacing import Pacing
 from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.server import serving
 from tests.support.git_world import BareRepository
-from tests.support.github import UNLIMITED
+from tests.support.github import CALM, UNLIMITED
 
 FEBRUARY = Month.parse("2026-02")
-FAST = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6)
 SEARCH = "GET /search/code"
 BEGIN = "2026-01-01T00:00:00Z"
 
@@ -79,7 +77,7 @@ def discover(folder, clock):
         find.gaps = []
 
         async def inside(url: str):
-            async with GitHubTransport(url, ["token"], clock=clock, pacing=FAST) as client:
+            async with GitHubTransport(url, ["token"], clock=clock, pacing=CALM) as client:
                 limits = SearchLimits(shown=shown)
                 return await discover_repositories(client, FEBRUARY, wanted, limits, find.gaps.append)
 

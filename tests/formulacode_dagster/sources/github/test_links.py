@@ -14,11 +14,10 @@ from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.links import LinkWalk, ThreadKind
 from formulacode_dagster.sources.github.links import walk_links
 from formulacode_dagster.sources.github.transport.client import GitHubTransport
-from formulacode_dagster.sources.github.transport.pacing import Pacing
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.server import serving
+from tests.support.github import CALM
 
-CALM = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6)
 HOME = "acme/wheels"
 MERGED = "2026-02-10T12:00:00Z"
 BEFORE, AFTER = "2026-02-01T00:00:00Z", "2026-02-11T00:00:00Z"

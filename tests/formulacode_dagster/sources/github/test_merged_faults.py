@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import httpx
 import pytest
 
 from formulacode_dagster.models.errors import OutsideSystemError
-from sandbox.github import Fault, Faults
+from formulacode_dagster.operating.cancellation.clock import Clock
+from formulacode_dagster.sources.github.queries import PROBE
+from formulacode_dagster.sources.github.transport.client import GitHubTransport
+from formulacode_dagster.sources.github.transport.pacing import Pacing
+from sandbox.github import Fault, Faults, Limits, app
+from sandbox.server import serving
 from tests.formulacode_dagster.sources.github.merged_windows import every, failure, numbers, pages
+from tests.support.github import CALM, TOKEN
 
 
 def test_a_null_repository_is_asked_again_then_fails_by_itself(world, clock):
@@ -189,6 +198,54 @@ def test_a_page_too_heavy_for_github_is_asked_in_smaller_ones(world, clock, refu
 
     p, q = world.taken_in(world.rows(), clock, change=heavy)
     assert (len(numbers(p)), len(numbers(q))) == (60, 20)
+
+
+def test_after_a_slow_page_the_next_ones_are_shorter(world, clock):
+    world.merge("demo/p", every(600, 260))
+    asked: list[int] = []
+
+    def slow(operation, variables, body, call):
+        if operation == "MergedPullRequests":
+            asked.append(variables["first0"])
+            clock.now += 6 if asked[-1] > 50 else 1
+
+    (end,) = world.taken_in(world.rows(), clock, change=slow)
+    assert len(numbers(end)) == 260
+    assert asked == [100, 50, 50, 50, 10]
+
+
+def test_a_github_that_computes_for_a_minute_a_minute_is_never_overworked(world):
+    world.merge("demo/p", every(600, 3))
+    world.rows()
+    limits = Limits(graphql_seconds=0.6)
+    faults = Faults(work_seconds=0.05)
+
+    def hits(pacing: Pacing) -> int:
+        application = app(world.folder, limits=limits, faults=faults)
+
+        class Hurried(Clock):
+            """Real time, of which waits are skipped, here and there."""
+
+            ahead = 0.0
+
+            def time(self) -> float:
+                return super().time() + self.ahead
+
+            async def sleep(self, seconds: float) -> None:
+                self.ahead += seconds
+                application.state.gateway.put_forward(seconds)
+                await super().sleep(0)
+
+        async def ask(url: str) -> int:
+            async with GitHubTransport(url, [TOKEN], clock=Hurried(), pacing=pacing) as client:
+                await asyncio.gather(*(client.graphql(PROBE) for _ in range(30)))
+                return client.totals.limit_hits
+
+        with serving(application) as url:
+            return asyncio.run(ask(url))
+
+    assert hits(CALM) > 0
+    assert hits(replace(CALM, graphql_seconds=0.4)) == 0
 
 
 def test_exhausted_limits_are_waited_for(world, clock):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.reasons import RejectionReason
 from sandbox.github.context import Account
-from tests.formulacode_dagster.sources.github.merged_windows import every, failure, numbers
+from tests.formulacode_dagster.sources.github.merged_windows import every, failure, numbers, pages
+from tests.support.github import FEBRUARY
 
 
 def test_a_repository_renamed_since_discovery_has_its_present_name(world, clock):
@@ -78,7 +81,7 @@ def test_a_repository_that_vanished_fails_alone_and_is_no_empty_window(world, cl
     ("facts", "kind", "words"),
     [
         ({"is_nameless": True}, "vanished", "its id still resolves, its name does not"),
-        ({"is_unindexed": True}, "incomplete", "its own list has 3 of them, #1 among them"),
+        ({"is_unindexed": True}, "incomplete", "its own list has 3 more, #1 among them"),
     ],
 )
 def test_a_repository_of_which_search_finds_nothing_is_no_empty_window(world, clock, facts, kind, words):
@@ -92,8 +95,48 @@ def test_a_repository_of_which_search_finds_nothing_is_no_empty_window(world, cl
     assert numbers(there) == [1, 2]
 
 
-def test_a_list_that_cannot_be_read_confirms_nothing(world, clock):
-    world.merge("demo/quiet", [])
+def test_a_merge_that_search_lacks_is_taken_in_from_the_repositorys_own_list(world, clock):
+    world.merge("demo/late", every(600, 5), pull_requests=[{"number": n, "is_unindexed": True} for n in (2, 5)])
+    world.merge("demo/there", every(600, 2))
+    late, there = world.taken_in(world.rows(), clock)
+    assert (numbers(late), late.count.unsearched) == ([1, 2, 3, 4, 5], (2, 5))
+    assert (numbers(there), there.count.unsearched) == ([1, 2], ())
+    assert world.books["endpoints"]["graphql MergedCounts"] == 3, "an index that is late only is asked again first"
+    assert world.books["endpoints"]["graphql NewestMerges"] == 1
+
+
+def test_a_long_list_is_read_as_far_as_the_month(world, clock):
+    """160 merges of the month behind 20 later ones, then 160 earlier ones: a second page, and no third."""
+    moments = [*every(600, 160, FEBRUARY.start - timedelta(days=3)), *every(14000, 160), *every(6000, 20, FEBRUARY.end)]
+    world.merge("demo/busy", moments, pull_requests=[{"number": 161, "is_unindexed": True}])
+    (end,) = world.taken_in(world.rows(), clock)
+    assert (numbers(end), end.count.unsearched) == (list(range(161, 321)), (161,))
+    assert world.books["endpoints"]["graphql NewestMerges"] == 2
+
+
+def test_of_an_old_month_one_page_of_the_list_is_read(world, clock):
+    world.merge("demo/old", [*every(600, 5), *every(60, 120, FEBRUARY.end + timedelta(days=700))])
+    (end,) = world.taken_in(world.rows(), clock)
+    assert numbers(end) == [1, 2, 3, 4, 5]
+    assert world.books["endpoints"]["graphql NewestMerges"] == 1
+
+
+def test_an_index_that_is_late_is_asked_again(world, clock):
+    world.merge("demo/p", every(600, 3))
+
+    def late(operation, variables, body, call):
+        if operation == "MergedCounts" and call == 1:
+            body["data"]["c0"]["issueCount"] = 2
+        for _, nodes in pages(body) if call == 1 else ():
+            body["data"]["s0"] |= {"nodes": nodes[:2], "issueCount": 2}
+
+    (end,) = world.taken_in(world.rows(), clock, change=late)
+    assert (numbers(end), end.count.unsearched) == ([1, 2, 3], ())
+
+
+@pytest.mark.parametrize("merges", [0, 3])
+def test_a_list_that_cannot_be_read_confirms_nothing(world, clock, merges):
+    world.merge("demo/quiet", every(600, merges))
 
     def broken(operation, variables, body, call):
         if operation == "NewestMerges":

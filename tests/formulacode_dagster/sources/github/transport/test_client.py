@@ -343,6 +343,39 @@ def test_after_a_secondary_limit_the_pace_is_halved(connect, clock):
     assert all(1.6 < gap <= 2 for gap in gaps)
 
 
+def test_slow_answers_are_requested_as_fast_as_github_can_compute_them(connect, clock):
+    def slow(_request: httpx.Request) -> httpx.Response:
+        clock.now += 4
+        return good()
+
+    async def all_in_turn(client: GitHubTransport) -> None:
+        for _ in range(30):
+            await client.graphql(QUERY)
+
+    shown: list[str] = []
+    run(connect(slow, pacing=Pacing(), on_wait=lambda reason, _seconds: shown.append(reason)), all_in_turn)
+    assert 120 / 45 * 60 - 20 < clock.now - NOW < 120 / 45 * 60 + 10
+    assert set(shown) == {"pacing of graphql requests"}
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(1, 6), (10, 2)])
+def test_a_query_for_which_github_has_no_time_is_not_sent_a_third_time(connect, clock, seconds, sent):
+    requests: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if b"Probe" in request.content:
+            return good()
+        clock.now += seconds
+        requests.append(request.method)
+        return httpx.Response(502)
+
+    client = connect(answer)
+    with pytest.raises(ItemFailure) as caught:
+        graphql(client)
+    assert (caught.value.kind, len(requests)) == ("overloaded", sent)
+    assert (client._store._limits.pace.slowed_to < 1) == (seconds == 10), "the pace is halved"
+
+
 def test_what_was_asked_is_told_by_resource_with_waits_and_retries(connect):
     answers = script(said("", 502), said("slow", 429, retry_after="30"), httpx.Response(200, json={}))
     client = connect(answers)

@@ -63,6 +63,14 @@ def test_a_token_of_an_app_s_installation_is_good_and_named_by_its_bot(served):
     assert "token 1 of 1 (formulacode[bot]): core 5,000 of 5,000" in text
 
 
+def test_a_token_of_a_server_without_limits_is_good(served):
+    with served.serve(tokens=TOKENS, is_server=True) as url:
+        good, text = verdict(url, told(f"{url}/api/v3", "good", "narrow"))
+    assert not good
+    assert "1 of 2 tokens are good" in text
+    assert "token 1 of 2 (ada): no limits" in text
+
+
 def test_whose_tokens_are_is_remembered_for_the_runs(served, tmp_path):
     with served.serve(tokens=TOKENS, limits=Limits(core=10)) as url:
         told(url, "good", "twin", home=tmp_path)
