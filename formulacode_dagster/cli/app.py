@@ -21,7 +21,6 @@ from . import (
     funnel,
     preflight,
     rebuild,
-    replay,
     run,
     sandbox,
     show,
@@ -43,6 +42,7 @@ from .items.profile import profile
 from .items.review import review
 from .offline import app as offline_app
 from .release import app as release_app
+from .replay import app as replay_app
 from .repositories import app as repositories_app
 from .sandbox import with_demo_services
 from .synthesis.contexts import app as contexts_app
@@ -81,7 +81,6 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     Group.MONTHS: (
         run.run,
         assist.assist,
-        replay.replay,
         funnel.funnel,
         funnel.plan,
         site.site,
@@ -104,7 +103,7 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),
 }
 _USE_OUTSIDE_SYSTEMS = {
-    *(run.run, replay.replay, site.site, export, preflight.preflight),
+    *(run.run, site.site, export, preflight.preflight),
     *(rebuild.rebuild, profile, evaluate, synthesize),
 }
 for _group, _commands in _COMMANDS.items():
@@ -118,6 +117,7 @@ dashboards_app.command()(reports)
 app.add_typer(dashboards_app, name="dashboards", rich_help_panel=Group.DASHBOARDS)
 app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 app.add_typer(release_app, name="release", rich_help_panel=Group.MONTHS)
+app.add_typer(replay_app, name="replay", rich_help_panel=Group.MONTHS)
 results_app.command("run")(with_demo_services(run_agent))
 results_app.command()(with_demo_services(regrade))
 results_app.command()(with_demo_services(judge))

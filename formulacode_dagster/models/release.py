@@ -235,6 +235,21 @@ class ReplayNote(Frozen):
     is_same_harness: bool = Field(description="whether the benchmarks were run by the very harness of the row")
 
 
+class ReplayMachine(Frozen):
+    """The machine on which a packed task was replayed, outside this platform."""
+
+    model: str = Field(description="CPU model")
+    vendor: str = Field(default="", description="as the kernel names it: `GenuineIntel`")
+    family: str = Field(default="", description="number of the CPU family")
+    model_number: str = Field(default="", description="number of the model in its family")
+    stepping: str = Field(default="", description="revision of the model")
+    microcode: str = Field(default="", description="version of the microcode")
+    cores: int = Field(ge=1, description="cores that the replay could use")
+    memory_bytes: int = Field(default=0, description="memory of the machine")
+    kernel: str = Field(description="release of the kernel")
+    architecture: str = Field(description="`x86_64`, `aarch64` …")
+
+
 class Replay(MonthRow):
     """A released task measured again from its row and image; each replay is a separate row."""
 
@@ -251,6 +266,10 @@ class Replay(MonthRow):
     measurement: Measurement | None = Field(
         default=None, description="samples, figures, conditions and machine, as of the first measurement"
     )
+    packed_on: ReplayMachine | None = Field(
+        default=None, description="machine of a replay by `./replay` of an archive; null if the platform replayed it"
+    )
+    entered_by: str = Field(default="", description="of an archive: how its root file system was entered")
 
     @property
     def note(self) -> ReplayNote:

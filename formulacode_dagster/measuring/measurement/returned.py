@@ -51,13 +51,22 @@ def compare_returned(
     told = {name: first_of(base.get(name), oracle.get(name)) for name in names}
     differing = [name for name, returned in told.items() if returned is Returned.DIFFERENT]
     control, again = side_by_side((Arm.CONTROL, Arm.ORACLE), differing)
-    for name in differing:
-        sides = (base[name], control.get(name)), (oracle[name], again.get(name))
-        if any(second is None or not first.equals(second) for first, second in sides):
-            told[name] = Returned.UNSTABLE
+    told |= {name: of_two_calls((base[name], control.get(name)), (oracle[name], again.get(name))) for name in differing}
     for name, returned in told.items():
         types = " and ".join(value.type for side in (base, oracle) if (value := side.get(name)))
         log.keep(f"{name} returns {types or 'nothing that was seen'}: {returned}")
+    return told
+
+
+def of_two_calls(
+    base: tuple[ReturnValue | None, ReturnValue | None], oracle: tuple[ReturnValue | None, ReturnValue | None]
+) -> Returned:
+    """Return the comparison of two calls per side: a difference counts only if each side agrees with itself."""
+    told = first_of(base[0], oracle[0])
+    if told is Returned.DIFFERENT and any(
+        first is None or second is None or not first.equals(second) for first, second in (base, oracle)
+    ):
+        return Returned.UNSTABLE
     return told
 
 

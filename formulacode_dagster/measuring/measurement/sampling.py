@@ -144,7 +144,7 @@ class Sampler:
                         f"a round took {self._round_seconds:.0f} s, and all may take {self._budget.seconds:g} s, "
                         "which is FC_MEASURE_SECONDS but in a replay"
                     )
-                    return _cut_short(self._judge(look), took), look
+                    return cut_short(self._judge(look), took), look
                 self._note(f"round {self._rounds + 1} of at most {self._rule.looks[-1].units}")
                 try:
                     processes = [_Process(arm, self._make_build(arm)) for arm in Arm]
@@ -153,7 +153,7 @@ class Sampler:
                         raise
                     self._note(f"no more rounds, because no further build succeeds: {failure}")
                     # no interim analysis either: build failures are independent of the samples
-                    return _cut_short(self._judge(look), f"no more could be built: {failure.kind}"), look
+                    return cut_short(self._judge(look), f"no more could be built: {failure.kind}"), look
                 self._round(processes)
             judged = self._judge(look)
             if judged.is_decided:
@@ -323,7 +323,7 @@ class Sampler:
             raise nothing_timed(self._failures)
 
 
-def _cut_short(judged: TaskVerdict, why: str) -> TaskVerdict:
+def cut_short(judged: TaskVerdict, why: str) -> TaskVerdict:
     """Return *judged*, with *why* rounds are missing."""
     if not judged.needs or judged.disturbed:
         return judged

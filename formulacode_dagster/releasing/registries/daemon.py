@@ -110,6 +110,21 @@ class ImageDaemon:
                 with self._errors(f"remove {pinned}"), closing(_docker()) as client:
                     _untag(client, pinned)
 
+    def saved(self, image_id: str) -> Iterator[bytes]:
+        """Stream the image of that id, as `docker save`; raises ItemFailure (`image_missing`) if it is not here."""
+        from docker.errors import ImageNotFound
+
+        with self._errors(f"save {image_id}"), closing(_docker()) as client:
+            try:
+                yield from client.images.get(image_id).save()
+            except ImageNotFound as error:
+                raise ItemFailure(
+                    FailureKind.IMAGE_MISSING,
+                    f"the image {image_id} is not here",
+                    why="it was published nowhere, and the daemon does not have it",
+                    remedy="Pack it where it was built; or publish it (FC_REGISTRY_URL) and release a revision",
+                ) from error
+
     def _pull(self, client: DockerClient, repository: str, digest: str) -> None:
         from docker.errors import APIError
 

@@ -101,16 +101,28 @@ class Registry:
         Raises ConfigurationError if *reference* is invalid, ItemFailure (`image_missing`, `not_pulled_back`,
         `unreadable`), and the errors of reading a registry.
         """
-        named = ImageName.parse(reference)
-        is_ours = named.host == self._host
-        account = self._account if is_ours else STRANGER
-        url = self._base if is_ours else base_url(named.host)
-        with closing(RegistryClient(url, account, self._limits)) as client:
+        with self.reading(reference) as (client, named):
             manifest = client.manifest(named.path, named.version)
             if manifest is None:
                 raise ItemFailure(FailureKind.IMAGE_MISSING, f"{reference} is not in its registry")
             statement = attached_content(client, named.path, manifest.digest, PROVENANCE_TYPE)
         return image_of(statement, digest=manifest.digest, image_id=manifest.config.digest)
+
+    @contextmanager
+    def reading(self, reference: str) -> Iterator[tuple[RegistryClient, ImageName]]:
+        """Yield a client for the registry of *reference*, any one, and the name in it.
+
+        Only our own registry gets our credentials. Raises ConfigurationError if *reference* is invalid.
+        """
+        named = ImageName.parse(reference)
+        is_ours = named.host == self._host
+        account = self._account if is_ours else STRANGER
+        with closing(RegistryClient(self._base if is_ours else base_url(named.host), account, self._limits)) as client:
+            yield client, named
+
+    def saved(self, image_id: str) -> Iterator[bytes]:
+        """Stream an image of this machine's daemon; raises as `ImageDaemon.saved`."""
+        return ImageDaemon(Credentials()).saved(image_id)
 
     @contextmanager
     def pulled(self, reference: str, digest: str) -> Iterator[str]:

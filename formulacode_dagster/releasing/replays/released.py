@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
@@ -83,11 +83,23 @@ def released_image(task: TaskToReplay, procedure: Procedure, engine: Engine, dig
             why=f"it was published nowhere, and {engine.name} has no {digest}",
             remedy="Replay it where it was built; or publish its image (FC_REGISTRY_URL) and release a revision",
         )
+    return image_of(task, procedure, digest, location=location, engine=engine.name)
+
+
+def image_of(
+    task: TaskToReplay,
+    procedure: Procedure,
+    digest: str,
+    *,
+    location: str,
+    engine: EngineName = EngineName.DOCKER,
+) -> BuiltImage:
+    """Return the image of this content *digest* at *location*; of its build only the spec is known."""
     return BuiltImage(
         month=task.month,
         repository_id=procedure.spec.repository_id,
         number=task.number,
-        engine=engine.name,
+        engine=engine,
         spec=procedure.spec,
         tag=location.rpartition("/")[2],
         digest=digest,

@@ -1,0 +1,107 @@
+"""Base, oracle and control of one task, each built in a place of its own, as the platform's `measurement.arms`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from .harness_requests import Harness, TaskFailedError
+from .sessions import REPOSITORY, Done, Machine, Place
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+BASE, ORACLE, CONTROL = "base", "oracle", "control"
+ARMS = (BASE, ORACLE, CONTROL)
+"""In the platform's order."""
+ALIGNMENT, CODE_STEPS, DATA_STEPS = 16, 1024, 64
+APPLY_SECONDS = 120.0
+TRIES = 2
+LOG_CHARACTERS = 4000
+
+
+class Arms:
+    """The arms of *task*, in folders below *folder*."""
+
+    def __init__(self, machine: Machine, task: dict[str, Any], folder: str, note: Callable[[str], object]) -> None:
+        self._machine, self._task, self._folder, self._note = machine, task, folder, note
+        self.by_name: dict[str, Harness] = {}
+        self._linkers: dict[str, str] = {}
+        self.built_seconds = 0.0
+
+    def prepare(self, patch: bytes) -> None:
+        """Open each arm at its code, built, and lay the suite over it; raises TaskFailedError."""
+        is_copy = bool(self._task["control_is_copy"])
+        for arm in ARMS:
+            if arm != CONTROL or not is_copy:
+                self._open(arm)
+        self._note("applying the author's patch")
+        self._apply(patch)
+        if self._task["is_linked"]:
+            self._linkers.update((arm, harness.linkers(0, 0)) for arm, harness in self.by_name.items())
+        for arm in list(self.by_name):
+            self._note(f"rebuilding the {arm}")
+            self._rebuild(arm)
+        if is_copy:
+            self._open(CONTROL, like=self.by_name[BASE].place)
+        for harness in self.by_name.values():
+            harness.lay_suite()
+
+    def objects(self) -> dict[str, str]:
+        """A hash over the shared objects of each arm's package."""
+        return {arm: harness.keep_build()["objects"] for arm, harness in self.by_name.items()}
+
+    def build_anew(self, arm: str, generator: random.Random) -> dict[str, str]:
+        """Give *arm* a random layout: linked again if that reproduces its objects, else built again."""
+        code, data = ALIGNMENT * generator.randrange(CODE_STEPS), ALIGNMENT * generator.randrange(DATA_STEPS)
+        harness = self.by_name[arm]
+        if (linkers := self._linkers.get(arm)) and (kept := harness.relink(linkers, code, data)):
+            return kept
+        self._linkers[arm] = harness.linkers(code, data)
+        self._rebuild(arm)
+        return harness.keep_build()
+
+    def close(self) -> None:
+        """Remove all places."""
+        for harness in self.by_name.values():
+            harness.place.close()
+
+    def _open(self, arm: str, like: Place | None = None) -> None:
+        self.by_name[arm] = Harness(Place(self._machine, os.path.join(self._folder, arm), like), self._task)
+
+    def _apply(self, patch: bytes) -> None:
+        done = self.by_name[ORACLE].place.run(
+            ["git", "-c", "safe.directory=*", "apply", "--whitespace=nowarn", "-"],
+            timeout=APPLY_SECONDS,
+            cwd=REPOSITORY,
+            environment={"GIT_CEILING_DIRECTORIES": os.path.dirname(REPOSITORY)},
+            stdin=patch,
+        )
+        if not done.ok:
+            why = "the author's patch does not apply to the image's checkout"
+            raise TaskFailedError("oracle_does_not_apply", why, done.describe())
+
+    def _rebuild(self, arm: str) -> None:
+        """Build an arm; a failure is retried once, and the patch is at fault only if the base builds."""
+        done = self._tried(arm)
+        if not done.ok and not done.timed_out and arm == ORACLE and self._build(BASE).ok:
+            raise _not_built("oracle_does_not_build", "with the author's patch the package", done)
+        if not done.ok:
+            raise _not_built("base_does_not_build", "the unmodified package", done)
+
+    def _tried(self, arm: str) -> Done:
+        done = self._build(arm)
+        return done if done.ok or done.timed_out else self._build(arm)
+
+    def _build(self, arm: str) -> Done:
+        done = self.by_name[arm].build(self._linkers.get(arm, ""))
+        self.built_seconds += done.seconds
+        return done
+
+
+def _not_built(kind: str, what: str, done: Done) -> TaskFailedError:
+    log = f"{done.stdout[-LOG_CHARACTERS:].decode(errors='replace')}\n{done.describe()}"
+    if done.timed_out:
+        return TaskFailedError("timeout", f"{what} takes too long to build", log)
+    return TaskFailedError(kind, f"{what} does not build", log)

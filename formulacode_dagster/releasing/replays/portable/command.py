@@ -1,0 +1,226 @@
+"""The command `./replay`: verifies the archive, measures its tasks, writes their samples and the machine as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from .arms import BASE, CONTROL, ORACLE, Arms
+from .contents import Contents, RefusedError
+from .entering import IMAGE_USER, WAYS, installed, session_user
+from .harness_requests import TaskFailedError
+from .layers import RootFileSystem, image_of, remove_tree
+from .machine_facts import machine_facts
+from .sampling import PATIENCE, RoundSampler, TimeBudget, survey
+from .sessions import HOME, enter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RESULTS_VERSION = 1
+IDENTITY = ("image", "image_id", "procedure_sha256", "patch_sha256", "harness_sha256")
+SCRIPTS = ("confine.py", "view_mounts.py", "plain_mounts.py")
+LOG_CHARACTERS = 20_000
+
+
+def main(arguments: list[str], archive: str, script: Callable[[str], bytes]) -> int:
+    """Replay the tasks next to *archive*, this file, of which *script* gives the parts that run by themselves.
+
+    Returns 0 if every task was measured, 1 if some could not be, 2 if nothing was tried.
+    """
+    options = _options(arguments)
+    contents = None
+    try:
+        contents = Contents(os.path.dirname(os.path.abspath(archive)))
+        say("verifying hashes")
+        say(f"{contents.verify() / 1e6:.0f} MB are as they were packed")
+        tasks = [each for each in contents.manifest["tasks"] if not options.only or each["item"] in options.only]
+        if unknown := sorted(set(options.only) - {each["item"] for each in tasks}):
+            raise RefusedError(f"not in this archive: {', '.join(unknown)}")
+        results = _replayed(contents, tasks, options, script)
+    except RefusedError as error:
+        say(f"refused: {error}")
+        return 2
+    failed = sum(each["outcome"] != "measured" for each in results["replays"])
+    say(f"{len(results['replays']) - failed} replays measured, {failed} could not be run: {options.results}")
+    return 1 if failed else 0
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./replay",
+        description="Measure the packed tasks on this machine, without Docker, network or root. "
+        "`fc-data replay take` reads the results.",
+    )
+    parser.add_argument("--only", action="append", default=[], metavar="OWNER/REPO#N", help="Only this task.")
+    parser.add_argument("--times", type=int, default=1, help="Replays of each task (1).")
+    parser.add_argument("--results", default="results.json", help="File to write (results.json).")
+    parser.add_argument(
+        "--enter", choices=[way.name for way in WAYS], help="Way into the root file system (the first that works)."
+    )
+    parser.add_argument("--work", help="Folder for root file systems, removed afterwards (next to the archive).")
+    return parser.parse_args(arguments)
+
+
+def say(line: str) -> None:
+    """Print a line of progress."""
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+    sys.stderr.flush()
+
+
+def _replayed(
+    contents: Contents, tasks: list[dict[str, Any]], options: argparse.Namespace, script: Callable[[str], bytes]
+) -> dict[str, Any]:
+    """Replay *tasks*; what is measured is written after each."""
+    results: dict[str, Any] = {
+        "version": RESULTS_VERSION,
+        "archive_sha256": contents.sha256,
+        "release": contents.manifest["release"],
+        "month": contents.manifest["month"],
+        "machine": machine_facts(),
+        "replays": [],
+    }
+    work = tempfile.mkdtemp(prefix="replay-", dir=options.work or contents.folder)
+    try:
+        # root's sessions run as another user
+        os.chmod(work, 0o755)  # noqa: S103
+        tools = os.path.join(work, "tools")
+        _lay_tools(tools, contents, script)
+        roots: dict[str, tuple[Any, str]] = {}
+        for task in tasks:
+            for number in range(1, options.times + 1):
+                name = f"{task['item']} ({number} of {options.times})" if options.times > 1 else task["item"]
+                results["replays"].append(_one(contents, task, options, work, roots, name))
+                _write(options.results, results)
+    finally:
+        remove_tree(work)
+    return results
+
+
+def _one(
+    contents: Contents,
+    task: dict[str, Any],
+    options: argparse.Namespace,
+    work: str,
+    roots: dict[str, tuple[Any, str]],
+    name: str,
+) -> dict[str, Any]:
+    """Measure one task once: its identity, and its samples or why there are none."""
+    lines: list[str] = []
+
+    def note(line: str) -> None:
+        lines.append(line)
+        say(f"{name}: {line}")
+
+    if task["image"] not in roots:
+        for machine, _ in roots.values():
+            remove_tree(machine.root.folder)
+        roots.clear()
+        roots[task["image"]] = _entered(contents, task, options, work, note)
+    machine, entered_by = roots[task["image"]]
+    machine = machine._replace(limits=task["limits"])
+    told: dict[str, Any] = {
+        "id": str(uuid.uuid4()),
+        "task_id": task["task_id"],
+        **{key: task[key] for key in IDENTITY},
+        "seed": random.SystemRandom().randrange(1, 2**31),
+        "entered_by": entered_by,
+        "started": _now(),
+    }
+    folder = os.path.join(work, "arms")
+    os.makedirs(folder)
+    arms = Arms(machine, task, folder, note)
+    try:
+        told.update(_measured(arms, contents, task, told["seed"], note))
+    except TaskFailedError as failure:
+        note(f"could not be run: {failure}")
+        told.update({"outcome": failure.kind, "message": str(failure), "failure_log": failure.log[-LOG_CHARACTERS:]})
+    finally:
+        arms.close()
+        remove_tree(folder)
+    return {**told, "ended": _now(), "log": "\n".join(lines)[-LOG_CHARACTERS:]}
+
+
+def _measured(
+    arms: Arms, contents: Contents, task: dict[str, Any], seed: int, note: Callable[[str], object]
+) -> dict[str, Any]:
+    arms.prepare(contents.read(task["patch"]))
+    budget = TimeBudget(task["plan"]["max_seconds"] * PATIENCE)
+    surveys = survey(arms, task, budget, note)
+    core = arms.by_name[BASE].idlest_core()
+    sampler = RoundSampler(arms, task, surveys, budget, seed, core, note)
+    sampler.take()
+    seconds = budget.spent
+    note("comparing what benchmarks return")
+    limit = float(task["plan"]["max_survey_seconds"])
+    returned = []
+    for arm in (BASE, ORACLE, CONTROL, ORACLE):
+        answers = arms.by_name[arm].survey(task["benchmarks"], limit, results=True)
+        returned.append({name: answer.get("returned") for name, answer in answers.items()})
+    return {
+        "outcome": "measured",
+        "machine": sampler.machine,
+        "rounds": sampler.rounds,
+        "cut_short": sampler.cut_short,
+        "seconds": seconds,
+        "surveys": surveys,
+        "samples": sampler.samples,
+        "conditions": sampler.conditions,
+        "returned": dict(zip(("base", "oracle", "control", "again"), returned)),
+    }
+
+
+def _entered(
+    contents: Contents, task: dict[str, Any], options: argparse.Namespace, work: str, note: Callable[[str], object]
+) -> tuple[Any, str]:
+    """Unpack the task's image, and find a way into it; raises RefusedError without one."""
+    layers, variables = image_of(contents, task["image"])
+    root = RootFileSystem(os.path.join(work, f"root-{task['image'][-12:]}"))
+    root.unpack(contents, layers, note)
+    named = [way for way in WAYS if options.enter in (None, way.name)]
+    ways = [way for way in named if installed(way)]
+    machine, reasons = enter(root, variables, os.path.join(work, "tools"), task["limits"], ways)
+    for reason in reasons:
+        note(f"no entry by {reason}")
+    note(f"entered by {machine.way.name}")
+    return machine, machine.way.name
+
+
+def _lay_tools(folder: str, contents: Contents, script: Callable[[str], bytes]) -> None:
+    """Lay out what sessions need besides the image."""
+    os.makedirs(f"{folder}/harness")
+    for name in SCRIPTS:
+        with open(f"{folder}/{name}", "wb") as file:
+            file.write(script(name))
+    with open(f"{folder}/harness/fc_harness.pyz", "wb") as file:
+        file.write(contents.read("fc_harness.pyz"))
+    user, group = session_user()
+    with open(f"{folder}/passwd", "w") as file:
+        file.write(f"root:x:0:0::/root:/bin/sh\nformulacode:x:{user}:{group}::{HOME}:/bin/sh\n")
+        if user != IMAGE_USER:
+            file.write(f"image:x:{IMAGE_USER}:{IMAGE_USER}::{HOME}:/bin/sh\n")
+    for place, _, names in os.walk(folder):
+        os.chmod(place, 0o755)  # noqa: S103
+        for name in names:
+            os.chmod(os.path.join(place, name), 0o644)
+
+
+def _write(path: str, results: dict[str, Any]) -> None:
+    """Write the results with a hash over them, which tells a damaged file."""
+    body = json.dumps(results, sort_keys=True)
+    text = json.dumps({"sha256": hashlib.sha256(body.encode()).hexdigest(), "results": body})
+    with open(f"{path}.new", "w") as file:
+        file.write(text)
+    os.replace(f"{path}.new", path)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,193 @@
+"""Tasks packed, and replayed without Docker, in a user namespace, by a user without rights and by root."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.operating.store.measurements import replays_of
+from formulacode_dagster.releasing.registries.accounts import STRANGER
+from formulacode_dagster.releasing.registries.publishing import Registry
+from formulacode_dagster.releasing.replays.packing import ReleaseToPack, pack
+from formulacode_dagster.releasing.replays.portable.entering import NAMESPACES
+from formulacode_dagster.releasing.replays.released import TaskToReplay
+from formulacode_dagster.releasing.replays.taking import read_results, take
+from tests.records import MONTH
+from tests.support.docker import MakeDockerEngine, remove_images
+from tests.support.exports import PYTHON, REGISTRY, C, make_rows, read_rows
+from tests.support.sharing import RunFolder
+
+RELEASE = ReleaseToPack("formulacode@2026-03", MONTH, "hub:acme/tasks")
+NO_RIGHTS = 54_321
+"""A user that no machine has."""
+PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def registry() -> Registry:
+    return Registry(REGISTRY, "exports", STRANGER, "single")
+
+
+@pytest.fixture(scope="session")
+def tasks(make_docker_engine: MakeDockerEngine, run_folder: RunFolder, lock: str) -> Iterator[dict[str, TaskToReplay]]:
+    """A task of Python and one of C, of one image in the local registry."""
+    try:
+        httpx.get(f"http://{REGISTRY}/v2/", timeout=5).raise_for_status()
+    except httpx.HTTPError:
+        pytest.skip(f"no registry on {REGISTRY}; run .ci/install-registry")
+    installation = f"test-{run_folder.uid}-packed"
+
+    def make(folder: Path) -> None:
+        make_rows(make_docker_engine(installation=installation), folder, lock)
+
+    with run_folder.shared("packed-rows", make, partial(remove_images, installation)) as folder:
+        yield {kind: task_of(row) for kind, row in read_rows(folder).items()}
+
+
+def task_of(row: dict[str, Any]) -> TaskToReplay:
+    return TaskToReplay(
+        month=MONTH,
+        task_id=row["task_id"],
+        item=f"acme/{row['task_id'].removeprefix('acme__').replace('-', '#')}",
+        number=row["pr_number"],
+        patch=row["patch"].encode(),
+        procedure_json=row["procedure"],
+        image_name=row["image_name"],
+        image_digest=row["image_digest"],
+    )
+
+
+@pytest.fixture(scope="module")
+def archive(tasks: dict[str, TaskToReplay]) -> Iterator[Path]:
+    """Both tasks, packed and unpacked again in a folder that every user reaches."""
+    place = Path(tempfile.mkdtemp(prefix="fc-packed-"))
+    place.chmod(0o755)
+    try:
+        pack(RELEASE, list(tasks.values()), place / "month.tar", reader=registry(), progress=print)
+        with tarfile.open(place / "month.tar") as packed:
+            packed.extractall(place, filter="tar")
+        yield place / "month"
+    finally:
+        shutil.rmtree(place)
+
+
+Replay = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def replay(archive: Path) -> Iterator[Replay]:
+    """`replay(option, …, user=…)`: `./replay` without anything of Docker's, results in a folder of the user's."""
+    work = Path(tempfile.mkdtemp(prefix="fc-replay-"))
+
+    def replay(*options: str, user: int = NO_RIGHTS, **variables: str) -> subprocess.CompletedProcess[str]:
+        if os.getuid() == 0:
+            os.chown(work, user, user)
+        elif user == 0:
+            pytest.skip("needs root")
+        ids = {"user": user, "group": user, "extra_groups": []} if os.getuid() == 0 else {}
+        return subprocess.run(
+            [str(archive / "replay"), "--work", str(work), "--results", str(work / "results.json"), *options],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=work,
+            env={"PATH": PATH, "HOME": "/nonexistent", **variables},
+            **ids,
+        )
+
+    yield replay
+    shutil.rmtree(work)
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("user", "kind"), [(NO_RIGHTS, PYTHON), (NO_RIGHTS, C), (0, PYTHON)], ids=["user-python", "user-c", "root-python"]
+)
+def test_a_packed_task_is_confirmed_without_docker(
+    replay: Replay, tasks: dict[str, TaskToReplay], database, user: int, kind: str
+) -> None:
+    task = tasks[kind]
+    done = replay("--only", task.item, "--enter", NAMESPACES, user=user)
+    assert done.returncode == 0, done.stderr
+    assert "entered by namespaces" in done.stderr
+    content = Path(done.args[4]).read_bytes()
+    # the results are all that is left
+    assert [path.name for path in Path(done.args[4]).parent.iterdir()] == ["results.json"]
+    results = read_results(content, "results.json")
+    assert results.machine.model
+    assert results.machine.kernel == os.uname().release
+    with database.transaction() as connection:
+        take(connection, results, list(tasks.values()), release=RELEASE.tag, destination=RELEASE.destination)
+        ((name, (made,)),) = replays_of(connection, MONTH).items()
+    assert (name, made.verdict, made.is_same_harness) == (task.task_id, "confirmed", True)
+    objects = {sample.objects for result in made.measurement.results for sample in result.samples}
+    # each build of compiled code has another layout
+    assert (len(objects) > 2) is (kind == C)
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_an_archive_that_was_changed_is_refused(replay: Replay, archive: Path) -> None:
+    harness = archive / "fc_harness.pyz"
+    content = harness.read_bytes()
+    harness.write_bytes(content + b"\0")
+    try:
+        done = replay()
+    finally:
+        harness.write_bytes(content)
+    assert done.returncode == 2
+    assert "refused: 1 files are not as they were packed: fc_harness.pyz hashes to" in done.stderr
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_machine_without_a_way_into_the_image_is_told_so(replay: Replay) -> None:
+    done = replay("--enter", "apptainer")
+    assert done.returncode == 2
+    assert "no way into the root file system works here: none is installed" in done.stderr
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_images_share_their_layers_and_each_is_stored_once(archive: Path) -> None:
+    manifest = json.loads((archive / "manifest.json").read_bytes())
+    assert {task["task_id"] for task in manifest["tasks"]} == {"acme__python-5", "acme__c-5"}
+    index = json.loads((archive / "oci" / "index.json").read_bytes())
+    (image,) = index["manifests"]
+    blobs = {path.name for path in (archive / "oci" / "blobs" / "sha256").iterdir()}
+    layers = json.loads((archive / "oci" / "blobs" / "sha256" / image["digest"][7:]).read_bytes())["layers"]
+    assert blobs == {image["digest"][7:], manifest["tasks"][0]["image_id"][7:]} | {
+        each["digest"][7:] for each in layers
+    }
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_an_image_that_was_published_nowhere_comes_from_the_daemon(
+    tasks: dict[str, TaskToReplay], tmp_path: Path
+) -> None:
+    import dataclasses
+
+    unpublished = dataclasses.replace(tasks[PYTHON], image_name="", image_digest="")
+    packed = pack(RELEASE, [unpublished], tmp_path / "one.tar", reader=registry(), progress=print)
+    (task,) = packed.manifest.tasks
+    assert task.image_id == unpublished.procedure().image_digest
+
+
+def test_what_cannot_be_packed_is_named(task, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="a__b-1 was measured with process, whose images have no root file"):
+        pack(RELEASE, [task()], tmp_path / "none.tar", reader=registry(), progress=print)
+    assert list(tmp_path.iterdir()) == []
