@@ -120,6 +120,15 @@ RUN_BY = {
     "test_a_task_is_confirmed_from_its_row_and_its_image",
     "fc-data replay --month 2026-02 --only owner/repo#123 --docker-host ssh://elsewhere": "tests/end_to_end/"
     "test_replay.py::test_a_daemon_that_does_not_answer_is_named_by_where_it_is",
+    **dict.fromkeys(
+        (
+            "fc-data replay pack --month 2026-02 build/tasks.tar",
+            "fc-data replay pack --month 2026-02 build/tasks.tar --only owner/repo#123",
+            "fc-data replay take results.json",
+        ),
+        "tests/formulacode_dagster/releasing/replays/test_packed_replay.py::"
+        "test_the_documented_commands_pack_and_take",
+    ),
     "fc-data migrate": HERE,
     "fc-data backup": HERE,
     **dict.fromkeys(

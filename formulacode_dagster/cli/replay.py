@@ -150,6 +150,7 @@ def _replay(month: str | None, docker_host: str | None, options: RunOptions) -> 
 def _show(month: Month) -> None:
     """Every replay of the month that this database knows, a line each."""
     from formulacode_dagster.operating.store.measurements import replays_of
+    from formulacode_dagster.releasing.dataset.validity import validity
 
     from .operate import database
 
@@ -169,4 +170,9 @@ def _show(month: Month) -> None:
                 f"{taken.low:.2f} to {taken.high:.2f}" if taken else "",
                 replayed.failure.value if replayed.failure else taken.machine if taken else "",
             )
+    console.print(table)
+    table = table_of("on", "tasks", "replays", "confirmed", "faster in every replay", title="Validity")
+    for each in validity(by_task):
+        counts = (f"{each.confirmed} of {each.runnable}", f"{each.valid} of {each.tasks}")
+        table.add_row(each.where, str(each.tasks), str(each.replays), *counts)
     console.print(table)

@@ -272,6 +272,22 @@ class Replay(MonthRow):
     entered_by: str = Field(default="", description="of an archive: how its root file system was entered")
 
     @property
+    def machine(self) -> str:
+        """CPU model and cores; empty if it is unknown, as of a replay here that was not measured."""
+        if self.measurement is not None:
+            return self.measurement.machine
+        told = self.packed_on
+        return f"{told.model}, {told.cores} cores, {told.architecture}" if told else ""
+
+    @property
+    def cpu_family(self) -> str:
+        """Vendor and numbers of CPU family and model, as the kernel names them; else the model's name, or empty."""
+        told = self.packed_on
+        if told is None or not told.family:
+            return self.machine.partition(",")[0]
+        return f"{told.vendor} family {told.family} model {told.model_number}"
+
+    @property
     def note(self) -> ReplayNote:
         """Return the summary for the task's row."""
         taken = self.measurement

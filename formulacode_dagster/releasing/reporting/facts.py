@@ -22,6 +22,7 @@ from formulacode_dagster.operating.store.measurements import replays_of
 from formulacode_dagster.operating.store.pull_requests import items_by_key
 from formulacode_dagster.operating.store.spending import spending_of
 from formulacode_dagster.operating.store.usage import UsageTotal, usage_totals
+from formulacode_dagster.releasing.dataset.validity import Validity, validity
 
 from .funnel import Funnel, count_funnel
 
@@ -58,6 +59,7 @@ class ReportFacts(Frozen):
     release: Release | None
     accepted: tuple[Acceptance, ...] = Field(default=(), description="failures that people accepted")
     replays: dict[str, tuple[ReplayNote, ...]] = Field(default_factory=dict, description="of each task, oldest first")
+    validity: tuple[Validity, ...] = Field(default=(), description="of the replayed tasks by machine and CPU family")
     agents: tuple[tuple[str, AgentUse], ...] = Field(default=(), description="items that agents were asked for")
     usage: tuple[UsageTotal, ...] = Field(default=(), description="GitHub requests of all its runs")
     profiles: dict[str, TaskProfile] = Field(
@@ -112,7 +114,7 @@ def month_facts(connection: Connection, month: Month) -> ReportFacts:
             )
         )
     usage = usage_totals(connection, key)
-    releases = artifacts.RELEASES.read(connection, key)
+    releases, replays = artifacts.RELEASES.read(connection, key), replays_of(connection, key)
     return ReportFacts(
         month=key,
         funnel=count_funnel(key, entries, usage, spending_of(connection, key)),
@@ -123,9 +125,8 @@ def month_facts(connection: Connection, month: Month) -> ReportFacts:
         ),
         release=max(releases, key=lambda release: release.number, default=None),
         accepted=tuple(acceptances(connection, key)),
-        replays={
-            task_id: tuple(replay.note for replay in made) for task_id, made in replays_of(connection, key).items()
-        },
+        replays={task_id: tuple(replay.note for replay in made) for task_id, made in replays.items()},
+        validity=validity(replays),
         usage=tuple(usage),
         profiles={
             name: row
