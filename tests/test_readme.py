@@ -127,8 +127,7 @@ RUN_BY = {
             "tar -xf tasks.tar && tasks/replay --times 3 --results results.json",
             "fc-data replay take results.json",
         ),
-        "tests/formulacode_dagster/releasing/replays/test_packed_replay.py::"
-        "test_the_documented_commands_pack_and_take",
+        "tests/formulacode_dagster/releasing/replays/test_packed_replay.py::test_the_documented_commands_pack_and_take",
     ),
     "fc-data migrate": HERE,
     "fc-data backup": HERE,

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -37,7 +38,8 @@ def main(arguments: list[str], archive: str, script: Callable[[str], bytes]) -> 
     Returns 0 if every task was measured, 1 if some could not be, 2 if nothing was tried.
     """
     options = _options(arguments)
-    contents = None
+    # so that what was unpacked is removed when a scheduler ends the job
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         contents = Contents(os.path.dirname(os.path.abspath(archive)))
         say("verifying hashes")
@@ -46,7 +48,7 @@ def main(arguments: list[str], archive: str, script: Callable[[str], bytes]) -> 
         if unknown := sorted(set(options.only) - {each["item"] for each in tasks}):
             raise RefusedError(f"not in this archive: {', '.join(unknown)}")
         results = _replayed(contents, tasks, options, script)
-    except RefusedError as error:
+    except (RefusedError, OSError) as error:
         say(f"refused: {error}")
         return 2
     failed = sum(each["outcome"] != "measured" for each in results["replays"])
@@ -93,7 +95,7 @@ def _replayed(
         # root's sessions run as another user
         os.chmod(work, 0o755)  # noqa: S103
         tools = os.path.join(work, "tools")
-        _lay_tools(tools, contents, script)
+        lay_tools(tools, contents, script)
         roots: dict[str, tuple[Any, str]] = {}
         for task in tasks:
             for number in range(1, options.times + 1):
@@ -194,7 +196,7 @@ def _entered(
     return machine, machine.way.name
 
 
-def _lay_tools(folder: str, contents: Contents, script: Callable[[str], bytes]) -> None:
+def lay_tools(folder: str, contents: Contents, script: Callable[[str], bytes]) -> None:
     """Lay out what sessions need besides the image."""
     os.makedirs(f"{folder}/harness")
     for name in SCRIPTS:

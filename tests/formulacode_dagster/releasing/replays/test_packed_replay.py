@@ -10,6 +10,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,8 +29,14 @@ from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 from formulacode_dagster.releasing.registries.accounts import STRANGER
 from formulacode_dagster.releasing.registries.publishing import Registry
 from formulacode_dagster.releasing.replays.packing import ReleaseToPack, pack
-from formulacode_dagster.releasing.replays.portable.entering import NAMESPACES
+from formulacode_dagster.releasing.replays.portable.command import lay_tools
+from formulacode_dagster.releasing.replays.portable.contents import Contents
+from formulacode_dagster.releasing.replays.portable.entering import NAMESPACES, WAYS
+from formulacode_dagster.releasing.replays.portable.layers import RootFileSystem, image_of
+from formulacode_dagster.releasing.replays.portable.sessions import PYTHON as PYTHON_OF_IMAGE
+from formulacode_dagster.releasing.replays.portable.sessions import Machine, Place
 from formulacode_dagster.releasing.replays.released import TaskToReplay
+from formulacode_dagster.releasing.replays.replay_program import SCRIPTS
 from formulacode_dagster.releasing.replays.taking import read_results, take
 from resources.hub import HubResource
 from tests.records import MONTH
@@ -198,6 +205,60 @@ def test_an_archive_that_was_changed_is_refused(replay: Replay, archive: Path) -
         harness.write_bytes(content)
     assert done.returncode == 2
     assert "refused: 1 files are not as they were packed: fc_harness.pyz hashes to" in done.stderr
+
+
+LOOKS_AROUND = """
+import json, os, socket
+def fails(attempt):
+    try:
+        attempt()
+    except OSError:
+        return "failed"
+    return "worked"
+told = {
+    "root": fails(lambda: open("/usr/new", "w")),
+    "harness": fails(lambda: open("/opt/formulacode/harness/fc_harness.pyz", "a")),
+    "checkout": fails(lambda: open("/workspace/repo/new", "w")),
+    "network": fails(lambda: socket.create_connection(("127.0.0.1", 5000), 5)),
+    "processes": sum(name.isdigit() for name in os.listdir("/proc")) < 9,
+    "user": os.getuid() != 0,
+    "folders": [name for name in ("home/user", "work", "root/.pyenv") if os.path.exists(f"/{name}")],
+}
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_code_of_a_task_reaches_nothing_of_the_machine_and_cannot_change_the_harness(
+    archive: Path, tmp_path: Path
+) -> None:
+    contents = Contents(str(archive))
+    layers, variables = image_of(contents, contents.manifest["tasks"][0]["image"])
+    root = RootFileSystem(str(tmp_path / "root"))
+    root.unpack(contents, layers, print)
+    tools = str(tmp_path / "tools")
+    lay_tools(tools, contents, lambda name: resources.files(SCRIPTS[name][0]).joinpath(SCRIPTS[name][1]).read_bytes())
+    machine = Machine(root, variables, WAYS[0], tools, {"memory_mb": 1024, "processes": 64})
+    place = Place(machine, str(tmp_path / "place"))
+    try:
+        done = place.run([PYTHON_OF_IMAGE, "-c", LOOKS_AROUND], timeout=60)
+        assert json.loads(done.stdout) == {
+            "root": "failed",
+            "harness": "failed",
+            "checkout": "worked",
+            "network": "failed",
+            "processes": True,
+            "user": True,
+            "folders": [],
+        }, done.describe()
+        late = place.run(["sh", "-c", "sleep 98765 & sleep 98765"], timeout=2)
+        assert late.timed_out
+        assert b"sleep\x0098765" not in {
+            file.read_bytes().rstrip(b"\0") for file in Path("/proc").glob("[0-9]*/cmdline")
+        }
+    finally:
+        place.close()
 
 
 @pytest.mark.docker
