@@ -23,6 +23,7 @@ from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS
 from formulacode_dagster.operating.store.attempts import agent_cost, book_attempt, contexts_of, last_attempt
 from formulacode_dagster.operating.store.pull_requests import done_in
 from formulacode_dagster.sources.git.mirror import MirrorCache
+from formulacode_dagster.sources.git.missing_files import listed
 
 from .lock_attempts import WITHOUT_LOCK, LockAttempts, lock_otherwise
 
@@ -60,7 +61,7 @@ def _plan(stage: StageRun, tools: EnvironmentTools, item: WorkItem[PullRequest])
     pr, month = item.value, Month.parse(stage.month)
     mirror = tools.mirrors.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
     # a lock takes minutes, and no image can be built without them
-    mirror.require(pr.change.base_sha, mirror.anchor(pr.change.base_sha, month.start))
+    absent = mirror.require(pr.change.base_sha, mirror.anchor(pr.change.base_sha, month.start))
     interpreters = tools.engine.interpreters()
     replan = partial(plan_environment, mirror, pr, month=month, interpreters=interpreters, resolver=tools.resolver)
     agents: list[Cost] = []
@@ -83,6 +84,9 @@ def _plan(stage: StageRun, tools: EnvironmentTools, item: WorkItem[PullRequest])
         except ItemFailure as end:
             end.cost += Cost.total(agents)
             raise
+    if absent:
+        note = f"absent from the mirror and the checkout, read by nothing: {listed(absent)}"
+        planned = planned.model_copy(update={"notes": (*planned.notes, note)})
     return Outcome(planned, Cost.total(agents), detail=detail_of(planned))
 
 

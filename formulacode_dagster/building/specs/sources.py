@@ -12,6 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.blobs import is_filtered
 from formulacode_dagster.sources.git.command import GitError, git
+from formulacode_dagster.sources.git.missing_files import require_files
 
 COMMIT_REF = "refs/formulacode/commit"
 PARTIAL_REF = "refs/formulacode/partial"
@@ -29,9 +30,9 @@ def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = N
     """Write a bundle of *commit* and the version tags it reaches to *into*, without what *since* reaches.
 
     A mirror that was cloned without file contents gives all commits and folders, but only the files of *commit*: its
-    history is not fetched for an image. The bundle then carries the name PARTIAL_REF. Nothing is written to *mirror*.
-    If *since* is *commit* the file is empty. Raises ItemFailure (`mirror`) if the mirror lacks the commit, or a file of
-    it.
+    history is not fetched for an image. The bundle then carries the name PARTIAL_REF, as it does if files are absent
+    that nothing reads. If *since* is *commit* the file is empty. Raises ItemFailure: `mirror` if the mirror lacks the
+    commit, `files_missing` if it lacks another file of it.
     """
     if since == commit:
         into.write_bytes(b"")
@@ -72,8 +73,8 @@ def _objects(mirror: Path, wanted: Sequence[str], commit: str, since: str | None
         listed = _git(mirror, "rev-list", "--objects", "--missing=print", *wanted, *exclude).splitlines()
         held = [line for line in listed if not line.startswith("?")]
         if len(held) < len(listed):
-            # earlier contents may be missing; this raises when one of the commit's own files is
-            _git(mirror, "rev-list", "--objects", "--quiet", f"{commit}^{{tree}}")
+            # earlier contents may be missing, and of the commit's own files those that nothing reads
+            require_files(_name(mirror), mirror, commit)
         return "".join(f"{line}\n" for line in held), len(held) < len(listed)
     listed = _git(mirror, "rev-list", "--objects", "--filter=blob:none", *wanted, *exclude).splitlines()
     before = set() if since is None else {blob for _, blob in tree_of(mirror, since).values()}
@@ -112,12 +113,15 @@ def _reachable_tags(mirror: Path, commit: str) -> set[str]:
     return {name for name in listed if is_version_tag(name.removeprefix("refs/tags/"))}
 
 
+def _name(mirror: Path) -> str:
+    return f"{mirror.parent.name}/{mirror.stem}"
+
+
 def _git(mirror: Path, *arguments: str, stdin: str | None = None, into: IO[bytes] | None = None) -> str:
     given = None if stdin is None else stdin.encode("utf-8", "surrogateescape")
     try:
         return git(mirror, *arguments, stdin=given, seconds=GIT_SECONDS, into=into).decode(errors="surrogateescape")
     except GitError as error:
         what = f"git {arguments[0]} failed in {mirror}"
-        name = f"{mirror.parent.name}/{mirror.stem}"
-        remedy = f"Have the next run clone it again: fc-data mirrors --evict {shlex.quote(name)}"
+        remedy = f"Have the next run clone it again: fc-data mirrors --evict {shlex.quote(_name(mirror))}"
         raise ItemFailure(FailureKind.MIRROR, what, why=error.stderr[-500:], remedy=remedy) from error

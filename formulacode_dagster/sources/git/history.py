@@ -106,9 +106,10 @@ class Mirror:
         try:
             out = git(self.path, "grep", *options, self.commit(commit).tree)
         except GitError as error:
-            if error.code == _NOTHING_MATCHED and not error.stderr:
-                return frozenset()
-            raise self._failure(error) from error
+            # files that nothing reads may be absent
+            if error.code != _NOTHING_MATCHED or (error.stderr and not self.require(commit)):
+                raise self._failure(error) from error
+            return frozenset()
         return frozenset(out.decode(errors="replace").split())
 
     def submodules(self, commit: str) -> dict[str, str]:
@@ -202,11 +203,11 @@ class Mirror:
         commit = commits[0] if len(commits) == 1 else ""
         self._fetch_blobs({entry[2].decode() for entry in entries if entry[1] == b"blob"}, commit)
 
-    def require(self, *commits: str) -> None:
-        """Raise ItemFailure `files_missing` if a mirror that is not filtered lacks a file of *commits*."""
+    def require(self, *commits: str) -> tuple[str, ...]:
+        """Return the files of *commits* that a mirror lacks and nothing reads; raises as `require_files`."""
         for commit in commits:
             self.commit(commit)
-        require_files(self.repository, self.path, *commits)
+        return require_files(self.repository, self.path, *commits)
 
     def _lists(self, tree: str, path: bytes) -> bool:
         """Return True if *tree* has a file *path*: a file without its content is damage, not an absent file."""

@@ -15,43 +15,85 @@ from .command import GitError, git
 from .damage import BROKEN_MARK
 from .faults import translate
 
+UNREAD_FOLDERS = frozenset(
+    {"demo", "demos", "doc", "docs", "documentation", "examples", "gallery", "notebooks", "paper", "tutorials"}
+)
+READ_SUFFIXES = frozenset(
+    {
+        *(
+            ".c",
+            ".cc",
+            ".cfg",
+            ".cpp",
+            ".f",
+            ".f90",
+            ".h",
+            ".hpp",
+            ".in",
+            ".ini",
+            ".json",
+            ".md",
+            ".pxd",
+            ".pxi",
+            ".py",
+        ),
+        *(".pyx", ".rs", ".rst", ".toml", ".txt", ".yaml", ".yml", ""),
+    }
+)
+"""Files of the folders above that a build may read, or that may show workloads."""
 NAMED = 5
 """Number of missing files that a message names."""
 _MISSING = "?"
 
 
-def require_files(repository: str, mirror: Path, *commits: str) -> None:
-    """Raise ItemFailure `files_missing` if *mirror* lacks any file or folder of *commits*; costs one git call each.
+def is_read_by_nothing(path: str) -> bool:
+    """Return True for pictures, data and notebooks of documentation: no workload, test or build reads *path*."""
+    folder, _, name = path.partition("/")
+    return bool(name) and folder.lower() in UNREAD_FOLDERS and Path(name).suffix.lower() not in READ_SUFFIXES
 
-    A filtered mirror is not looked at: its host has the rest, and `Mirror.complete` fetches it. The next
-    `MirrorCache.ensure` makes an incomplete mirror again.
+
+def require_files(repository: str, mirror: Path, *commits: str) -> tuple[str, ...]:
+    """Raise ItemFailure `files_missing` if *mirror* lacks a file or folder of *commits* that something may read.
+
+    Returns the paths of other missing files, which stay absent. Costs one git call a commit. A filtered mirror is not
+    looked at: its host has the rest, and `Mirror.complete` fetches it. After a failure the next `MirrorCache.ensure`
+    makes the mirror again.
     """
+    absent: set[str] = set()
     if is_filtered(mirror):
-        return
+        return ()
     for commit in dict.fromkeys(commits):
         try:
-            listed = git(mirror, "rev-list", "--objects", "--no-walk", "--missing=print", commit).decode(
+            answer = git(mirror, "rev-list", "--objects", "--no-walk", "--missing=print", commit).decode(
                 errors="replace"
             )
         except GitError as error:
             raise translate(error, "look for the files of", repository) from error
-        missing = [line.removeprefix(_MISSING) for line in listed.splitlines() if line.startswith(_MISSING)]
-        if missing:
+        missing = [line.removeprefix(_MISSING) for line in answer.splitlines() if line.startswith(_MISSING)]
+        paths = _paths(mirror, commit, missing) if missing else []
+        if not all(map(is_read_by_nothing, paths)):
             (mirror / BROKEN_MARK).touch()
             raise files_missing(repository, mirror, missing, commit)
+        absent.update(paths)
+    return tuple(sorted(absent))
 
 
 def files_missing(repository: str, mirror: Path, missing: Sequence[str], commit: str = "") -> ItemFailure:
     """Return the failure for the objects *missing* of *commit*, which neither *mirror* has nor its host sent."""
     paths = _paths(mirror, commit, missing) if commit else list(missing)
     noun = "file is" if len(paths) == 1 else "files are"
-    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     where = f"commit {commit[:12]} in the mirror of {repository}" if commit else f"the mirror of {repository}"
     return ItemFailure(
         FailureKind.FILES_MISSING,
-        f"{len(paths)} {noun} missing from {where}: {', '.join(paths[:NAMED])}{more}",
+        f"{len(paths)} {noun} missing from {where}: {listed(paths)}",
         remedy=_remedy(mirror, missing, commit),
     )
+
+
+def listed(paths: Sequence[str]) -> str:
+    """Return the first of *paths*, and how many more there are."""
+    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+    return f"{', '.join(paths[:NAMED])}{more}"
 
 
 def _paths(mirror: Path, commit: str, missing: Sequence[str]) -> list[str]:

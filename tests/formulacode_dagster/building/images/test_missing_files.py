@@ -31,7 +31,7 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
     database: Database, tmp_path: Path
 ) -> None:
     made = BareRepository(tmp_path / "host/a/b.git")
-    made.add("Begin", "2026-01-01T00:00:00", files={"asv.conf.json": "{}", "docs/logo.svg": "<svg/>"})
+    made.add("Begin", "2026-01-01T00:00:00", files={"asv.conf.json": "{}", "docs/index.rst": "A page"})
     made.add("Faster (#1)", "2026-02-03T00:00:00")
     shas = made.write()
     pr = make_pull_request(make_merged(month=MONTH, number=1, merge_commit_sha=shas[2]), base_sha=shas[1])
@@ -52,8 +52,8 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
         (entry,) = run_loop(run(stage, tools)).worked
         return entry
 
-    content = made.git("cat-file", "blob", f"{shas[1]}:docs/logo.svg").encode()
-    lose_object(made.path, made.git("rev-parse", f"{shas[1]}:docs/logo.svg"))
+    content = made.git("cat-file", "blob", f"{shas[1]}:docs/index.rst").encode()
+    lose_object(made.path, made.git("rev-parse", f"{shas[1]}:docs/index.rst"))
     for _ in range(4):
         failed = built()
         assert failed.reason == FailureKind.FILES_MISSING

@@ -9,7 +9,7 @@ import pytest
 from formulacode_dagster.building.specs.recipes import script
 from formulacode_dagster.building.specs.sources import is_ancestor, is_version_tag, tree_of, write_bundle
 from formulacode_dagster.models.errors import ItemFailure
-from tests.support.git_world import git
+from tests.support.git_world import BareRepository, git, lose_object
 from tests.support.images import Sample
 
 
@@ -86,7 +86,31 @@ def test_a_file_of_the_commit_that_the_mirror_lacks_is_the_items_failure(pure: S
     drop_blob(mirror, set(git(mirror, "rev-list", "--objects", pure.merge).split()), keep=None)
     with pytest.raises(ItemFailure) as caught:
         write_bundle(mirror, pure.merge, tmp_path / "partial")
-    assert caught.value.kind == "mirror"
+    assert caught.value.kind == "files_missing"
+
+
+def test_a_file_that_nothing_reads_may_be_absent_from_mirror_and_image(tmp_path: Path) -> None:
+    made = BareRepository(tmp_path / "a/b.git")
+    files = {"docs/[logo] 1.png": "picture", "docs/index.rst": "A page", "a.py": "pass\n"}
+    made.add("Begin", "2026-01-01T00:00:00", files=files)
+    made.add("Later", "2026-01-02T00:00:00", files={"a.py": "...\n"})
+    shas = made.write()
+    lose_object(made.path, made.git("rev-parse", f"{shas[1]}:docs/[logo] 1.png"))
+    write_bundle(made.path, shas[1], tmp_path / "anchor")
+    write_bundle(made.path, shas[2], tmp_path / "thin", since=shas[1])
+    repository = tmp_path / "repository"
+    (tmp_path / "base-sha").write_text(f"{shas[2]}\n")
+    variables = {**os.environ, "FC_REPOSITORY": str(repository), "FC_TASK": str(tmp_path)}
+    steps = (["fetch-history", str(tmp_path / "anchor")], ["checkout", "refs/formulacode/commit"])
+    for step in (*steps, ["fetch-history", str(tmp_path / "thin")], ["checkout"]):
+        subprocess.run(["bash", str(script(step[0])), *step[1:]], env=variables, check=True)
+    assert git(repository, "status", "--porcelain") == ""
+    assert sorted(path.name for path in (repository / "docs").iterdir()) == ["index.rst"]
+    assert (repository / "a.py").read_text() == "...\n"
+    (repository / "a.py").write_text("changed\n")
+    assert git(repository, "diff", "--name-only").split() == ["a.py"]
+    git(repository, "add", "--all")
+    assert git(repository, "diff", "--cached", "--name-only").split() == ["a.py"]
 
 
 def drop_blob(mirror: Path, among: set[str], *, keep: str | None) -> None:

@@ -77,6 +77,22 @@ def test_a_source_that_was_cloned_without_contents_is_named(origin: Origin, tmp_
         mirror.require(head)
 
 
+def test_a_picture_of_the_documentation_may_be_absent_and_a_page_may_not(cache: MirrorCache, origin: Origin) -> None:
+    origin.write({"docs/logo.png": "picture\n", "examples/run.ipynb": "{}\n", "pkg/logo.png": "data\n"})
+    head = origin.commit("Pictures")
+    origin.publish()
+    with cache.ensure(NAME) as mirror:
+        for path in ("docs/logo.png", "examples/run.ipynb"):
+            lose_object(mirror.path, origin.git("rev-parse", f"HEAD:{path}"))
+        assert mirror.require(head) == ("docs/logo.png", "examples/run.ipynb")
+        assert not (mirror.path / "broken").exists()
+        assert mirror.words_at(head, ["nowhere"]) == frozenset()
+        lose_object(mirror.path, origin.git("rev-parse", "HEAD:pkg/logo.png"))
+        assert refused(mirror, head).what.startswith("3 files are missing")
+        with pytest.raises(ItemFailure):
+            mirror.words_at(head, ["nowhere"])
+
+
 def test_a_source_without_a_remote_is_fetched_from_github(cache: MirrorCache, origin: Origin) -> None:
     lose_object(origin.bare, origin.git("rev-parse", "HEAD:a.py"))
     with cache.ensure(NAME) as mirror:
