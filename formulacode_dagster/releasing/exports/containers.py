@@ -6,12 +6,13 @@ import json
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.engines.docker.held_input import HeldInput, command_that_waits
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 
 from .formats import AGENT_DIFF, COMMON_TEST, build_context, collect_script
@@ -78,17 +79,23 @@ def task_image(folder: Path, daemon: DockerDaemon) -> Iterator[str]:
 def task_container(image: str, limits: dict[str, Any], daemon: DockerDaemon) -> Iterator[TaskContainer]:
     """Start a container of *image* within the *limits* of the task; it is gone at the end.
 
-    It ends and is removed by itself, too, if this process is killed: when an agent and a grader had all their time.
+    It ends and is removed by itself, too, if this process is killed.
     """
     name = f"formulacode-evaluate-{uuid.uuid4().hex[:12]}"
     bounds = [f"--cpus={limits['cpus']}", f"--memory={limits['memory_mb']}m", f"--pids-limit={limits['processes']}"]
-    hold = ["/opt/formulacode/bin/hold", str(int(AGENT_SECONDS + GRADING_SECONDS))]
-    try:
-        options = ["--detach", "--rm", "--network=none", *bounds, f"--name={name}"]
-        _run(daemon, ["run", *options, image, *hold], FILE_SECONDS)
+    # what keeps the container is root's, so that all of the agent's can be ended
+    options = ["--interactive", "--rm", "--user=root", "--network=none", *bounds, f"--name={name}"]
+    with ExitStack() as stack:
+        stack.callback(daemon.run, ["rm", "--force", "--volumes", name], timeout=FILE_SECONDS)
+        wait = command_that_waits(AGENT_SECONDS + GRADING_SECONDS)
+        _run(daemon, ["create", *options, image, *wait], FILE_SECONDS)
+        with daemon.watched(f"start {name}"):
+            container = daemon.client.containers.get(name)
+            container.start()
+        held = HeldInput(daemon, container)
+        stack.callback(held.release)
+        held.hold()
         yield TaskContainer(daemon, name)
-    finally:
-        daemon.run(["rm", "--force", "--volumes", name], timeout=FILE_SECONDS)
 
 
 def _end_of(*outputs: bytes) -> str:

@@ -24,6 +24,7 @@ from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import LABEL, DockerDaemon
 from .export import exported_files, image_config
+from .held_input import command_that_waits
 from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
 from .session import USER, DockerSession
 from .settings import DockerBuildSettings
@@ -154,8 +155,7 @@ class DockerEngine:
 
         Raises ItemFailure (`image_gone`) when the image is gone.
         """
-        # it ends with its standard input, which we hold, or by itself
-        command = ["bash", "-c", f"read -rt {LIFETIME_SECONDS}"]
+        command = command_that_waits(LIFETIME_SECONDS)
         with ExitStack() as stack:
             content = stack.enter_context(self._committed(like)) if isinstance(like, DockerSession) else image.digest
             container = self._create(image, run_id=run_id, command=command, content=content)
@@ -163,8 +163,8 @@ class DockerEngine:
             with self._daemon.watched(f"start a container of {image.tag}"):
                 container.start()
             session = DockerSession(self._daemon, container, self._limits)
-            stack.callback(session.release)
-            session.hold()
+            stack.callback(session.input.release)
+            session.input.hold()
             yield session
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:

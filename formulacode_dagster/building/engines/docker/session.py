@@ -8,7 +8,7 @@ import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
@@ -17,6 +17,7 @@ from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import DockerDaemon
 from .disk import DiskWatch
+from .held_input import HeldInput
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -51,23 +52,7 @@ class DockerSession:
         self._daemon = daemon
         self._container = container
         self._disk_bytes = limits.disk_mb * 1024 * 1024
-        self._held: Any = None
-
-    def hold(self) -> None:
-        """Attach to the container's standard input: when this process ends, however it does, so does the container."""
-        self.release()
-        with self._daemon.watched("hold a container"):
-            self._held = self._container.attach_socket(params={"stdin": 1, "stream": 1})
-
-    def release(self) -> None:
-        """Let go of the container, which ends."""
-        held, self._held = self._held, None
-        if held is not None:
-            # a file of a socket leaves the socket open
-            connection = getattr(held, "_sock", None)
-            held.close()
-            if connection is not None:
-                connection.close()
+        self.input = HeldInput(daemon, container)
 
     @property
     def container(self) -> Container:
@@ -154,7 +139,7 @@ class DockerSession:
                 if done.timed_out or len(listed) > IDLE_PROCESSES:
                     # A signal from inside could be dodged; the end of the container's processes cannot.
                     self._container.restart(timeout=0)
-                    self.hold()
+                    self.input.hold()
             except docker.errors.APIError as error:
                 if "no space left" in str(error):
                     raise OutsideSystemError("docker", "no space left", remedy="Free some space") from error

@@ -1,0 +1,57 @@
+"""Containers of one task: gone at the end, however that comes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import docker.errors
+import pytest
+
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.releasing.exports.containers import task_container
+from tests.support.docker import OS_IMAGE
+
+pytestmark = pytest.mark.docker
+
+LIMITS = {"cpus": 1, "memory_mb": 256, "processes": 64}
+
+
+def is_there(daemon: DockerDaemon, name: str) -> bool:
+    try:
+        daemon.client.containers.get(name)
+    except docker.errors.NotFound:
+        return False
+    return True
+
+
+def test_a_container_is_there_for_the_length_of_its_block() -> None:
+    daemon = DockerDaemon()
+    with task_container(OS_IMAGE.format(python="3.11"), LIMITS, daemon) as container:
+        done = daemon.run(["exec", container.name, "id", "-un"], timeout=30)
+        assert (done.ok, done.stdout) == (True, b"root\n")
+    assert not is_there(daemon, container.name)
+
+
+def test_a_container_ends_with_the_process_that_is_killed() -> None:
+    program = f"""
+import time
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.releasing.exports.containers import task_container
+with task_container({OS_IMAGE.format(python="3.11")!r}, {LIMITS!r}, DockerDaemon()) as container:
+    print(container.name, flush=True)
+    time.sleep(600)
+"""
+    daemon = DockerDaemon()
+    killed = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert killed.stdout is not None
+    name = killed.stdout.readline().strip()
+    left = daemon.client.containers.get(name)
+    try:
+        assert left.status == "running"
+        killed.kill()
+        killed.wait()
+        killed.stdout.close()
+        left.wait(timeout=20)
+    finally:
+        daemon.run(["rm", "--force", name], timeout=60)
