@@ -77,7 +77,7 @@ def oracle_is_at_the_top(runs: Sequence[AgentRun]) -> CheckFinding:
 
 
 def regrades_agree(runs: Sequence[AgentRun]) -> CheckFinding:
-    """Pass when every regrade of a stored run gives a reward near the run's own."""
+    """Pass when every regrade of a stored run gives the same verdict, a reward or none, and a reward near its own."""
     first = {
         (run.task_id, key): run
         for run in runs
@@ -93,7 +93,7 @@ def regrades_agree(runs: Sequence[AgentRun]) -> CheckFinding:
     wrong = [
         f"{run.contestant}, {run.name}: {run.reward:.2f}, regraded {again.reward:.2f}"
         for run, again in pairs
-        if abs((run.reward or 0.0) - (again.reward or 0.0)) > SAME_REWARD
+        if bool(run.reward) != bool(again.reward) or abs((run.reward or 0.0) - (again.reward or 0.0)) > SAME_REWARD
     ]
     summary = f"{len(wrong)} of {len(pairs)} regrades give another reward"
     return CheckFinding.by_offenders(summary, wrong, {"regrades": len(pairs), "offenders": len(wrong)})

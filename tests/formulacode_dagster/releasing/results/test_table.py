@@ -93,3 +93,6 @@ def test_regrades_that_disagree_are_found(runs):
     other = agent_run("a", 0.0, model="m", regrade_of="trial", name="again")
     found = checks.regrades_agree([*runs[3:4], other])
     assert found.offenders == ("codex (m), trial: 0.95, regraded 0.00",)
+    # as near as another reward may be, and yet another verdict
+    small, none = agent_run("a", 0.1, model="m"), agent_run("a", 0.0, model="m", regrade_of="trial", name="again")
+    assert len(checks.regrades_agree([small, none]).offenders) == 1
