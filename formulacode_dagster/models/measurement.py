@@ -272,10 +272,6 @@ class StackTime(Frozen):
     seconds: float = Field(description="own time while the last of them ran")
 
 
-MOST_ELSEWHERE = 0.1
-"""Share of the time in other threads and processes from which stacks do not say where it is spent."""
-
-
 class Stacks(Frozen):
     """Stacks in which a workload spends its time on one arm; each frame is named once."""
 
@@ -283,14 +279,6 @@ class Stacks(Frozen):
     stacks: tuple[StackTime, ...] = Field(description="what was spent in which of them")
     calls: int = Field(ge=0, description="calls that were looked at")
     seconds: float = Field(ge=0, description="of their own time")
-    inside: float = Field(default=0.0, ge=0, description="seconds of stacks through the functions that were asked for")
-    elsewhere: float = Field(default=0.0, ge=0, description="seconds of other threads and processes, without a stack")
-
-    @property
-    def share_inside(self) -> float | None:
-        """Share of the time inside the functions that were asked for; None if too much of it was not seen."""
-        seen = sum(stack.seconds for stack in self.stacks)
-        return self.inside / seen if seen and self.elsewhere <= MOST_ELSEWHERE * (seen + self.elsewhere) else None
 
     @property
     def seconds_per_call(self) -> float:

@@ -9,22 +9,21 @@ from pydantic import BaseModel, ValidationError
 
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Stacks
 from formulacode_dagster.models.reasons import FailureKind
 
-from .questions import NotTimed, Timed
+from .questions import NotTimed, SampledStacks, Timed
 
 TAIL_CHARACTERS = 4000
 
 M = TypeVar("M", bound=BaseModel)
 
 
-def stacks_of(answer: Mapping[str, Any]) -> Stacks:
+def stacks_of(answer: Mapping[str, Any]) -> SampledStacks:
     """The stacks of one benchmark."""
     frames = [dict(zip(("file", "function", "line"), frame, strict=True)) for frame in answer["frames"]]
     stacks = [dict(zip(("frames", "seconds"), stack, strict=True)) for stack in answer["stacks"]]
     told = {name: answer[name] for name in ("calls", "seconds", "inside", "elsewhere")}
-    return parsed(Stacks, {**told, "frames": frames, "stacks": stacks})
+    return parsed(SampledStacks, {**told, "frames": frames, "stacks": stacks})
 
 
 def sample_of(answer: Mapping[str, object]) -> Timed | NotTimed:

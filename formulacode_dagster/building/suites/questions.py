@@ -10,8 +10,10 @@ from typing import Literal
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.measurement import Metric, Quantity
+from formulacode_dagster.models.measurement import Metric, Quantity, Stacks
 
+MOST_ELSEWHERE = 0.1
+"""Share of the time in other threads and processes from which stacks do not say where it is spent."""
 TOLERANCE = defaultdict(lambda: 1e-6, {2: 1e-2, 4: 1e-3})
 """Tolerance of floats, by their bytes: some hundred times the rounding error of one."""
 
@@ -74,6 +76,19 @@ class SurveyedBenchmark(Frozen):
     def quantity(self) -> Quantity:
         """Its metric."""
         return Quantity(metric=self.metric, unit=self.unit)
+
+
+class SampledStacks(Stacks):
+    """Stacks, and how much of their time is spent in the functions that were asked for."""
+
+    inside: float = Field(ge=0, description="seconds of stacks through these functions")
+    elsewhere: float = Field(ge=0, description="seconds of other threads and processes, without a stack")
+
+    @property
+    def share_inside(self) -> float | None:
+        """Share of the time inside these functions; None if too much of it was not seen."""
+        seen = sum(stack.seconds for stack in self.stacks)
+        return self.inside / seen if seen and self.elsewhere <= MOST_ELSEWHERE * (seen + self.elsewhere) else None
 
 
 class Description(Frozen):

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from formulacode_dagster.building.engines.callgrind import Callgrind
 from formulacode_dagster.building.engines.protocol import Completed, Session
-from formulacode_dagster.models.measurement import BaseProfile, Stacks
+from formulacode_dagster.models.measurement import BaseProfile
 
 from .archive import compiled_archive, harness_archive
 from .harness_output import all_names, describe, ending_of, parsed, require_end, sample_of, stacks_of
@@ -24,6 +24,7 @@ from .questions import (
     NotTimed,
     ProcessAnswer,
     ProcessSetting,
+    SampledStacks,
     Survey,
     SurveyedBenchmark,
     TimedBenchmark,
@@ -283,7 +284,7 @@ class HarnessClient:
 
     def stacks(
         self, asked: Sequence[SurveyedBenchmark], *, seconds: float, budget: float, within: FunctionSpans = NO_SPANS
-    ) -> dict[str, Stacks]:
+    ) -> dict[str, SampledStacks]:
         """Return the stacks in which each benchmark *asked* spends its time, by name, from about *seconds* of each.
 
         They say how much of it goes through the functions *within*, first and last lines by path.

@@ -45,7 +45,7 @@ def profile_task(
             surveyed: list[SurveyedBenchmark] = list(ran_on(arms, arm, procedure, budget).values())
             log(f"sampling stacks of {len(surveyed)} benchmarks on the {arm}")
             for name, told in arms.remotes[arm].stacks(surveyed, seconds=seconds, budget=MOST_SECONDS).items():
-                stacks[name][arm] = told
+                stacks[name][arm] = Stacks.model_validate(told.model_dump(include=set(Stacks.model_fields)))
     return TaskProfile(
         month=image.month,
         repository_id=image.repository_id,

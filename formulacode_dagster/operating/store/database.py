@@ -45,6 +45,7 @@ _LOCK_HOLDER = text(
     " JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()"
     " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = :key AND l.objsubid = 1"
 )
+_DISK_FULL = "No space left on device"
 _OUT_OF_RESOURCES = "53"  # SQLSTATE class: disk full, out of memory, too many connections
 
 
@@ -235,7 +236,8 @@ class Database:
         self.engine.dispose()
 
     def _gone(self, error: DBAPIError) -> OutsideSystemError:
-        if str(getattr(error.orig, "sqlstate", "")).startswith(_OUT_OF_RESOURCES):
+        # a refused connection has no code
+        if str(getattr(error.orig, "sqlstate", "")).startswith(_OUT_OF_RESOURCES) or _DISK_FULL in str(error.orig):
             return OutsideSystemError(
                 "postgres",
                 f"{self.where} is out of resources",

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
-from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
+from formulacode_dagster.building.suites.questions import SampledStacks, Survey, SurveyedBenchmark
 from formulacode_dagster.measuring.measurement.choosing import Chooser
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import changed_files
@@ -18,7 +18,7 @@ from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Arm, Stacks, StackTime
+from formulacode_dagster.models.measurement import Arm, StackTime
 from formulacode_dagster.models.reasons import FailureKind
 
 BEFORE, AFTER = b"def total(n):\n    return sum(range(n))\n", b"def total(n):\n    return n\n"
@@ -100,7 +100,8 @@ class Hurried(Listening):
     def stacks(self, asked, *, within, **_):
         assert within == {"pkg/core.py": [(1, 2)]}
         return {
-            one.name: Stacks(
+            one.name: SampledStacks(
+                elsewhere=0,
                 frames=(),
                 stacks=(StackTime(frames=(), seconds=1.0),),
                 calls=1,

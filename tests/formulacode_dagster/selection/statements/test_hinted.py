@@ -129,6 +129,8 @@ def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequ
             "instructions": {"MARKER-COUNTED": InstructionCount(not_counted="MARKER-UNCOUNTED")},
             "failures": (BenchmarkFailure(benchmark="MARKER-B", arm=Arm.BASE, kind="MARKER-K", message="MARKER-M"),),
             "untimed": ("MARKER-UNTIMED",),
+            "time_in_change": {"MARKER-AIMED": 0.5},
+            "unreached": ("MARKER-UNREACHED",),
             "profile": BaseProfile(
                 functions={"MARKER-NAME": (hot,)},
                 sources={"MARKER-NAME": "MARKER-SOURCE", "MARKER-OTHER": "MARKER-OTHER-SOURCE"},
@@ -140,7 +142,7 @@ def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequ
     # every addition to a measurement is marked here, or contains no text
     unmarked = {name for name in Measurement.model_fields if "MARKER" not in str(getattr(measurement, name))}
     textless = {name for name, field in Measurement.model_fields.items() if field.annotation in (int, float, bool)}
-    assert unmarked - textless == {"month", "occasion", "verdict", "metric", "rule", "conditions"}
+    assert unmarked - textless == {"month", "occasion", "verdict", "metric", "rule", "conditions", "reached"}
 
 
 def marked_sample(taken: Sample) -> Sample:
