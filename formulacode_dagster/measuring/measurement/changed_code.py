@@ -33,7 +33,7 @@ Lines = Mapping[str, frozenset[int]]
 
 
 @dataclass(frozen=True)
-class ChangedFunction:
+class TracedFunction:
     """A function of the package whose change Python can trace, on either side."""
 
     name: str
@@ -59,7 +59,7 @@ class ChangedCode:
     """
     hidden: tuple[str, ...] = ()
     """Code that runs compiled: the files in `compiled`, and functions compiled by a decorator."""
-    functions: tuple[ChangedFunction, ...] = ()
+    functions: tuple[TracedFunction, ...] = ()
     """The functions that the lines are in; code outside of functions is in none."""
 
     def spans(self, arm: Arm) -> FunctionSpans:
@@ -90,7 +90,7 @@ def changed_code(
     compiled: list[FileChange] = []
     jitted: list[str] = []
     others: list[str] = []
-    found: list[ChangedFunction] = []
+    found: list[TracedFunction] = []
     build_files: list[str] = []
     for change in files:
         path = PurePosixPath(change.path)
@@ -141,7 +141,7 @@ def _compare(
     base: Mapping[str, bytes],
     oracle: Mapping[str, bytes],
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]],
-) -> tuple[list[ChangedFunction], list[str], list[str]]:
+) -> tuple[list[TracedFunction], list[str], list[str]]:
     """Add the changes of *change* in one Python file to *changed* (base, oracle).
 
     Returns the functions in which they are, and the parts that cannot be traced: functions compiled by a decorator, and
@@ -164,7 +164,7 @@ def _compare(
     names = {name: None for lines in found for name in lines.functions}
     sides = list(zip((Arm.BASE, Arm.ORACLE), paths, (before, after), found, strict=True))
     functions = [
-        ChangedFunction(
+        TracedFunction(
             f"{change.path}:{name}",
             {arm: {path: lines.functions[name]} for arm, path, _, lines in sides if path and name in lines.functions},
             {arm: {path: source.spans(name)} for arm, path, source, _ in sides if path},

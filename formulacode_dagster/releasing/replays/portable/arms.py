@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .harness_requests import Harness, TaskFailedError
-from .sessions import REPOSITORY, Done, Machine, Place
+from .harness_requests import PackedHarness, TaskFailedError
+from .sessions import REPOSITORY, EndedCommand, SessionMachine, SessionPlace
 
 if TYPE_CHECKING:
     import random
@@ -21,12 +21,14 @@ TRIES = 2
 LOG_CHARACTERS = 4000
 
 
-class Arms:
+class PackedArms:
     """The arms of *task*, in folders below *folder*."""
 
-    def __init__(self, machine: Machine, task: dict[str, Any], folder: str, note: Callable[[str], object]) -> None:
+    def __init__(
+        self, machine: SessionMachine, task: dict[str, Any], folder: str, note: Callable[[str], object]
+    ) -> None:
         self._machine, self._task, self._folder, self._note = machine, task, folder, note
-        self.by_name: dict[str, Harness] = {}
+        self.by_name: dict[str, PackedHarness] = {}
         self._linkers: dict[str, str] = {}
         self.built_seconds = 0.0
 
@@ -67,8 +69,10 @@ class Arms:
         for harness in self.by_name.values():
             harness.place.close()
 
-    def _open(self, arm: str, like: Place | None = None) -> None:
-        self.by_name[arm] = Harness(Place(self._machine, os.path.join(self._folder, arm), like), self._task)
+    def _open(self, arm: str, like: SessionPlace | None = None) -> None:
+        self.by_name[arm] = PackedHarness(
+            SessionPlace(self._machine, os.path.join(self._folder, arm), like), self._task
+        )
 
     def _apply(self, patch: bytes) -> None:
         done = self.by_name[ORACLE].place.run(
@@ -90,17 +94,17 @@ class Arms:
         if not done.ok:
             raise _not_built("base_does_not_build", "the unmodified package", done)
 
-    def _tried(self, arm: str) -> Done:
+    def _tried(self, arm: str) -> EndedCommand:
         done = self._build(arm)
         return done if done.ok or done.timed_out else self._build(arm)
 
-    def _build(self, arm: str) -> Done:
+    def _build(self, arm: str) -> EndedCommand:
         done = self.by_name[arm].build(self._linkers.get(arm, ""))
         self.built_seconds += done.seconds
         return done
 
 
-def _not_built(kind: str, what: str, done: Done) -> TaskFailedError:
+def _not_built(kind: str, what: str, done: EndedCommand) -> TaskFailedError:
     log = f"{done.stdout[-LOG_CHARACTERS:].decode(errors='replace')}\n{done.describe()}"
     if done.timed_out:
         return TaskFailedError("timeout", f"{what} takes too long to build", log)

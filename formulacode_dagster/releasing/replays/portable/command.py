@@ -14,13 +14,13 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from .arms import BASE, CONTROL, ORACLE, Arms
-from .contents import Contents, RefusedError
+from .arms import BASE, CONTROL, ORACLE, PackedArms
+from .contents import ArchiveRefusedError, Contents
 from .entering import IMAGE_USER, WAYS, installed, session_user
 from .harness_requests import TaskFailedError
 from .layers import RootFileSystem, image_of, remove_tree
 from .machine_facts import machine_facts
-from .sampling import PATIENCE, RoundSampler, TimeBudget, survey
+from .sampling import PATIENCE, ReplayBudget, RoundSampler, survey
 from .sessions import HOME, enter
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def main(arguments: list[str], archive: str, script: Callable[[str], bytes]) -> 
         say(f"{contents.verify() / 1e6:.0f} MB are as they were packed")
         tasks = [each for each in contents.manifest["tasks"] if not options.only or each["item"] in options.only]
         if unknown := sorted(set(options.only) - {each["item"] for each in tasks}):
-            raise RefusedError(f"not in this archive: {', '.join(unknown)}")
+            raise ArchiveRefusedError(f"not in this archive: {', '.join(unknown)}")
         results = _replayed(contents, tasks, options, script)
-    except (RefusedError, OSError) as error:
+    except (ArchiveRefusedError, OSError) as error:
         say(f"refused: {error}")
         return 2
     failed = sum(each["outcome"] != "measured" for each in results["replays"])
@@ -139,7 +139,7 @@ def _one(
     }
     folder = os.path.join(work, "arms")
     os.makedirs(folder)
-    arms = Arms(machine, task, folder, note)
+    arms = PackedArms(machine, task, folder, note)
     try:
         told.update(_measured(arms, contents, task, told["seed"], note))
     except TaskFailedError as failure:
@@ -152,10 +152,10 @@ def _one(
 
 
 def _measured(
-    arms: Arms, contents: Contents, task: dict[str, Any], seed: int, note: Callable[[str], object]
+    arms: PackedArms, contents: Contents, task: dict[str, Any], seed: int, note: Callable[[str], object]
 ) -> dict[str, Any]:
     arms.prepare(contents.read(task["patch"]))
-    budget = TimeBudget(task["plan"]["max_seconds"] * PATIENCE)
+    budget = ReplayBudget(task["plan"]["max_seconds"] * PATIENCE)
     surveys = survey(arms, task, budget, note)
     core = arms.by_name[BASE].idlest_core()
     sampler = RoundSampler(arms, task, surveys, budget, seed, core, note)
@@ -183,7 +183,7 @@ def _measured(
 def _entered(
     contents: Contents, task: dict[str, Any], options: argparse.Namespace, work: str, note: Callable[[str], object]
 ) -> tuple[Any, str]:
-    """Unpack the task's image, and find a way into it; raises RefusedError without one."""
+    """Unpack the task's image, and find a way into it; raises ArchiveRefusedError without one."""
     layers, variables = image_of(contents, task["image"])
     root = RootFileSystem(os.path.join(work, f"root-{task['image'][-12:]}"))
     root.unpack(contents, layers, note)

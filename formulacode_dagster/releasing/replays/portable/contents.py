@@ -11,7 +11,7 @@ MANIFEST = "manifest.json"
 CHUNK = 1 << 20
 
 
-class RefusedError(Exception):
+class ArchiveRefusedError(Exception):
     """The archive, or this machine, does not allow a replay; the message says why."""
 
 
@@ -25,7 +25,7 @@ class Contents:
                 content = file.read()
             self.manifest: dict[str, Any] = json.loads(content)
         except (OSError, ValueError) as error:
-            raise RefusedError(f"{self.path(MANIFEST)} cannot be read: {error}") from error
+            raise ArchiveRefusedError(f"{self.path(MANIFEST)} cannot be read: {error}") from error
         self.sha256 = hashlib.sha256(content).hexdigest()
         """Identity of the archive."""
 
@@ -44,7 +44,7 @@ class Contents:
         return self.path(f"oci/blobs/{algorithm}/{value}")
 
     def verify(self) -> int:
-        """Return the bytes of all files of the manifest; raises RefusedError if one is missing or differs."""
+        """Return the bytes of all files of the manifest; raises ArchiveRefusedError if one is missing or differs."""
         differing, total = [], 0
         for name, expected in sorted(self.manifest["files"].items()):
             try:
@@ -56,7 +56,7 @@ class Contents:
             if found != expected:
                 differing.append(f"{name} hashes to {found}, not to {expected}")
         if differing:
-            raise RefusedError(f"{len(differing)} files are not as they were packed: {'; '.join(differing[:5])}")
+            raise ArchiveRefusedError(f"{len(differing)} files are not as they were packed: {'; '.join(differing[:5])}")
         return total
 
 

@@ -24,7 +24,7 @@ class Bind(NamedTuple):
     writable: bool
 
 
-class Command(NamedTuple):
+class PlacedCommand(NamedTuple):
     """A command in a place: *root* with *binds*."""
 
     argv: list[str]
@@ -43,13 +43,13 @@ class Way(NamedTuple):
     name: str
     program: str
     """That has to be on PATH; empty: none."""
-    start: Callable[[Command, str, int], list[str]]
+    start: Callable[[PlacedCommand, str, int], list[str]]
     """The command line, from the folder of our tools and a pipe that is closed to end the command."""
     hands_on: bool = True
     """Whether the command has the variables of the process that starts it."""
 
 
-def _by_namespaces(command: Command, tools: str, lifeline: int) -> list[str]:
+def _by_namespaces(command: PlacedCommand, tools: str, lifeline: int) -> list[str]:
     user, group = session_user()
     task = {
         "argv": command.argv,
@@ -77,7 +77,7 @@ def _by_namespaces(command: Command, tools: str, lifeline: int) -> list[str]:
     return [sys.executable, "-I", "-S", f"{tools}/confine.py", marshal.dumps(task).hex()]
 
 
-def _by_bubblewrap(command: Command, tools: str, lifeline: int) -> list[str]:  # noqa: ARG001 - one shape for all
+def _by_bubblewrap(command: PlacedCommand, tools: str, lifeline: int) -> list[str]:  # noqa: ARG001 - one shape for all
     options = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--uid", str(IMAGE_USER), "--gid", str(IMAGE_USER), "--ro-bind", command.root, "/"]
     options += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys/devices/system", "/sys/devices/system"]
@@ -86,7 +86,7 @@ def _by_bubblewrap(command: Command, tools: str, lifeline: int) -> list[str]:  #
     return [*options, "--chdir", command.cwd, "--", *command.argv]
 
 
-def _by_podman(command: Command, tools: str, lifeline: int) -> list[str]:  # noqa: ARG001
+def _by_podman(command: PlacedCommand, tools: str, lifeline: int) -> list[str]:  # noqa: ARG001
     options = ["podman", "run", "--rm", "--interactive", "--network=none", "--cap-drop=ALL", "--read-only"]
     options += ["--security-opt=no-new-privileges", f"--pids-limit={command.limits['processes']}"]
     if os.getuid():
@@ -97,7 +97,7 @@ def _by_podman(command: Command, tools: str, lifeline: int) -> list[str]:  # noq
     return [*options, "--rootfs", command.root, *command.argv]
 
 
-def _by_apptainer(command: Command, tools: str, lifeline: int) -> list[str]:  # noqa: ARG001
+def _by_apptainer(command: PlacedCommand, tools: str, lifeline: int) -> list[str]:  # noqa: ARG001
     options = ["apptainer", "--silent", "exec", "--userns", "--containall", "--no-home", "--cleanenv"]
     options += ["--net", "--network=none", f"--pwd={command.cwd}"]
     for bind in command.binds:

@@ -6,7 +6,7 @@ import json
 import secrets
 from typing import Any
 
-from .sessions import HARNESS, PYTHON, REPOSITORY, TOOLS, Done, Place
+from .sessions import HARNESS, PYTHON, REPOSITORY, TOOLS, EndedCommand, SessionPlace
 
 ARCHIVE = f"{HARNESS}/fc_harness.pyz"
 PADDING_STEPS = 4096
@@ -25,10 +25,10 @@ class TaskFailedError(Exception):
         self.kind, self.log = kind, log
 
 
-class ProcessAnswer:
+class PackedAnswer:
     """Samples of one process, in the order of the request, with the load of the machine meanwhile."""
 
-    def __init__(self, done: Done, answers: list[dict[str, Any]], count: int) -> None:
+    def __init__(self, done: EndedCommand, answers: list[dict[str, Any]], count: int) -> None:
         kind = "timeout" if done.timed_out else "no_result" if done.rc == 0 else "crash"
         lost = {"outcome": kind, "message": done.describe(), "wall": 0.0}
         found = {int(answer["place"]): answer for answer in answers if answer["event"] == "sample"}
@@ -38,10 +38,10 @@ class ProcessAnswer:
         self.seconds = done.seconds
 
 
-class Harness:
+class PackedHarness:
     """The harness in one place."""
 
-    def __init__(self, place: Place, task: dict[str, Any]) -> None:
+    def __init__(self, place: SessionPlace, task: dict[str, Any]) -> None:
         self.place, self._task = place, task
         self._environment: dict[str, str] = {**task["environment"], "PYTHONPATH": f"{TOOLS}/instrument"}
         root = f"{REPOSITORY}/{task['benchmark_dir']}".rstrip("/")
@@ -98,7 +98,7 @@ class Harness:
             found = [answer for answer in answers if answer.pop("event") == "benchmark"]
             return {str(answer["name"]): answer for answer in found}
 
-    def time(self, asked: list[dict[str, Any]], setting: dict[str, Any], abreast: int = 1) -> ProcessAnswer:
+    def time(self, asked: list[dict[str, Any]], setting: dict[str, Any], abreast: int = 1) -> PackedAnswer:
         """Time each benchmark *asked* in one fresh process of this *setting*, one of so many that share a core."""
         request = {
             **self._where,
@@ -109,7 +109,7 @@ class Harness:
         longest = abreast * (sum(each["timeout"] for each in asked) + START_SECONDS)
         environment = {"PYTHONHASHSEED": str(setting["hash_seed"]), "FC_PADDING": "." * setting["padding"]}
         done, answers = self._ask(request, longest, environment)
-        return ProcessAnswer(done, answers, len(asked))
+        return PackedAnswer(done, answers, len(asked))
 
     def idlest_core(self) -> int:
         """The core that others use least, counted from the last."""
@@ -133,7 +133,7 @@ class Harness:
         answers = self._ended(request, RELINK_SECONDS, "linking again")
         return next((answer for answer in answers if answer["event"] == "kept"), None)
 
-    def build(self, linkers: str = "") -> Done:
+    def build(self, linkers: str = "") -> EndedCommand:
         """Build and install the package; the suite is out of the checkout meanwhile."""
         was_laid = self._is_laid
         self.remove_suite()
@@ -151,7 +151,7 @@ class Harness:
 
     def _ask(
         self, request: dict[str, Any], timeout: float, environment: dict[str, str]
-    ) -> tuple[Done, list[dict[str, Any]]]:
+    ) -> tuple[EndedCommand, list[dict[str, Any]]]:
         # a benchmark cannot forge an answer that is signed with a fresh nonce
         nonce = secrets.token_hex(16)
         done = self.place.run(
@@ -178,7 +178,7 @@ def random_setting() -> dict[str, str]:
     return {"PYTHONHASHSEED": str(seed), "FC_PADDING": "." * padding}
 
 
-def _require_end(done: Done, answers: list[dict[str, Any]], what: str) -> None:
+def _require_end(done: EndedCommand, answers: list[dict[str, Any]], what: str) -> None:
     if done.timed_out:
         raise TaskFailedError("timeout", f"{what} took too long", done.describe())
     if not answers or answers[-1]["event"] != "end":

@@ -10,7 +10,7 @@ import stat
 import tarfile
 from typing import TYPE_CHECKING, Any
 
-from .contents import Contents, RefusedError
+from .contents import ArchiveRefusedError, Contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ class RootFileSystem:
         return [f"/{path}" for path in found if not path.startswith(("tmp/", "var/tmp/"))]
 
     def unpack(self, contents: Contents, layers: list[dict[str, Any]], progress: Callable[[str], object]) -> None:
-        """Unpack *layers* from the bottom; raises RefusedError if one is no archive that is known here."""
+        """Unpack *layers* from the bottom; raises ArchiveRefusedError if one is no archive that is known here."""
         os.makedirs(self.folder)
         for number, layer in enumerate(layers, 1):
             progress(f"unpacking layer {number} of {len(layers)} ({layer['size'] / 1e6:.1f} MB)")
@@ -48,7 +48,7 @@ class RootFileSystem:
                 with tarfile.open(contents.blob(layer["digest"]), mode="r:*") as archive:
                     self._apply(archive)
             except (tarfile.TarError, EOFError) as error:
-                raise RefusedError(f"layer {layer['digest']} cannot be unpacked: {error}") from error
+                raise ArchiveRefusedError(f"layer {layer['digest']} cannot be unpacked: {error}") from error
         for name in MOUNT_POINTS:
             os.makedirs(f"{self.folder}/{name}", exist_ok=True)
 
@@ -111,7 +111,7 @@ class RootFileSystem:
             if os.path.islink(path):
                 links += 1
                 if links > MOST_LINKS:
-                    raise RefusedError(f"{folder} of the image is a circle of links")
+                    raise ArchiveRefusedError(f"{folder} of the image is a circle of links")
                 target = os.readlink(path)
                 inside = "" if target.startswith("/") else inside
                 rest += target.split("/")[::-1]

@@ -11,8 +11,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .arms import ARMS, ORACLE, Arms
-from .harness_requests import CALLED, PADDING_STEPS, ProcessAnswer, TaskFailedError
+from .arms import ARMS, ORACLE, PackedArms
+from .harness_requests import CALLED, PADDING_STEPS, PackedAnswer, TaskFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ class Process(NamedTuple):
     objects: str
 
 
-class TimeBudget:
+class ReplayBudget:
     """Seconds for surveys and samples; builds are not counted."""
 
     def __init__(self, seconds: float) -> None:
@@ -62,10 +62,10 @@ class RoundSampler:
 
     def __init__(
         self,
-        arms: Arms,
+        arms: PackedArms,
         task: dict[str, Any],
         surveys: Surveys,
-        budget: TimeBudget,
+        budget: ReplayBudget,
         seed: int,
         core: int,
         note: Callable[[str], object],
@@ -195,7 +195,7 @@ class RoundSampler:
 
     def _run(
         self, process: Process, names: Sequence[str], setting: dict[str, Any], *, once: bool = False, abreast: int = 1
-    ) -> ProcessAnswer:
+    ) -> PackedAnswer:
         asked = []
         for name in names:
             surveyed = self._surveys[process.arm][name]
@@ -209,13 +209,13 @@ class RoundSampler:
 
     def _abreast(
         self, group: Sequence[Process], names: Sequence[str], setting: dict[str, Any]
-    ) -> list[tuple[Process, ProcessAnswer]]:
+    ) -> list[tuple[Process, PackedAnswer]]:
         """Run them at the same time on one core, so that all meet its slow moments."""
         with ThreadPoolExecutor(len(group)) as pool:
             answers = pool.map(lambda process: self._run(process, names, setting, abreast=len(group)), group)
             return list(zip(group, answers))
 
-    def _conditions_of(self, groups: Sequence[Sequence[ProcessAnswer]]) -> dict[str, Any]:
+    def _conditions_of(self, groups: Sequence[Sequence[PackedAnswer]]) -> dict[str, Any]:
         """The worst interference of a round, without that of siblings on the core."""
         told: list[dict[str, Any]] = []
         for group in groups:
@@ -258,7 +258,7 @@ class RoundSampler:
                 raise TaskFailedError(kind, what, str(why.get("message", "")))
 
 
-def survey(arms: Arms, task: dict[str, Any], budget: TimeBudget, note: Callable[[str], object]) -> Surveys:
+def survey(arms: PackedArms, task: dict[str, Any], budget: ReplayBudget, note: Callable[[str], object]) -> Surveys:
     """Run each benchmark once on every arm, twice if it fails; raises TaskFailedError unless all run on all."""
     found: Surveys = {arm: {} for arm in ARMS}
     for arm in ARMS:

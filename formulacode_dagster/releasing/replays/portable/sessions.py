@@ -12,8 +12,8 @@ import threading
 import time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from .contents import RefusedError
-from .entering import NAMESPACES, Bind, Command, Way, session_user
+from .contents import ArchiveRefusedError
+from .entering import NAMESPACES, Bind, PlacedCommand, Way, session_user
 from .layers import RootFileSystem, remove_tree
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ KEPT_BYTES = 64 * 1024**2
 GRACE_SECONDS = 10.0
 
 
-class Done(NamedTuple):
+class EndedCommand(NamedTuple):
     """How a command ended."""
 
     rc: int
@@ -49,7 +49,7 @@ class Done(NamedTuple):
         return f"{ending}\n{self.stderr[-TAIL_CHARACTERS:].decode(errors='replace')}".strip()
 
 
-class Machine(NamedTuple):
+class SessionMachine(NamedTuple):
     """How commands run here: the root file system, its variables, the way into it, our tools and limits."""
 
     root: RootFileSystem
@@ -60,13 +60,13 @@ class Machine(NamedTuple):
     limits: dict[str, int]
 
 
-class Place:
+class SessionPlace:
     """One session. Its folder is removed when it closes."""
 
     binds: list[Bind]
     """What it has besides the root file system."""
 
-    def __init__(self, machine: Machine, folder: str, like: Place | None = None) -> None:
+    def __init__(self, machine: SessionMachine, folder: str, like: SessionPlace | None = None) -> None:
         """Fill *folder* with copies of what the image's user may write to, or of what the place *like* has there."""
         self._machine, self.folder = machine, folder
         sources = (
@@ -97,13 +97,13 @@ class Place:
         cwd: str = HOME,
         environment: Mapping[str, str] | None = None,
         stdin: bytes = b"",
-    ) -> Done:
+    ) -> EndedCommand:
         """Run a command; when it ends, or its time does, nothing that it started is left."""
         machine = self._machine
         cores = str(os.cpu_count() or 1)
         variables = {**machine.variables, "HOME": HOME, "FC_CORES": cores, "PYTHON_CPU_COUNT": cores}
         variables.update(environment or {})
-        command = Command(argv, cwd, variables, timeout, machine.root.folder, self.binds, machine.limits)
+        command = PlacedCommand(argv, cwd, variables, timeout, machine.root.folder, self.binds, machine.limits)
         reading, writing = os.pipe()
         started = time.monotonic()
         try:
@@ -117,7 +117,7 @@ class Place:
                 start_new_session=True,
                 pass_fds=() if machine.way.program else (reading,),
             )
-            streams = [_Reader(process.stdout), _Reader(process.stderr)]
+            streams = [_PipeReader(process.stdout), _PipeReader(process.stderr)]
             feeder = threading.Thread(target=_feed, args=(process.stdin, stdin), daemon=True)
             feeder.start()
             timed_out = False
@@ -133,9 +133,9 @@ class Place:
         for thread in (*streams, feeder):
             thread.join(GRACE_SECONDS)
         out, errors = (bytes(stream.kept) for stream in streams)
-        return Done(process.returncode, out, errors, time.monotonic() - started, timed_out)
+        return EndedCommand(process.returncode, out, errors, time.monotonic() - started, timed_out)
 
-    def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Done:
+    def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> EndedCommand:
         """Build the package from the checkout and install it, by the script that built the image."""
         return self.run([f"{TOOLS}/bin/install-package"], timeout=timeout, environment=environment)
 
@@ -147,13 +147,13 @@ class Place:
 def enter(root: RootFileSystem, variables: dict[str, str], tools: str, limits: dict[str, int], ways: list[Way]) -> Any:
     """Return the machine with the first of *ways* that runs the image's interpreter, and why those before it do not.
 
-    Raises RefusedError if none does.
+    Raises ArchiveRefusedError if none does.
     """
     reasons = []
     for way in ways:
-        machine = Machine(root, variables, way, tools, limits)
+        machine = SessionMachine(root, variables, way, tools, limits)
         with tempfile.TemporaryDirectory(dir=os.path.dirname(tools), ignore_cleanup_errors=True) as folder:
-            place = Place(machine, os.path.join(folder, "probe"))
+            place = SessionPlace(machine, os.path.join(folder, "probe"))
             try:
                 done = place.run([PYTHON, "-c", "print('entered')"], timeout=60)
             except OSError as error:
@@ -164,14 +164,14 @@ def enter(root: RootFileSystem, variables: dict[str, str], tools: str, limits: d
         if done.ok and done.stdout.strip() == b"entered":
             return machine, reasons
         reasons.append(f"{way.name}: {' '.join(done.describe().split())[:300]}")
-    raise RefusedError(
+    raise ArchiveRefusedError(
         "no way into the root file system works here: "
         + ("; ".join(reasons) or "none is installed")
         + ". Allow user namespaces (sysctl user.max_user_namespaces), or install bubblewrap, podman or Apptainer"
     )
 
 
-class _Reader(threading.Thread):
+class _PipeReader(threading.Thread):
     """Reads a pipe to its end."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:

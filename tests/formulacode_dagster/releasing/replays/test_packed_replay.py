@@ -34,7 +34,7 @@ from formulacode_dagster.releasing.replays.portable.contents import Contents
 from formulacode_dagster.releasing.replays.portable.entering import NAMESPACES, WAYS
 from formulacode_dagster.releasing.replays.portable.layers import RootFileSystem, image_of
 from formulacode_dagster.releasing.replays.portable.sessions import PYTHON as PYTHON_OF_IMAGE
-from formulacode_dagster.releasing.replays.portable.sessions import Machine, Place
+from formulacode_dagster.releasing.replays.portable.sessions import SessionMachine, SessionPlace
 from formulacode_dagster.releasing.replays.released import TaskToReplay
 from formulacode_dagster.releasing.replays.replay_program import SCRIPTS
 from formulacode_dagster.releasing.replays.taking import read_results, take
@@ -239,8 +239,8 @@ def test_code_of_a_task_reaches_nothing_of_the_machine_and_cannot_change_the_har
     root.unpack(contents, layers, print)
     tools = str(tmp_path / "tools")
     lay_tools(tools, contents, lambda name: resources.files(SCRIPTS[name][0]).joinpath(SCRIPTS[name][1]).read_bytes())
-    machine = Machine(root, variables, WAYS[0], tools, {"memory_mb": 1024, "processes": 64})
-    place = Place(machine, str(tmp_path / "place"))
+    machine = SessionMachine(root, variables, WAYS[0], tools, {"memory_mb": 1024, "processes": 64})
+    place = SessionPlace(machine, str(tmp_path / "place"))
     try:
         done = place.run([PYTHON_OF_IMAGE, "-c", LOOKS_AROUND], timeout=60)
         assert json.loads(done.stdout) == {

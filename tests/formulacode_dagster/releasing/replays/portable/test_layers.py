@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from formulacode_dagster.releasing.replays.portable.contents import RefusedError
+from formulacode_dagster.releasing.replays.portable.contents import ArchiveRefusedError
 from formulacode_dagster.releasing.replays.portable.layers import RootFileSystem, remove_tree
 
 Entry = tuple[str, dict[str, Any], bytes]
@@ -95,13 +95,13 @@ def test_links_of_an_image_lead_nowhere_else_than_into_it(unpack, tmp_path: Path
 
 
 def test_a_circle_of_links_is_refused(unpack) -> None:
-    with pytest.raises(RefusedError, match="circle of links"):
+    with pytest.raises(ArchiveRefusedError, match="circle of links"):
         unpack([link("a", "b"), link("b", "a"), file("a/c")])
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "0").write_bytes(b"no archive")
-    with pytest.raises(RefusedError, match="layer 0 cannot be unpacked"):
+    with pytest.raises(ArchiveRefusedError, match="layer 0 cannot be unpacked"):
         RootFileSystem(str(tmp_path / "root")).unpack(Blobs(tmp_path), [{"digest": "0", "size": 1}], print)
 
 

@@ -12,7 +12,7 @@ from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.models.measurement import Arm, RandomizationUnit
 from formulacode_dagster.releasing.replays.portable.arms import ARMS
 from formulacode_dagster.releasing.replays.portable.harness_requests import TaskFailedError
-from formulacode_dagster.releasing.replays.portable.sampling import PATIENCE, RoundSampler, TimeBudget
+from formulacode_dagster.releasing.replays.portable.sampling import PATIENCE, ReplayBudget, RoundSampler
 from tests.support.scripted_sampler import Answer, TakeSamples, take, twice_as_fast
 
 __all__ = ["take"]
@@ -68,7 +68,7 @@ def sample(names: list[str], answer: Answer, unit: RandomizationUnit = Randomiza
     }
     rule = PLAN.rule(unit).model_dump(mode="json")
     task = {"benchmarks": names, "plan": PLAN.model_dump(mode="json"), "rule": rule}
-    budget = TimeBudget(PLAN.max_seconds * PATIENCE)
+    budget = ReplayBudget(PLAN.max_seconds * PATIENCE)
     sampler = RoundSampler(arms, task, dict.fromkeys(ARMS, surveyed), budget, PLAN.seed, 0, lambda _: None)
     sampler.take()
     return sampler, arms.asked
