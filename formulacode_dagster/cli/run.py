@@ -13,6 +13,8 @@ from formulacode_dagster.models.items import RunOptions, Stage
 
 from .console import console, one_of
 
+ASKING_MODELS = (None, Stage.CLASSIFICATIONS, Stage.PROBLEM_STATEMENTS)
+"""Values of `--stage` whose runs ask a model about every pull request."""
 _which, _what, _how = (
     partial(typer.Option, rich_help_panel=group) for group in ("Which months", "What of them", "How")
 )
@@ -127,7 +129,7 @@ def run(
     if offline_source is not None:
         use_offline_source(offline_source)
     with database() as store, dagster_instance() as instance:
-        if not options.dry_run and not options.only:
+        if stage in ASKING_MODELS and not options.dry_run and not options.only:
             ask_about_budgets(store, months, confirmed=yes)
         succeeded = run_months(console, instance, months, options, stages=(stage,) if stage else ())
     raise typer.Exit(0 if succeeded else 1)

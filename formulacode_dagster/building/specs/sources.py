@@ -32,7 +32,7 @@ def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = N
     A mirror that was cloned without file contents gives all commits and folders, but only the files of *commit*: its
     history is not fetched for an image. The bundle then carries the name PARTIAL_REF, as it does if files are absent
     that nothing reads. If *since* is *commit* the file is empty. Raises ItemFailure: `mirror` if the mirror lacks the
-    commit, `files_missing` if it lacks another file of it.
+    commit, `files_missing` if it lacks another file of it, which marks the mirror as broken.
     """
     if since == commit:
         into.write_bytes(b"")

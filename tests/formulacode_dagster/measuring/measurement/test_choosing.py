@@ -305,3 +305,22 @@ class Unseen(Hurried):
 def test_what_cannot_be_seen_is_timed_as_before():
     choice = chooser_of(Unseen(), Log(None), SamplingPlan()).choose(BASE_SUITE, lambda _: ())
     assert ([each.time_in_change for each in choice.candidates], choice.is_weak) == ([None, None], False)
+
+
+class Unfinished(Aiming):
+    """A session whose second suite takes longer than there is time."""
+
+    def survey(self, **asked):
+        told = super().survey(**asked)
+        late = [one.model_copy(update={"outcome": "untraced", "lines": {}}) for one in told.benchmarks]
+        # another attempt would come further than this one
+        ran = surveyed("f", is_ruled_out=False)
+        return told.model_copy(update={"benchmarks": (*late, ran)}) if self.other else told
+
+
+def test_weak_benchmarks_are_timed_if_a_better_suite_takes_too_long():
+    chooser = chooser_of(Unfinished(0.9), Log(None), SamplingPlan())
+    chooser.surveyed.resumable = True
+    choice = chooser.choose(ONE, lambda _: [OTHER])
+    assert (choice.suite, choice.is_weak) == (ONE, True)
+    assert any("no time to run 1 of 2 benchmarks once" in line for line in chooser.log.lines)
