@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,19 @@ def test_what_is_shared_is_made_once_and_removed_by_the_last_that_uses_it(tmp_pa
     # whoever comes later removes what it may have brought back
     with shared():
         pass
+    assert done == ["removed"]
+
+
+def test_a_process_that_shares_twice_removes_at_the_end_of_both(tmp_path):
+    folder, done = RunFolder(tmp_path, "run"), []
+
+    def shared():
+        return folder.shared("image", Path.touch, lambda: done.append("removed"))
+
+    with shared():
+        with shared():
+            pass
+        assert done == []
     assert done == ["removed"]
 
 

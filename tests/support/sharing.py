@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class RunFolder:
         enters later finds no more of it than the folder.
         """
         users = self.path / f"{name}.users"
-        own = users / str(os.getpid())
+        own = users / uuid.uuid4().hex
         with self.lock(f"{name}.users"):
             users.mkdir(exist_ok=True)
             own.touch()

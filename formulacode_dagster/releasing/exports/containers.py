@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 import uuid
@@ -86,7 +87,7 @@ def task_container(image: str, limits: dict[str, Any], daemon: DockerDaemon) -> 
     # what keeps the container is root's, so that all of the agent's can be ended
     options = ["--interactive", "--rm", "--user=root", "--network=none", *bounds, f"--name={name}"]
     with ExitStack() as stack:
-        stack.callback(daemon.run, ["rm", "--force", "--volumes", name], timeout=FILE_SECONDS)
+        stack.callback(_remove, daemon, name)
         wait = command_that_waits(AGENT_SECONDS + GRADING_SECONDS)
         _run(daemon, ["create", *options, image, *wait], FILE_SECONDS)
         with daemon.watched(f"start {name}"):
@@ -96,6 +97,17 @@ def task_container(image: str, limits: dict[str, Any], daemon: DockerDaemon) -> 
         stack.callback(held.release)
         held.hold()
         yield TaskContainer(daemon, name)
+
+
+def _remove(daemon: DockerDaemon, name: str) -> None:
+    """Remove a container, and wait until it is gone: the daemon, too, removes one that has ended, and may be at it."""
+    import docker.errors
+
+    with contextlib.suppress(docker.errors.NotFound), daemon.watched(f"remove {name}"):
+        container = daemon.client.containers.get(name)
+        with contextlib.suppress(docker.errors.APIError):
+            container.remove(force=True, v=True)
+        container.wait(condition="removed", timeout=FILE_SECONDS)
 
 
 def _end_of(*outputs: bytes) -> str:
