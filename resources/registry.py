@@ -19,6 +19,7 @@ class RegistryResource(SettingsResource):
     dockerhub_namespace: str | None = setting("dockerhub_namespace")
     dockerhub_username: str | None = setting("dockerhub_username")
     registry_mode: RegistryMode | None = setting("registry_mode")
+    registry_repository: str | None = setting("registry_repository")
     registry_retry_seconds: float | None = setting("registry_retry_seconds")
     push_concurrency: int | None = setting("push_concurrency")
 
@@ -52,4 +53,5 @@ class RegistryResource(SettingsResource):
             amazon or Account(settings.dockerhub_username, password),
             settings.registry_mode.value,
             Limits(settings.registry_retry_seconds),
+            settings.registry_repository,
         )

@@ -268,6 +268,10 @@ class Settings(BaseSettings):
     """token of that user"""
     registry_mode: RegistryMode = Field(RegistryMode.single, alias="FC_REGISTRY_MODE")
     """single: one registry repository for all tasks; mirror: one per repository"""
+    registry_repository: str = Field(
+        "formulacode", alias="FC_REGISTRY_REPOSITORY", pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$"
+    )
+    """name of that one repository"""
     registry_retry_seconds: float = Field(900, alias="FC_REGISTRY_RETRY_SECONDS", ge=1)
     """seconds to wait if the registry's rate limit gives no time; at most twelve hours in total"""
     push_concurrency: int = Field(3, alias="FC_PUSH_CONCURRENCY", ge=1)

@@ -20,7 +20,7 @@ from formulacode_dagster.operating.store.database import Database
 from resources.documentation import SETTINGS
 from tests.support.command_line import FcData
 from tests.support.deployments import VARIABLES
-from tests.support.documents import CONTRIBUTING, PAGES, ROOT, USERS_TEXT, blocks_of
+from tests.support.documents import CONTRIBUTING, OWN_NAMES_TEXT, PAGES, ROOT, USERS_TEXT, blocks_of
 from tests.support.expected_outcomes import expected_outcomes
 
 MONTH, ITEM = "2026-02", "sample-org/gridpath#12"
@@ -146,8 +146,9 @@ RUN_BY = {
     "fc-data housekeeping": HERE,
     "fc-data housekeeping --remove": HERE,
     f"fc-data rebuild {ITEM}": "tests/end_to_end/test_readme_runs.py::test_an_image_is_built_again_and_is_the_same",
-    "fc-data run --month 2026-02 --stage images --agent codex --agent-concurrency 2 --tasks-per-repo 3": "tests/"
-    "formulacode_dagster/cli/test_synthesize.py::test_a_month_is_run_with_the_agent_that_the_options_name",
+    "fc-data run --month 2026-02 --stage images --agent codex --agent-concurrency 2 "
+    "--agent-tasks-per-repository 3": "tests/formulacode_dagster/cli/test_synthesize.py::"
+    "test_a_month_is_run_with_the_agent_that_the_options_name",
     "fc-data synthesize owner/repo#123 --agent codex": "tests/formulacode_dagster/cli/test_synthesize.py::"
     "test_the_command_of_the_documentation_tells_what_is_missing",
     "fc-data contexts list": HERE,
@@ -211,7 +212,7 @@ def test_every_fc_data_command_can_be_parsed(command: str) -> None:
 
 
 def test_the_options_the_text_names_exist() -> None:
-    named = set(re.findall(r"`(?:fc-data )?(--[a-z-]+)", USERS_TEXT)) - {"--install-completion"}
+    named = set(re.findall(r"`(?:fc-data )?(--[a-z-]+)", OWN_NAMES_TEXT)) - {"--install-completion"}
     commands = get_command(app).commands.values()
     groups = [command for command in commands if hasattr(command, "commands")]
     known = {
@@ -284,7 +285,7 @@ def test_a_shell_runs_a_command_as_it_stands(tmp_path: Path) -> None:
 def test_every_setting_it_names_is_one() -> None:
     known = {setting.name for setting in SETTINGS} | VARIABLES
     assert {line.partition("=")[0] for line in ASSIGNMENTS} <= known
-    assert set(re.findall(r"\b(?:FC|LLM|HF|GH|DOCKERHUB|GITHUB)_[A-Z_]+\b", USERS_TEXT)) <= known
+    assert set(re.findall(r"\b(?:FC|LLM|HF|GH|DOCKERHUB|GITHUB)_[A-Z_]+\b", OWN_NAMES_TEXT)) <= known
 
 
 def test_every_sample_it_names_is_generated_and_ends_as_a_task() -> None:

@@ -52,11 +52,11 @@ FACTS: dict[str, Any] = {
 }
 SAID = {
     "asyncio.run(PR.fetch(": "astropy/astropy#16222 from github by ada\n",
-    "scrape_links": (
+    "links = await scrape_links": (
         "astropy/astropy#16222 from github by ada\n1 astropy/astropy#9 Sky coordinates are slow\n"
         "# Faster sky coordinates\n\nThe repository `astropy/astropy` (Astronomy in Python) is"
     ),
-    "get_timeline": (
+    "client.get_timeline": (
         "Faster sky coordinates 2024-03-10 00:00:00+00:00\nA sky.py 1 0\n2024-03-10 00:00:00+00:00 merged ada\n"
         "2024-03-10 00:00:00+00:00 closed ada\nSky coordinates are slow 1 comments before the merge\n"
     ),
@@ -68,7 +68,17 @@ SAID = {
         "1 of 1: astropy/astropy#16222 done\n2 calls\nastropy/astropy#16222 done uncategorized\n"
         "sandbox-rules True easy\n"
     ),
-    "HookRegistry": ("thinking about astropy/astropy#16222\nastropy/astropy in 3 words\nastropy/astropy in 3 words\n"),
+    "pool = TokenPool()": (
+        "7 lines, 2 events, ['Sky coordinates are slow']\n# Faster sky coordinates\n\nThe repository `astropy/astropy`"
+    ),
+    "supabase_cached": (
+        "thinking\nastropy/astropy in short astropy/astropy in short\nthinking again\n"
+        "astropy astropy#16222 astropy astropy#16222\n"
+    ),
+    "ClassifyPRsRunner": "1 of 1: astropy/astropy#16222 done\ndone True\n0 pull requests\n",
+    "with HookRegistry() as hooks": (
+        "thinking about astropy/astropy#16222\nastropy/astropy in 3 words\nastropy/astropy in 3 words\n"
+    ),
 }
 """Beginning of an example's output, by a name that only it contains."""
 

@@ -57,8 +57,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-RENAMED_OPTIONS = {"--max-concurrency": "--concurrency", "--n-concurrent": "--agent-concurrency"}
-"""Current name of each option by its former one, which is still accepted."""
+RENAMED_OPTIONS = {
+    "--max-concurrency": "--concurrency",
+    "--n-concurrent": "--concurrency",
+    "--tasks-per-repo": "--limit-per-repository",
+}
+"""Current name of each option by its former one, or by that of the predecessor, which is still accepted."""
+OPTIONS_OF_RUN = frozenset({"--month", "--start-date", "--end-date"})
+"""Options that may stand first, without `run`, as the predecessor's command line has them."""
 ONLY_READ = frozenset({"funnel", "metrics", "operations", "plan", "preflight", "sandbox", "show", "tune", "why", "dev"})
 """Commands that leave nothing to continue."""
 INTERRUPTED = 130
@@ -142,9 +148,17 @@ def options(
 
 
 def current_options(arguments: list[str]) -> list[str]:
-    """Return *arguments* with RENAMED_OPTIONS under their current names; each is warned about."""
+    """Return *arguments* with RENAMED_OPTIONS under their current names, and with `run` where it is left out.
+
+    Each is warned about. What follows `--` belongs to another program.
+    """
     current = []
-    for argument in arguments:
+    if arguments and arguments[0].partition("=")[0] in OPTIONS_OF_RUN:
+        complaints.print("`fc-data` without a command is now `fc-data run`", style="yellow", highlight=False)
+        current.append("run")
+    for position, argument in enumerate(arguments):
+        if argument == "--":
+            return [*current, *arguments[position:]]
         name, equals, value = argument.partition("=")
         if name in RENAMED_OPTIONS:
             complaints.print(f"{name} is now called {RENAMED_OPTIONS[name]}", style="yellow", highlight=False)

@@ -62,10 +62,10 @@ AgentOption = Annotated[
     ),
 ]
 AgentConcurrency = Annotated[int, _how("--agent-concurrency", min=1, help=_help("agent_concurrency"))]
-TasksPerRepository = Annotated[
+AgentTasksPerRepository = Annotated[
     int | None,
     _what(
-        "--tasks-per-repo",
+        "--agent-tasks-per-repository",
         min=1,
         help=_help("agent_tasks_per_repository"),
         show_default="no limit",
@@ -91,7 +91,7 @@ def run(
     correction: Correction = "",
     agent: AgentOption = "",
     agent_concurrency: AgentConcurrency = 1,
-    tasks_per_repo: TasksPerRepository = None,
+    agent_tasks_per_repository: AgentTasksPerRepository = None,
     yes: Yes = False,
 ) -> None:
     """Materialize one month or several, with every gate on the way."""
@@ -122,7 +122,7 @@ def run(
         correction=correction,
         agent=agent,
         agent_concurrency=agent_concurrency,
-        agent_tasks_per_repository=tasks_per_repo,
+        agent_tasks_per_repository=agent_tasks_per_repository,
     )
     if stage in (None, Stage.MEASUREMENTS):
         require_reason(options)

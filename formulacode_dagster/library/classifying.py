@@ -95,6 +95,10 @@ class PerfClassifier(_Session):
         super().__init__(database)
         self._names = model, judge
 
+    def with_judge(self, judge: ClassifyJudge) -> PerfClassifier:
+        """Return this classifier with the model of *judge* as its second."""
+        return PerfClassifier(model=self._names[0], judge=judge.model, database=self._given)
+
     async def __aenter__(self) -> Self:
         settings = read_settings()
         model, judge = self._names
@@ -184,11 +188,15 @@ class ClassifyJudge(_Session):
         super().__init__(database)
         self._name = model
 
-    async def __aenter__(self) -> Self:
+    @property
+    def model(self) -> str:
+        """Name of the model that judges."""
         settings = read_settings()
-        name = self._name or settings.classification_judge or settings.llm_model
+        return self._name or settings.classification_judge or settings.llm_model
+
+    async def __aenter__(self) -> Self:
         access = await self._connected()
-        (self._model,) = await self._enter(access.connect(SessionAccount(_SESSION), [name]))
+        (self._model,) = await self._enter(access.connect(SessionAccount(_SESSION), [self.model]))
         self._budget = self._model.budget
         return self
 

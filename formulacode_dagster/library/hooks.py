@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial, wraps
 from typing import Any, Protocol, Self
 
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
@@ -78,6 +79,11 @@ class HookRegistry:
         Its code is not part of the key: raise *version* when it changes, and results of the one before are ignored.
         """
         self._hooks[name] = _Hook(name, function, version)
+
+    def cached(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate *function* so that it is computed once for each entity and arguments, as the hook of its name."""
+        self.register(function.__name__, function)
+        return wraps(function)(partial(self.call, function.__name__))
 
     def call(self, name: str, entity: Entity, /, *arguments: Any, **named: Any) -> Any:
         """The result of hook *name* for *entity*; inside a running event loop an awaitable of it.

@@ -16,6 +16,11 @@ PAGES = {path: _read(path) for path in (ROOT / "README.md", *sorted((ROOT / "doc
 """By path: what users read."""
 CONTRIBUTING = _read(ROOT / "CONTRIBUTING.md")
 USERS_TEXT = "\n".join(PAGES.values())
+_FORMER_NAMES = re.compile(r"^\| [^|]*\|", re.MULTILINE)
+OWN_NAMES_TEXT = "\n".join(
+    _FORMER_NAMES.sub("|", text) if path.name == "coming-from-datasmith.md" else text for path, text in PAGES.items()
+)
+"""The same, without the column of the predecessor's names."""
 
 
 def blocks_of(language: str, text: str = USERS_TEXT) -> list[str]:

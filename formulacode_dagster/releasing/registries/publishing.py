@@ -36,12 +36,14 @@ class Registry:
         account: Account,
         mode: Literal["single", "mirror"],
         limits: Limits | None = None,
+        repository: str = SINGLE_REPOSITORY,
     ) -> None:
+        """*repository* is that of all images in mode `single`."""
         self._host = url.removeprefix("https://").removeprefix("http://").strip("/")
         self._base = base_url(url)
         self._namespace = namespace.strip("/").lower()
         self._account = account
-        self._mode = mode
+        self._mode, self._repository = mode, repository
         self._limits = limits or Limits(RATE_LIMIT_SECONDS)
         # one store for all images of a run, and one for anonymous pulls
         self._ours, self._public = PullBack(), PullBack()
@@ -143,7 +145,7 @@ class Registry:
 
     def path_of(self, image: BuiltImage) -> str:
         """`namespace/repository`: one for all in `single` mode, one per GitHub repository in `mirror` mode."""
-        name = SINGLE_REPOSITORY
+        name = self._repository
         if self._mode == "mirror":
             name = docker_name(image.spec.repository.replace("/", "__"))
         return self._account.path_of("/".join(part for part in (self._namespace, name) if part))

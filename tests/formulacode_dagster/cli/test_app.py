@@ -158,9 +158,20 @@ def test_a_former_option_still_works_with_a_warning(capsys: pytest.CaptureFixtur
         "run",
         "--concurrency",
         "2",
-        "--agent-concurrency=3",
+        "--concurrency=3",
     ]
-    assert "--n-concurrent is now called --agent-concurrency" in capsys.readouterr().err
+    assert "--n-concurrent is now called --concurrency" in capsys.readouterr().err
+
+
+def test_options_of_the_predecessor_run_months_without_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    former = ["--start-date", "2026-02-01", "--end-date=2026-03-01", "--tasks-per-repo", "5"]
+    assert current_options(former) == ["run", *former[:3], "--limit-per-repository", "5"]
+    assert "is now `fc-data run`" in capsys.readouterr().err
+
+
+def test_options_of_another_program_stay_as_they_are() -> None:
+    others = ["evaluate", "task", "--", "agent", "--n-concurrent", "2"]
+    assert current_options(others) == others
 
 
 @pytest.mark.parametrize("line", ["BAD='unclosed", "= nothing", "two words"])

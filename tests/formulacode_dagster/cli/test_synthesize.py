@@ -20,7 +20,7 @@ def test_a_month_is_run_with_the_agent_that_the_options_name(
     database: Database, database_url: str, call_fc_data: FcData
 ) -> None:
     open_gates(database, images, "2026-02")
-    options = ("--agent", "codex", "--agent-concurrency", "2", "--tasks-per-repo", "3")
+    options = ("--agent", "codex", "--agent-concurrency", "2", "--agent-tasks-per-repository", "3")
     ran = call_fc_data(*MONTH, *options, FC_DATABASE_URL=database_url, FC_ENGINE="process", PATH="/usr/bin:/bin")
     assert ran.returncode == 1
     assert "FC_AGENT=codex: codex is not on PATH" in ran.stdout.replace("\n", " ")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from sqlalchemy import delete
 
 from formulacode_dagster.building.agents.protocol import AgentOutcome
-from formulacode_dagster.library import DockerContext, SmokeVerifier, Synthesizer
+from formulacode_dagster.library import PR, DockerContext, SmokeVerifier, Synthesizer
+from formulacode_dagster.library.predecessor import SynthesizeImagesRunner
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
@@ -90,6 +92,11 @@ def test_an_agents_fix_is_a_recipe_for_the_next_commit(
     nearest = following.run("Acme", "tiny", 6)
     assert [(attempt.rung, attempt.kind) for attempt in following.trace] == [(Rung.NEAREST, "")]
     assert nearest is not None
+    prs = [PR(repository="Acme/tiny", issue_number=number) for number in (5, 6)]
+    runner = SynthesizeImagesRunner(
+        Synthesizer(agent="none", database=month), SmokeVerifier("tinypure"), n_concurrent=8
+    )
+    assert asyncio.run(runner.run(prs)) == [context, nearest]
 
     with month.transaction() as connection:
         ends = {entry.item: (entry.state, entry.cost.dollars) for entry in ledger.entries_of(connection, MONTH.key)}

@@ -22,9 +22,10 @@ from formulacode_dagster.operating.store.windows import save_windows
 
 
 def tracked_repositories(connection: Connection, month: str) -> list[Repository]:
-    """The repositories that `repositories` ended as done: those that have a window in *month*."""
+    """Return the repositories that `repositories` ended as done, which have a window in *month*, most popular first."""
     done = set(items_in_state(connection, month, Stage.REPOSITORIES, ItemState.DONE))
-    return [row for row in REPOSITORIES.read(connection, month) if row.full_name in done]
+    rows = [row for row in REPOSITORIES.read(connection, month) if row.full_name in done]
+    return sorted(rows, key=lambda row: (-row.stars, row.full_name))
 
 
 def window_item(repository: Repository, month: Month, now: datetime, offline: str = "") -> WorkItem[Repository]:
