@@ -177,8 +177,8 @@ def decorated(asked: dict[str, Any], prelude: str) -> dict[str, str]:
         if not found:
             continue
         rows = text.splitlines(keepends=True)
-        for function in sorted(found, key=lambda each: -each.lineno):
-            rows.insert(function.lineno - 1, f"{' ' * function.col_offset}@_probe\n")
+        for number, indent in sorted(((def_line(each, rows), each.col_offset) for each in found), reverse=True):
+            rows.insert(number - 1, f"{' ' * indent}@_probe\n")
         rows.insert(first_line(tree) - 1, f"{prelude}\n\n")
         changed[path] = "".join(rows)
     return changed
@@ -188,7 +188,7 @@ def functions_of(tree: ast.Module, lines: Iterable[int]) -> list[ast.FunctionDef
     """Return the innermost plain functions with one of *lines*, without generators and nested functions' owners."""
     wanted, found = set(lines), []
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and wanted & set(range(node.lineno, (node.end_lineno or 0) + 1)):
+        if isinstance(node, ast.FunctionDef) and wanted & set(range(node.lineno, last_line(node) + 1)):
             inside = [each for each in ast.walk(node) if each is not node]
             if not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in inside):
                 found.append(node)
@@ -197,15 +197,30 @@ def functions_of(tree: ast.Module, lines: Iterable[int]) -> list[ast.FunctionDef
     return [node for node in found if id(node) not in inner]
 
 
+def def_line(function: ast.FunctionDef, rows: list[str]) -> int:
+    """Return the number of the line with `def`; Python 3.7 numbers a function by its first decorator."""
+    number = max([function.lineno, *(each.lineno for each in function.decorator_list)])
+    while not rows[number - 1].lstrip().startswith("def "):
+        number += 1
+    return number
+
+
+def last_line(node: ast.AST) -> int:
+    """Return the number of the last line on which a part of *node* ends, or begins for Python 3.7."""
+    return max(getattr(each, "end_lineno", getattr(each, "lineno", 0)) or 0 for each in ast.walk(node))
+
+
 def first_line(tree: ast.Module) -> int:
     """Return the number of the first line after docstring and imports from `__future__`."""
     for node in tree.body:
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node is tree.body[0]
+        # Python 3.7 has a class of its own for strings
+        is_text = isinstance(node, ast.Expr) and type(node.value).__name__ in ("Constant", "Str")
+        is_docstring = is_text and node is tree.body[0]
         is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
         if not is_docstring and not is_future:
             decorators: list[ast.expr] = getattr(node, "decorator_list", [])
             return min([node.lineno, *(each.lineno for each in decorators)])
-    return (tree.body[-1].end_lineno or 0) + 1 if tree.body else 1
+    return last_line(tree) + 1
 
 
 def reformatted(asked: dict[str, Any]) -> dict[str, str]:
