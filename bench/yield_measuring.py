@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import tee
 
 from found_workloads import FoundWorkloads
 from yield_report import CONDITIONS, DONE, Condition, Trial
@@ -31,15 +30,12 @@ from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.remeasure import measure_again
 from formulacode_dagster.measuring.measurement.stage import summary_of
-from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.workloads.documents import Shown, shown_at
 from formulacode_dagster.measuring.workloads.suites import other_suites
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.operating.runner.pending import MAX_ATTEMPTS
 from formulacode_dagster.releasing.replays.verdict import verdict_of
 from formulacode_dagster.sources.git.mirror import Mirror
 
@@ -106,23 +102,9 @@ class Measuring:
         )
 
     def _timed(self, item: str, first: SuiteFiles) -> TimedTask:
-        """Measure in as many attempts as a month makes, each continuing with the remaining surveys."""
-        found: dict[str, frozenset[str]] = {}
-        left = self.elsewhere
-        for attempt in range(1, MAX_ATTEMPTS):
-            elsewhere, left = tee(left)
-            try:
-                return self._attempt(item, first, elsewhere, Surveyed(dict(found), found.__setitem__, resumable=True))
-            except ItemFailure as failure:
-                if failure.kind is not FailureKind.SURVEY_UNFINISHED:
-                    raise
-                say(f"{item}: attempt {attempt}: {failure}")
-        return self._attempt(item, first, left, Surveyed(found))
-
-    def _attempt(self, item: str, first: SuiteFiles, elsewhere: Iterable[SuiteFiles], surveyed: Surveyed) -> TimedTask:
         workloads = WorkloadSources(
             suite=first,
-            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=elsewhere),
+            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=self.elsewhere),
             shown=self._shown,
         )
         return measure_task(
@@ -130,7 +112,6 @@ class Measuring:
             TaskToMeasure(self.pr, self.patch, self.image, RUN),
             workloads,
             MeasurementSettings(self.plan, self.limits, self.cores),
-            surveyed=surveyed,
             progress=lambda line: say(f"{item}: {line}"),
         )
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
-from formulacode_dagster.measuring.measurement.surveyed import Surveyed
-from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Source
-from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.mirror import Mirror
 from resources.containers import ContainersResource
 from resources.setting_types import EngineChoice
@@ -125,25 +121,6 @@ def test_what_is_measured_has_a_verdict_and_what_its_tests_say(trial, capsys):
     assert (timed.tests, timed.is_timed) == ("hold", True)
     assert (timed.found.names, timed.found.files) == (("bench.time_total",), None)
     assert timed.measuring_seconds > 0
-
-
-def test_what_surveys_had_no_time_for_is_taken_up_again_as_a_month_does(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    measuring = importlib.import_module("yield_measuring")
-    begun: list[tuple[dict[str, frozenset[str]], bool]] = []
-
-    def unfinished(*_args: object, surveyed: Surveyed, **_named: object) -> None:
-        begun.append((dict(surveyed.by_suite), surveyed.resumable))
-        surveyed.keep("suite", frozenset({f"time_{len(begun)}"}))
-        raise ItemFailure(FailureKind.SURVEY_UNFINISHED, "no time")
-
-    monkeypatch.setattr(measuring, "measure_task", unfinished)
-    names = [each.name for each in fields(measuring.Measuring) if each.default is each.default_factory is MISSING]
-    made = measuring.Measuring(**dict.fromkeys(names))
-    with pytest.raises(ItemFailure, match="no time"):
-        made._timed("acme/fast#1", BASE_SUITE)
-    kept = [{}, {"suite": frozenset({"time_1"})}, {"suite": frozenset({"time_2"})}]
-    assert begun == list(zip(kept, (True, True, False), strict=True)), "the last attempt tries all else"
 
 
 def test_trials_take_engine_and_folders_from_the_settings(tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
 from .profile import with_time_in_change
 from .relevance import (
+    NO_TIME,
     NOTHING_LEFT_OUT,
     BenchmarkCandidate,
     UntimedCounts,
@@ -48,7 +49,9 @@ TRIES = 2
 TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UNKNOWN})
 """Failures that another suite may spare a task."""
 UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
-"""Failures that another attempt may avoid; in the last attempt, another suite may."""
+"""Failures that another suite may spare a task, too; without one, another attempt continues."""
+SEARCH_SHARE = 0.5
+"""Share of a task's time after which no further survey of a suite begins: the samples need the rest."""
 NOTHING_FOUND = "the repository has no suite, and no other workload executes the change"
 WEAK = f"its benchmarks spend less than {LEAST_TIME_IN_CHANGE:.0%} of their time in it"
 NOTHING_ELSE = "no other workload executes the change"
@@ -112,9 +115,8 @@ class Chooser:
         """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
 
         Raises the failure of the first suite if no later one does better; Rejection (`no_relevant_workload`) without a
-        first suite and any result. A survey that ran out of time ends the search if another attempt can continue;
-        otherwise the next suite is tried, and that failure is raised in the end. Benchmarks that spend hardly any time
-        in the change are taken only if nothing else is found.
+        first suite and any result. After a survey that ran out of time the next suite is tried, and that failure is
+        raised in the end. Benchmarks that spend hardly any time in the change are taken only if nothing else is found.
         """
         unfinished: ItemFailure | None = None
         weak: Choice | None = None
@@ -127,7 +129,7 @@ class Chooser:
                 weak = choice
         except (Rejection, ItemFailure) as end:
             if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
-                if not self._is_given_up(end):
+                if end.kind not in UNFINISHED:
                     raise
                 unfinished = end
             ended = end
@@ -148,8 +150,6 @@ class Chooser:
                 self.log(f"the suite of the {other.name} does not reach the change: {WEAK}")
             except (Rejection, ItemFailure) as end:
                 if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
-                    if weak is None and not self._is_given_up(end):
-                        raise
                     unfinished = unfinished or end
                 self.log(f"the suite of the {other.name} does not reach the change: {end}")
             self._restore(other)
@@ -168,9 +168,6 @@ class Chooser:
             was = self.remotes[Arm.BASE].read(files) if before.files is None else before.files
             known |= still_ruled_out(candidates, was, files, benchmark_dir=self.benchmark_dir)
         return frozenset(known)
-
-    def _is_given_up(self, end: ItemFailure) -> bool:
-        return end.kind in UNFINISHED and not self.surveyed.resumable
 
     def _install(self, files: Mapping[str, bytes]) -> None:
         for arm in Arm:
@@ -228,9 +225,10 @@ class Chooser:
             extensions=extensions,
         )
 
-    def _select(self, suite: SuiteFiles, known: frozenset[str] = frozenset()) -> Choice:
-        if ruled_out := self.surveyed.ruled_out(suite) | known:
-            self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
+    def _run_once(
+        self, suite: SuiteFiles, ruled_out: frozenset[str]
+    ) -> tuple[list[BenchmarkCandidate], list[BenchmarkFailure], ChangedCode]:
+        """Survey *suite* without those *ruled_out*: candidates, failures, and the changed code that it can execute."""
         base, oracle = self._survey_whole(ruled_out)
         if doubtful := disagreeing(base, oracle):
             # a single failure may be a hiccup of the machine, so it is retried before anything is blamed
@@ -247,6 +245,20 @@ class Chooser:
         candidates, failures = comparable(base, oracle, changed)
         candidates = self.compiled.settle(candidates, changed, suite)
         self.surveyed.add(suite, candidates)
+        return candidates, failures, changed
+
+    def _select(self, suite: SuiteFiles, known: frozenset[str] = frozenset()) -> Choice:
+        if ruled_out := self.surveyed.ruled_out(suite) | known:
+            self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
+        while True:
+            candidates, failures, changed = self._run_once(suite, ruled_out)
+            later = ruled_out | {candidate.name for candidate in candidates if candidate.executes_change is False}
+            left = sum(candidate.unknown == NO_TIME for candidate in candidates)
+            is_found = any(candidate.executes_change for candidate in candidates)
+            if is_found or not left or later == ruled_out or self.budget.left < SEARCH_SHARE * self.budget.seconds:
+                break
+            self.log(f"none of {len(candidates) - left} benchmarks executes the change, {left} are left to run")
+            ruled_out = later
         self.tried.append((suite, candidates))
         candidates = self._with_time_in_change(candidates, changed)
         selected = self._asked_of_state(select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed))

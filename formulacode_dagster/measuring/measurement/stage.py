@@ -31,11 +31,9 @@ from formulacode_dagster.models.measurement import Measurement, Occasion, Random
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
-from formulacode_dagster.operating.runner.pending import is_last_attempt
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem, require_reason
 from formulacode_dagster.operating.store.artifacts import DISCUSSIONS, ENVIRONMENTS, IMAGES, PullRequestKey
-from formulacode_dagster.operating.store.ledger import entries_of
 from formulacode_dagster.operating.store.measurements import last_attempt, read_surveys, save_survey
 from formulacode_dagster.operating.store.pull_requests import done_in, patch_of
 from formulacode_dagster.selection.classification.language_model import LanguageModel
@@ -120,7 +118,6 @@ async def run(stage: StageRun, tools: MeasurementTools) -> StageSummary:
         images = IMAGES.read_keys(connection, stage.month, keys)
         environments = ENVIRONMENTS.read_keys(connection, stage.month, keys)
         walks = {key: row.walk for key, row in DISCUSSIONS.read_keys(connection, stage.month, keys).items()}
-        ended = {entry.item: entry for entry in entries_of(connection, stage.month, stage.stage)}
     tasks = [
         MeasuredTask(pr, images[pr.key], environments[pr.key], walks.get(pr.key))
         for pr in longest_build_first(prs, images)
@@ -130,11 +127,10 @@ async def run(stage: StageRun, tools: MeasurementTools) -> StageSummary:
     async with tools.connected_writer(stage) as model:
 
         def measure(item: WorkItem[MeasuredTask]) -> Outcome[MeasuredPullRequest]:
-            resumable = not is_last_attempt(item, ended.get(item.name))
             if model is None:
-                return TaskMeasurement(stage, tools, item, resumable).outcome()
+                return TaskMeasurement(stage, tools, item).outcome()
             writer = SyncModelAdapter(model, loop)
-            return with_cost(writer, TaskMeasurement(stage, tools, item, resumable, writer).outcome)
+            return with_cost(writer, TaskMeasurement(stage, tools, item, writer).outcome)
 
         return await run_items(
             stage, ItemKind.PULL_REQUEST, items, in_thread(measure), save, concurrency=tools.concurrency
@@ -148,8 +144,6 @@ class TaskMeasurement:
     stage: StageRun
     tools: MeasurementTools
     item: WorkItem[MeasuredTask]
-    resumable: bool = False
-    """True if another attempt may finish what a survey leaves open; otherwise further sources are tried now."""
     writer: Writer | None = None
 
     def outcome(self) -> Outcome[MeasuredPullRequest]:
@@ -245,7 +239,7 @@ class TaskMeasurement:
                 save_survey(connection, month, key, self.item.inputs, suite=suite, ruled_out=names)
 
         with database.transaction() as connection:
-            return Surveyed(read_surveys(connection, month, key, self.item.inputs), store, self.resumable)
+            return Surveyed(read_surveys(connection, month, key, self.item.inputs), store)
 
     def _note(self, line: str) -> None:
         self.stage.note(f"{self.item.name}: {line}")

@@ -22,8 +22,6 @@ class Surveyed:
 
     by_suite: Mapping[str, frozenset[str]] = field(default_factory=dict)
     keep: Keep = _forget
-    resumable: bool = False
-    """True if another attempt can resume a survey that runs out of time."""
 
     def ruled_out(self, suite: SuiteFiles) -> frozenset[str]:
         """Names of the benchmarks of *suite* that need not run again."""
@@ -34,8 +32,6 @@ class Surveyed:
         if not any(candidate.unknown == NO_TIME for candidate in candidates):
             return
         names = frozenset(candidate.name for candidate in candidates if candidate.executes_change is False)
-        # the next attempt would come no further than this one did
-        self.resumable = self.resumable and not names <= self.ruled_out(suite)
         self.keep(_key(suite), self.ruled_out(suite) | names)
 
 

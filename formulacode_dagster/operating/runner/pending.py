@@ -50,11 +50,5 @@ def is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
     return entry.reason in REPAIRABLE_KINDS or (entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS)
 
 
-def is_last_attempt(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
-    """Return True if *item*, which last ended as *entry*, will not be pending any more if it fails now."""
-    failed_so = entry is not None and entry.inputs == item.inputs and entry.state is ItemState.FAILED
-    return (entry.attempt if entry is not None and failed_so else 0) + 1 >= MAX_ATTEMPTS
-
-
 def _holds_wanted(item: WorkItem[T], names: set[str]) -> bool:
     return item.kind is ItemKind.REPOSITORY and any(repository_of(wanted) == item.name for wanted in names)

@@ -320,7 +320,6 @@ class Unfinished(Aiming):
 
 def test_weak_benchmarks_are_timed_if_a_better_suite_takes_too_long():
     chooser = chooser_of(Unfinished(0.9), Log(None), SamplingPlan())
-    chooser.surveyed.resumable = True
     choice = chooser.choose(ONE, lambda _: [OTHER])
     assert (choice.suite, choice.is_weak) == (ONE, True)
     assert any("no time to run 1 of 2 benchmarks once" in line for line in chooser.log.lines)

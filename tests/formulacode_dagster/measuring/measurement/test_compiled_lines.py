@@ -139,13 +139,15 @@ class Counting:
 def select(monkeypatch):
     """The selection of `Chooser` from the base's suite: `select(surveyed, counting)`, with *counting* on both arms."""
 
-    def run(surveyed, counting, *, patch=C, fits=5, seconds=600.0, choosing=nullcontext):
+    def run(surveyed, counting, *, patch=C, fits=5, seconds=600.0, used=0.0, choosing=nullcontext):
         monkeypatch.setattr(compiled_lines, "HarnessClient", lambda *_, **__: counting)
         monkeypatch.setattr(compiled_lines, "apply_patch", lambda *_: None)
         built = SimpleNamespace(reinstall=lambda **_: Completed(0, b"", b"", 1.0))
         engine = SimpleNamespace(session=lambda *_, **__: nullcontext(built))
         plan, log, limits = SamplingPlan(), Log(None), ResourceLimits()
-        budget = TimeBudget(seconds, clock=Clock())
+        clock = Clock()
+        budget = TimeBudget(seconds, clock=clock)
+        clock.now = used
         run.session = Uninstrumented(fits)
         remotes = dict.fromkeys(Arm, run.session)
         sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
@@ -174,15 +176,23 @@ def test_a_survey_with_coverage_runs_while_nothing_is_timed(select):
     assert calls == calls[:3] * (len(calls) // 3)
 
 
-def test_a_coverage_survey_without_time_says_so_and_continues(select):
+def test_surveys_without_time_go_on_until_half_of_the_time_is_used(select):
+    kept = {}
+    counting = Counting(NAMES[4])
+    choice = select(Surveyed({}, kept.__setitem__), counting)
+    assert [candidate.name for candidate in choice.candidates] == [NAMES[4]]
+    assert [asked["selection"].only for asked in counting.asked] == [NAMES, NAMES, NAMES[2:], NAMES[2:], NAMES[4:]]
+    assert kept == {"base": set(NAMES[:4])}
+
+
+def test_a_later_attempt_continues_surveys_without_time(select):
     kept = {}
     for ruled_out, asked_for in ((NAMES[:2], NAMES), (NAMES[:4], NAMES[2:])):
-        surveyed, counting = Surveyed(dict(kept), kept.__setitem__, resumable=True), Counting()
+        counting = Counting()
         with pytest.raises(ItemFailure) as failure:
-            select(surveyed, counting)
+            select(Surveyed(dict(kept), kept.__setitem__), counting, used=301.0)
         assert failure.value.kind == "survey_unfinished"
         assert f"no time to run {5 - len(ruled_out)} of 5 benchmarks" in str(failure.value)
-        assert surveyed.resumable
         assert kept == {"base": set(ruled_out)}
         assert [asked["selection"].only for asked in counting.asked] == [asked_for, asked_for]
     choice = select(Surveyed(kept), Counting(NAMES[4]))
@@ -215,7 +225,7 @@ def test_a_coverage_survey_takes_a_share_of_time_relevant_ones_first(select):
 def test_untraced_code_is_not_ruled_out_if_python_changed_too(select):
     kept = {}
     with pytest.raises(ItemFailure) as failure:
-        select(Surveyed({}, kept.__setitem__), Counting(), patch=C + PYTHON, fits=1)
+        select(Surveyed({}, kept.__setitem__), Counting(), patch=C + PYTHON, fits=1, used=301.0)
     assert failure.value.kind == "survey_unfinished"
     assert kept == {"base": {NAMES[0]}}
 
@@ -223,5 +233,5 @@ def test_untraced_code_is_not_ruled_out_if_python_changed_too(select):
 def test_where_only_compiled_code_changed_its_lines_tell_of_all_that_ran(select):
     kept = {}
     with pytest.raises(ItemFailure):
-        select(Surveyed({}, kept.__setitem__), Counting(), fits=1)
+        select(Surveyed({}, kept.__setitem__), Counting(), fits=1, used=301.0)
     assert kept == {"base": set(NAMES[:2])}

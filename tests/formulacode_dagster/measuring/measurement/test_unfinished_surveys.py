@@ -7,7 +7,6 @@ import pytest
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.measuring.measurement.choosing import Choice, Chooser
 from formulacode_dagster.measuring.measurement.log import Log
-from formulacode_dagster.measuring.measurement.relevance import NO_TIME, BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -34,7 +33,7 @@ class Laid:
 def chosen(monkeypatch):
     """The chosen suite if the first and the others end as scripted, by name; and those tried."""
 
-    def choose(first, *others, resumable):
+    def choose(first, *others):
         ends = {BASE_SUITE.name: first} | dict(zip((suite.name for suite in OTHERS), others, strict=True))
 
         def select(_chooser, suite, *_known):
@@ -45,7 +44,7 @@ def chosen(monkeypatch):
 
         monkeypatch.setattr(Chooser, "_select", select)
         monkeypatch.setattr(Chooser, "_changed", lambda *_: None)
-        surveyed = Surveyed(resumable=resumable)
+        surveyed = Surveyed()
         remotes = {arm: Laid() for arm in Arm}
         chooser = Chooser(remotes, (), {}, None, surveyed, "benchmarks", None, None, TimeBudget(60), Log(None))
         return chooser.choose(BASE_SUITE, lambda _changed: OTHERS).suite.name
@@ -55,16 +54,8 @@ def chosen(monkeypatch):
 
 
 @pytest.mark.parametrize("first", [UNFINISHED, TIMEOUT], ids=lambda end: end.kind)
-def test_a_survey_without_time_ends_the_search_if_it_can_be_resumed(chosen, first):
-    with pytest.raises(ItemFailure) as caught:
-        chosen(first, NOTHING, None, resumable=True)
-    assert caught.value is first
-    assert chosen.tried == ["base"]
-
-
-@pytest.mark.parametrize("first", [UNFINISHED, TIMEOUT], ids=lambda end: end.kind)
-def test_where_none_follows_the_next_source_is_tried(chosen, first):
-    assert chosen(first, UNFINISHED, None, resumable=False) == "12 tests"
+def test_after_a_survey_without_time_the_next_source_is_tried(chosen, first):
+    assert chosen(first, UNFINISHED, None) == "12 tests"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +68,7 @@ def test_where_none_follows_the_next_source_is_tried(chosen, first):
 )
 def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, first, second, kind, told):
     with pytest.raises(ItemFailure) as caught:
-        chosen(first, second, NOTHING, resumable=False)
+        chosen(first, second, NOTHING)
     assert caught.value.kind == kind
     assert all(text in str(caught.value) for text in told)
     assert chosen.tried == ["base", "later commit", "12 tests"]
@@ -86,18 +77,5 @@ def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, 
 def test_a_benchmark_that_the_patch_breaks_ends_the_search_at_once(chosen):
     broken = ItemFailure(FailureKind.ORACLE_BREAKS_BENCHMARKS, "one fails")
     with pytest.raises(ItemFailure) as caught:
-        chosen(broken, None, None, resumable=False)
+        chosen(broken, None, None)
     assert caught.value is broken
-
-
-class Named(BenchmarkCandidate):
-    """A candidate with only a name."""
-
-    name = "bench.time_total"
-
-
-@pytest.mark.parametrize(("known", "resumable"), [((), True), (("bench.time_total",), False)], ids=["came on", "stood"])
-def test_a_survey_without_progress_is_not_resumed(known, resumable):
-    surveyed = Surveyed({"base": frozenset(known)}, resumable=True)
-    surveyed.add(BASE_SUITE, [Named({}, executes_change=False), BenchmarkCandidate({}, None, NO_TIME)])
-    assert surveyed.resumable is resumable
