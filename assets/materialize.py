@@ -232,7 +232,7 @@ def usage_metadata(run: StageRun) -> dict[str, Any]:
         totals = [total for total in usage_totals(connection, run.month, run.run_id) if total.stage is run.stage]
     if not totals:
         return {}
-    columns = ("requests", "points", "unchanged", "retries", "limit_hits", "seconds", "waited_seconds", "bytes")
+    columns = ("requests", "points", "retries", "limit_hits", "seconds", "waited_seconds", "bytes")
     records = [
         dg.TableRecord({"resource": total.resource, **{name: round(getattr(total, name), 1) for name in columns}})
         for total in totals

@@ -38,7 +38,7 @@ class ApiFigures(Frozen):
 
     requests: int = 0
     points: int = Field(default=0, description="of the primary limit, as GitHub counts them")
-    unchanged: int = Field(default=0, description="requests answered 304, free of charge")
+    unchanged: int = Field(default=0, description="requests answered 304, free of charge; 0, since none is conditional")
     retries: int = Field(default=0, description="requests sent again after a passing fault")
     limit_hits: int = Field(default=0, description="refusals for a primary or secondary limit")
     seconds: float = Field(default=0.0, description="spent on the wire")

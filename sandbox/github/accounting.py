@@ -20,7 +20,6 @@ class Accounting:
     limit_hits: Counter[str] = field(default_factory=Counter)
     """Refusals, as `primary core`, `secondary concurrency`, `secondary points`; not those that a fault feigned."""
     faults: Counter[str] = field(default_factory=Counter)
-    not_modified: int = 0
     bytes: int = 0
     under_way: int = 0
     most_under_way: int = 0

@@ -124,17 +124,6 @@ def test_without_a_token_graphql_and_code_search_are_closed(small, caller):
     assert (open_.status_code, open_.headers["x-ratelimit-limit"]) == (200, "60")
 
 
-def test_what_has_not_changed_is_free(small, caller):
-    asks = caller(limits=Limits())
-    first = asks.get("/repos/ada/engine")
-    again = asks.http.get("/repos/ada/engine", headers={"if-none-match": first.headers["etag"]})
-    assert (again.status_code, again.content) == (304, b"")
-    assert again.headers["x-ratelimit-used"] == "1"
-    other = asks.http.get("/repos/ada/engine", headers={"if-none-match": 'W/"other"'})
-    assert (other.status_code, other.headers["x-ratelimit-used"]) == (200, "2")
-    assert (asks.books["points"], asks.books["not_modified"]) == ({"core": 2}, 1)
-
-
 def test_asking_for_the_limits_is_free_and_works_when_they_are_used_up(small, caller):
     asks = caller(limits=Limits(core=1))
     asks.get("/repos/ada/engine")

@@ -20,7 +20,6 @@ class Tally:
 
     requests: int = 0
     points: int = 0
-    unchanged: int = 0
     retries: int = 0
     limit_hits: int = 0
     seconds: float = 0.0

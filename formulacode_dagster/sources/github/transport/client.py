@@ -21,7 +21,6 @@ from formulacode_dagster.sources.github.queries import PROBE, RATE_LIMIT_PATH
 
 from .accounting import Account, Ledger
 from .addresses import PUBLIC_API, GitHubAddresses
-from .answer_cache import AnswerCache, CachedAnswer
 from .answers import GraphQLAnswer, GraphQLError, Resource, RestAnswer
 from .exchange import Exchange
 from .limit_store import FileLimitStore, LimitStore
@@ -43,9 +42,8 @@ MOST_REDIRECTS = 5
 class GitHubTransport:
     """GraphQL and REST over a pool of tokens, used as an async context manager.
 
-    With *home*, limits are shared with all other clients on this machine that use the same folder, and REST answers are
-    stored there for conditional requests. *on_wait* receives the reason and seconds of waits, *on_trouble* problems of
-    that folder, and tokens set aside.
+    With *home*, limits are shared with all other clients on this machine that use the same folder. *on_wait* receives
+    the reason and seconds of waits, *on_trouble* problems of that folder, and tokens set aside.
 
     Every method raises OutsideSystemError when GitHub is dead, ConfigurationError when it demands a token that is not
     there, ItemFailure when it refuses this very request for good (kinds `vanished`, `forbidden`, `graphql`, `request`)
@@ -73,13 +71,9 @@ class GitHubTransport:
         self._ledger = Ledger()
         self._started_at = datetime.now(tz=UTC)
         on_trouble = on_trouble or (lambda _text: None)
-        self._store = LimitStore()
-        self._cache: AnswerCache | None = None
-        if home is not None:
-            self._store = FileLimitStore(home / "github", self._url, self._clock, on_trouble)
-            # an unchanged answer costs an anonymous caller as much as any
-            if not self._pool.anonymous:
-                self._cache = AnswerCache(home / "cache" / "github.sqlite", on_trouble)
+        self._store = (
+            FileLimitStore(home / "github", self._url, self._clock, on_trouble) if home is not None else LimitStore()
+        )
         waits = Waits(self._clock, self._ledger, on_wait or (lambda _reason, _seconds: None))
         self._http = httpx.AsyncClient(
             timeout=timeout,
@@ -107,8 +101,6 @@ class GitHubTransport:
 
     async def __aexit__(self, *_: object) -> None:
         await self._store.close()
-        if self._cache is not None:
-            await self._cache.close()
         await self._http.aclose()
 
     @property
@@ -148,10 +140,7 @@ class GitHubTransport:
         return answer.sound()
 
     async def rest(self, path: str, params: Mapping[str, str | int] | None = None, *, accept: str = JSON) -> RestAnswer:
-        """GET *path*; redirects within this API are followed and reported in `moved_to`.
-
-        An answer that was kept costs nothing while it is unchanged.
-        """
+        """GET *path*; redirects within this API are followed and reported in `moved_to`."""
         url = httpx.URL(self._url + path).copy_merge_params(params or {})
         moved_to = ""
         for _ in range(MOST_REDIRECTS):
@@ -163,16 +152,10 @@ class GitHubTransport:
         raise ItemFailure(FailureKind.REQUEST, f"GitHub redirects GET {path} in circles")
 
     async def _get(self, url: httpx.URL, resource: Resource, accept: str) -> RestAnswer:
-        kept = await self._cache.find(str(url), accept) if self._cache else {}
-        fresh: list[CachedAnswer] = []
-
         def build(lease: Lease) -> httpx.Request:
-            headers = _headers(lease, accept)
-            if lease.key in kept:
-                headers["if-none-match"] = kept[lease.key].etag
-            return self._http.build_request("GET", url, headers=headers)
+            return self._http.build_request("GET", url, headers=_headers(lease, accept))
 
-        def inspect(lease: Lease, response: httpx.Response) -> tuple[Verdict, RestAnswer | None]:
+        def inspect(_lease: Lease, response: httpx.Response) -> tuple[Verdict, RestAnswer | None]:
             verdict = judge(response, words_of(response), self._clock.time())
             if verdict.outcome is Outcome.MOVED:
                 return Verdict(Outcome.OK), RestAnswer(
@@ -180,17 +163,10 @@ class GitHubTransport:
                 )
             if verdict.outcome is not Outcome.OK:
                 return verdict, None
-            if response.status_code == httpx.codes.NOT_MODIFIED:
-                return verdict, kept[lease.key].answer(accept)
-            answer = CachedAnswer.of(response)
-            if answer.etag:
-                fresh.append(answer.model_copy(update={"token": lease.key}))
-            return verdict, answer.answer(accept)
+            data = response.json() if "json" in accept else response.text
+            return verdict, RestAnswer(response.status_code, data, response.links.get("next", {}).get("url", ""))
 
-        answer = await self._exchange.ask(resource, build, inspect, f"GET {url.path}", preferred=kept)
-        if self._cache is not None and (fresh or kept):
-            await self._cache.keep(str(url), accept, fresh)
-        return answer
+        return await self._exchange.ask(resource, build, inspect, f"GET {url.path}")
 
     def _within(self, url: str, location: str) -> str:
         target = urljoin(url, location)

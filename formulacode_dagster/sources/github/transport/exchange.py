@@ -21,7 +21,6 @@ from .tokens import Lease, TokenPool
 from .waiting import Waits
 
 Answer = TypeVar("Answer")
-_FREE = (httpx.codes.NOT_MODIFIED, httpx.codes.UNAUTHORIZED)
 Build = Callable[[Lease], httpx.Request]
 Inspect = Callable[[Lease, httpx.Response], tuple[Verdict, Answer | None]]
 
@@ -43,15 +42,7 @@ class Exchange:
     on_trouble: Callable[[str], None]
     """Hears of each token that is set aside."""
 
-    async def ask(
-        self,
-        resource: Resource,
-        build: Build,
-        inspect: Inspect[Answer],
-        what: str,
-        *,
-        preferred: Collection[str] = (),
-    ) -> Answer:
+    async def ask(self, resource: Resource, build: Build, inspect: Inspect[Answer], what: str) -> Answer:
         """Return the answer that *inspect* extracts from the request that *build* makes; *what* describes it in
         messages.
         """
@@ -60,9 +51,7 @@ class Exchange:
         underscoped: set[int] = set()
         partial: Answer | None = None
         while True:
-            permit, verdict, answer = await self.once(
-                resource, build, inspect, without=refused_to, preferred=preferred, limits=limits
-            )
+            permit, verdict, answer = await self.once(resource, build, inspect, without=refused_to, limits=limits)
             match verdict.outcome:
                 case Outcome.OK if answer is not None:
                     for position in underscoped:
@@ -110,11 +99,10 @@ class Exchange:
         inspect: Inspect[Answer],
         *,
         without: Collection[int] = (),
-        preferred: Collection[str] = (),
         limits: int = 0,
     ) -> tuple[Permit, Verdict, Answer | None]:
         """One try, after this many *limits*: the token, and the outcome."""
-        async with self.permits.hold(resource, without=without, preferred=preferred) as permit:
+        async with self.permits.hold(resource, without=without) as permit:
             started = self.clock.time()
             response: httpx.Response | None = None
             answer: Answer | None = None
@@ -133,7 +121,6 @@ class Exchange:
             for tally in self.ledger.tallies(resource):
                 tally.requests += 1
                 tally.points += 0 if limited else _points(resource, response, answer)
-                tally.unchanged += response is not None and response.status_code == httpx.codes.NOT_MODIFIED
                 tally.limit_hits += limited
                 tally.seconds += seconds
                 tally.bytes += len(response.content) if response is not None else 0
@@ -212,7 +199,7 @@ def _faults(answer: object) -> int:
 
 
 def _points(resource: Resource, response: httpx.Response | None, answer: object) -> int:
-    if response is None or response.status_code >= 500 or response.status_code in _FREE:
+    if response is None or response.status_code >= 500 or response.status_code == httpx.codes.UNAUTHORIZED:
         return 0
     if resource is Resource.GRAPHQL and isinstance(answer, GraphQLAnswer):
         return int((answer.data.get("rateLimit") or {}).get("cost", 1))

@@ -86,10 +86,8 @@ class Permits:
         self._queues: defaultdict[Resource, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @asynccontextmanager
-    async def hold(
-        self, resource: Resource, *, without: Collection[int] = (), preferred: Collection[str] = ()
-    ) -> AsyncIterator[Permit]:
-        """A permit for one request, when everything allows it; see `TokenPool.choose` for the arguments.
+    async def hold(self, resource: Resource, *, without: Collection[int] = ()) -> AsyncIterator[Permit]:
+        """A permit for one request, when everything allows it; see `TokenPool.choose` for *without*.
 
         Raises ConfigurationError when no token is left.
         """
@@ -97,17 +95,15 @@ class Permits:
             # only the head of a queue takes a slot, so an exhausted resource does not block the others
             async with self._queues[resource]:
                 await held.enter_async_context(self._slots)
-                permit = await self._granted(resource, without, preferred)
+                permit = await self._granted(resource, without)
             try:
                 yield permit
             finally:
                 await asyncio.shield(self._settle(permit))
 
-    async def _granted(self, resource: Resource, without: Collection[int], preferred: Collection[str]) -> Permit:
+    async def _granted(self, resource: Resource, without: Collection[int]) -> Permit:
         while True:
-            asking = asyncio.ensure_future(
-                self._store.update(lambda limits: self._ask(limits, resource, without, preferred))
-            )
+            asking = asyncio.ensure_future(self._store.update(lambda limits: self._ask(limits, resource, without)))
             try:
                 answer = await asyncio.shield(asking)
             except asyncio.CancelledError:
@@ -124,11 +120,9 @@ class Permits:
     async def _settle(self, permit: Permit) -> None:
         await self._store.update(lambda limits: permit.settle(limits, self._store.holder, self._clock.time()))
 
-    def _ask(
-        self, limits: RateLimits, resource: Resource, without: Collection[int], preferred: Collection[str]
-    ) -> Permit | Pause:
+    def _ask(self, limits: RateLimits, resource: Resource, without: Collection[int]) -> Permit | Pause:
         now = self._clock.time()
-        chosen = self._pool.choose(limits, resource, now, without=without, preferred=preferred)
+        chosen = self._pool.choose(limits, resource, now, without=without)
         if isinstance(chosen, Pause):
             return chosen
         if sum(limits.under_way.values()) >= limits.pace.slots(self._pacing, now):

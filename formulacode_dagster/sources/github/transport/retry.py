@@ -36,7 +36,6 @@ STATUS: Mapping[int, Outcome] = {
     302: Outcome.MOVED,
     307: Outcome.MOVED,
     308: Outcome.MOVED,
-    304: Outcome.OK,
     401: Outcome.UNAUTHORIZED,
     404: Outcome.PERMANENT,
     408: Outcome.PASSING,

@@ -40,11 +40,10 @@ class TokenState:
 
 @dataclass(frozen=True)
 class Lease:
-    """A token chosen for one request; `key` identifies it in stored data."""
+    """A token chosen for one request."""
 
     name: str
     position: int
-    key: str
     authorization: str | None = field(repr=False)
 
 
@@ -73,15 +72,9 @@ class TokenPool:
         self._tokens = [_Token(position, secret) for position, secret in enumerate(secrets or [""])]
 
     def choose(
-        self,
-        limits: RateLimits,
-        resource: Resource,
-        now: float,
-        *,
-        without: Collection[int] = (),
-        preferred: Collection[str] = (),
+        self, limits: RateLimits, resource: Resource, now: float, *, without: Collection[int] = ()
     ) -> Lease | Pause:
-        """The token that asks next: one whose key is *preferred* before others, then the one with most left.
+        """The token that asks next: the one with most left.
 
         Those at the positions *without* were refused this very request. Raises ConfigurationError when every token was
         set aside.
@@ -98,18 +91,13 @@ class TokenPool:
         if not ready:
             return min((self._pause(limits, token, resource, now) for token in fit), key=lambda pause: pause.seconds)
 
-        def rank(token: _Token) -> tuple[bool, float, int, int]:
+        def rank(token: _Token) -> tuple[float, int, int]:
             remaining = users[token.position].budget(resource).remaining
             left = float("inf") if remaining is None else remaining
-            return limits.key(token.secret) in preferred, left, -token.uses, -token.position
+            return left, -token.uses, -token.position
 
         best = max(ready, key=rank)
-        return Lease(
-            self._name(best),
-            best.position,
-            limits.key(best.secret),
-            f"Bearer {best.secret}" if best.secret else None,
-        )
+        return Lease(self._name(best), best.position, f"Bearer {best.secret}" if best.secret else None)
 
     def spend(self, limits: RateLimits, lease: Lease, resource: Resource, now: float) -> None:
         """The request of *lease* goes out."""

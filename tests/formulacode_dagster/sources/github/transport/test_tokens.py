@@ -130,12 +130,6 @@ def test_no_token_left_names_each_by_position_and_in_github_s_words(limits):
         pool.choose(limits, CORE, NOW)
 
 
-def test_a_token_that_saw_the_answer_before_is_preferred(limits):
-    pool = TokenPool(["a", "b"])
-    key = limits.key("b")
-    assert {lease(pool, limits, preferred=[key]).position for _ in range(3)} == {1}
-
-
 def test_no_token_can_be_read_from_what_is_known(limits):
     pool = TokenPool(["ghp_secret"])
     chosen = lease(pool, limits)
