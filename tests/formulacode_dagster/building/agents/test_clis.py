@@ -33,10 +33,10 @@ from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.images.repairs.propose import FailureLog, RepairContext, propose
 from formulacode_dagster.building.specs.fixes import with_fixes
 from formulacode_dagster.models.image import BuildSpec
-from sandbox.scripted import TOKENS_IN, TOKENS_OUT, Refusal, Script, app
 from sandbox.server import serving
 from tests.support.confined_agents import IMAGE, ITEM, edit_with, make_task
 from tests.support.images import PURE, Sample, build_sample, make_sample, make_spec
+from tests.support.scripted_model import TOKENS_IN, TOKENS_OUT, Refusal, Script, app
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 

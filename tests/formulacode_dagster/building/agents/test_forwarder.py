@@ -15,8 +15,8 @@ from formulacode_dagster.building.agents.forwarder import MOST_FAILURES, Account
 from formulacode_dagster.building.agents.protocol import AgentBudget, AgentOutcome
 from formulacode_dagster.building.agents.wire import Wire
 from formulacode_dagster.models.items import Cost
-from sandbox.scripted import TOKENS_IN, TOKENS_OUT, Refusal, Script, app
 from sandbox.server import serving
+from tests.support.scripted_model import TOKENS_IN, TOKENS_OUT, Refusal, Script, app
 
 KEY = "sk-the-real-one"
 ANSWER = TOKENS_IN + TOKENS_OUT

@@ -13,13 +13,13 @@ from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS, TRAJECTORIES
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
-from sandbox.scripted import Script, app
 from sandbox.server import serving
 from tests.support.agent_runs import MONTH, TAG
 from tests.support.exports import ATTACK, FASTER_SQUARES, LANGUAGES, PYTHON, ROOT, C
 from tests.support.harnesses import INSTALLED, call, call_harbor, harbor_program
 from tests.support.release import tables_of
 from tests.support.sampling import TAKES_MINUTES
+from tests.support.scripted_model import Script, app
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
