@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from formulacode_dagster.building.engines.machines import Turn
-from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.engines.protocol import Engine, keeps
 from formulacode_dagster.building.images.repairs.attempts import Authors, Task
 from formulacode_dagster.building.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.building.planning.plan import plan_environment
@@ -19,13 +19,14 @@ from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
-from formulacode_dagster.models.items import Cost, ItemKind, Stage
+from formulacode_dagster.models.items import Cost, ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
-from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
-from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS, IMAGES
+from formulacode_dagster.operating.runner.work import Outcome, RunRole, StageRun, StageSummary, WorkItem
+from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.operating.store.attempts import (
     agent_cost,
     book_attempt,
@@ -34,10 +35,10 @@ from formulacode_dagster.operating.store.attempts import (
     last_attempt,
     save_context,
 )
+from formulacode_dagster.operating.store.ledger import entries_of
 from formulacode_dagster.operating.store.pull_requests import done_in
 from formulacode_dagster.sources.git.mirror import MirrorCache
 
-from .missing import missing_images
 from .recipes import context_of, declared_by, recipes_for
 from .reproducibility import keep_listings
 from .submodules import submodule_mirrors
@@ -162,3 +163,34 @@ def inputs_of(environment: Environment, os_image: str, engine: EngineName) -> st
     # of a license, nothing is built
     planned = environment.model_dump(mode="json", exclude={"license"})
     return fingerprint(Stage.IMAGES, planned, os_image, engine)
+
+
+def missing_images(run: StageRun, engine: Engine, prs: Sequence[PullRequest]) -> list[str]:
+    """Return items of *prs* whose image *run*, which leads the month or works by itself, rebuilds with *engine*.
+
+    An image of another store is missing if no worker with access can come: no worker shares the run, or the stage that
+    needed it found no living worker with it. Raises OutsideSystemError when the engine is gone.
+    """
+    if run.sharing is not None and run.sharing.part is not RunRole.LEADS:
+        return []
+    with run.database.transaction() as connection:
+        keys = [pr.key for pr in prs]
+        built = IMAGES.read_keys(connection, run.month, keys)
+        measured = MEASUREMENTS.read_keys(connection, run.month, keys)
+        ends = {(entry.stage, entry.item): entry for entry in entries_of(connection, run.month)}
+
+    def is_needed(pr: PullRequest) -> bool:
+        image = ends.get((Stage.IMAGES, pr.item))
+        users = (ends.get((stage, pr.item)) for stage in (Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES))
+        if any(_missed(image, user) for user in users):
+            return True
+        return pr.key not in measured and (run.sharing is None or keeps(engine, built[pr.key]))
+
+    return [pr.item for pr in prs if pr.key in built and is_needed(pr) and not engine.exists(built[pr.key])]
+
+
+def _missed(image: LedgerEntry | None, user: LedgerEntry | None) -> bool:
+    """Return True if a later stage found the image missing, and none was built since."""
+    if user is None or user.state is not ItemState.FAILED or user.reason != FailureKind.IMAGE_GONE:
+        return False
+    return not (image and image.finished_at and user.finished_at and image.finished_at > user.finished_at)

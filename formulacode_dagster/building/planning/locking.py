@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from packaging.version import Version
 from pydantic import Field
 
+from formulacode_dagster.building.declarations.declared_requirement import DeclaredRequirement
 from formulacode_dagster.building.declarations.requirements import Requirements
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Availability, Effort, Era
+from .lock import read_lock
 from .relaxing import RelaxedRequirements, relaxed
 from .resolution import Refusal, Resolution, Unsolvable
 from .resolver import Resolver
-from .separate_builds import lock_separately
 
 MOST_INTERPRETERS = 6
 """Number of candidates tried with wheels of the date before the item fails."""
@@ -124,3 +126,44 @@ def _locked(
         notes=tuple(dict.fromkeys((*current.notes, *resolution.notes, *available.notes.values(), *separate))),
         stepped_down=better,
     )
+
+
+_FIRST_TO_LOOK_BACK = Version("1.25")
+_OLDEST_LOOKED_BACK_TO = Version("1.21")
+
+
+def numpy_bounds(running: str) -> tuple[str, ...]:
+    """Constraints under which a compiled extension certainly runs with NumPy *running*."""
+    return (f"numpy<={running}", *(("numpy>=2",) if Version(running).major >= 2 else ()))
+
+
+def runs_with(compiled: str, running: str) -> bool:
+    """Return True if an extension compiled against NumPy *compiled* runs with *running*."""
+    new, old = Version(compiled), Version(running)
+    if new.major < old.major:
+        return False
+    return new <= old or (new >= _FIRST_TO_LOOK_BACK and old >= _OLDEST_LOOKED_BACK_TO)
+
+
+ALWAYS = DeclaredRequirement(text="setuptools", source="every asv environment contains it")
+
+
+def lock_separately(
+    available: Availability, parts: Requirements, *, loosenable: Collection[str] = ()
+) -> tuple[Resolution, Resolution] | None:
+    """Return locks for running and for building; None if either has no solution, or if the result of one NumPy would
+    not run with the other. *loosenable* is as in `Availability.pin`.
+    """
+    if not parts.build:
+        return None
+    try:
+        running = available.pin((*parts.runtime, ALWAYS), parts.matrix, loosenable=loosenable)
+        numpy = read_lock(running.lock).versions.get("numpy")
+        try:
+            return running, available.pin(parts.build, constraints=numpy_bounds(numpy) if numpy else ())
+        except Unsolvable:
+            building = available.pin(parts.build)
+    except Unsolvable:
+        return None
+    compiled = read_lock(building.lock).versions.get("numpy")
+    return (running, building) if not (numpy and compiled) or runs_with(compiled, numpy) else None

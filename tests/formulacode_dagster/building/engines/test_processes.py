@@ -226,7 +226,7 @@ def test_foreign_code_cannot_read_tokens_without_user_namespaces(tmp_path: Path)
     environment = {**os.environ, "GH_TOKENS": "a-very-secret-token"}
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", NOBODY, "sh", sys.executable, "-c"]
     outside = subprocess.run(
-        [*command, "from formulacode_dagster.building.engines.seclusion import is_set_apart; print(is_set_apart())"],
+        [*command, "from formulacode_dagster.building.engines.processes import is_set_apart; print(is_set_apart())"],
         capture_output=True,
         text=True,
         check=False,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from formulacode_dagster.building.images.missing import missing_images
+from formulacode_dagster.building.images.stage import missing_images
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind

@@ -1,6 +1,6 @@
 import pytest
 
-from formulacode_dagster.building.planning.abi import bounds, runs_with
+from formulacode_dagster.building.planning.locking import numpy_bounds, runs_with
 
 
 @pytest.mark.parametrize(
@@ -19,5 +19,5 @@ def test_an_extension_runs_with_the_numpy_it_was_compiled_for(compiled, running,
 
 
 def test_the_bounds_keep_below_what_runs_and_in_its_major_version():
-    assert bounds("1.21.0") == ("numpy<=1.21.0",)
-    assert bounds("2.1.0") == ("numpy<=2.1.0", "numpy>=2")
+    assert numpy_bounds("1.21.0") == ("numpy<=1.21.0",)
+    assert numpy_bounds("2.1.0") == ("numpy<=2.1.0", "numpy>=2")
