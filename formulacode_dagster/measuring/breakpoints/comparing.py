@@ -1,7 +1,8 @@
-"""Replications of stored breakpoints: compared, stored, and judged."""
+"""Replications of stored breakpoints: compared, stored, judged, and shown as one self-contained HTML file."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,6 @@ from formulacode_dagster.operating.store.series.tables import REPLICATION, REVIS
 from .choices import WITHIN, Method
 from .persistence import load_breakpoints, methods_of, save_replications
 from .replication import BreakpointSet, Replication, replicate
-from .replication_page import write_replication
 from .replication_picture import draw_replication
 
 LEAST_AGREEMENT = 0.9
@@ -101,3 +101,19 @@ def _load(connection: Connection, of: SetName, method: Method) -> BreakpointSet:
     key = {"dashboard": of.dashboard, "source": of.source.value}
     revisions = read_frame(connection, REVISIONS, key, _COMMITS)
     return BreakpointSet(str(of), load_breakpoints(connection, of.dashboard, of.source, method), revisions)
+
+
+def write_replication(path: Path, replication: Replication, png: bytes, method: str = "") -> None:
+    """Write the page of *replication* with its picture *png* to *path*, whole or not at all.
+
+    Raises OutsideSystemError when the disk does not take it.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("formulacode_dagster.measuring.breakpoints"), autoescape=True, undefined=StrictUndefined
+    )
+    page = environment.get_template("replication.html.j2")
+    text = page.render(r=replication, method=method, png=base64.b64encode(png).decode())
+    with disk_errors(str(path)), replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")

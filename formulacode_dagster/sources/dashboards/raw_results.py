@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from formulacode_dagster.sources.git.command import git
 from formulacode_dagster.sources.git.history import Mirror
+from formulacode_dagster.sources.git.log import from_epoch, read_heads
 
-from .collate import collate, history_of
-from .history import history_of_mirror
+from .collate import History, collate, history_of
 from .publish import publish
 from .results import RawResults, read_results
 from .sites import Dashboard
@@ -60,3 +61,23 @@ def collate_folder(
 
 def _knows_all(published: SiteTables, raw: RawResults) -> bool:
     return {file.commit for file in raw.files} <= set(published.revisions["hash"])
+
+
+def history_of_mirror(mirror: Mirror) -> History:
+    """Numbers, dates and tags of the commits of branches and tags; as in asv, children come after their parents.
+
+    Raises GitError.
+    """
+    arguments = ("--date-order", "--reverse", "--branches", "--tags", "--format=%H %ct", "HEAD")
+    lines = [line.split() for line in git(mirror.path, "log", *arguments).decode().splitlines()]
+    tags: dict[str, list[str]] = {}
+    listed = git(mirror.path, "for-each-ref", "refs/tags", "--format=%(refname:short)%00%(objectname)%00%(*objectname)")
+    for line in listed.decode(errors="replace").splitlines():
+        name, target, peeled = line.split("\0")
+        tags.setdefault(peeled or target, []).append(name)
+    return History(
+        {commit: number for number, (commit, _) in enumerate(lines)},
+        {commit: from_epoch(int(seconds)) for commit, seconds in lines},
+        tags,
+        read_heads(mirror.path).default_branch,
+    )

@@ -24,7 +24,6 @@ from formulacode_dagster.sources.github.transport.client import GitHubTransport
 
 from .completeness import fault_of
 from .concurrency import gather_or_raise
-from .cost_shares import split_cost
 from .counting import Counted, NoWindow, Question, count_merged
 from .linked import whole_pull_request
 from .listing import Listed, listed_merges, unsearched
@@ -224,3 +223,31 @@ class _Intake:
         return ItemFailure(
             FailureKind.INCOMPLETE, f"the window {self._month} of {name} is not complete", why=why, remedy="Try again"
         )
+
+
+def split_cost(cost: Cost, weights: Sequence[int]) -> list[Cost]:
+    """*cost* in shares proportional to *weights*, equal ones when all are 0; none for no weights.
+
+    Whole numbers are divided by largest remainder, so nothing is lost to rounding.
+    """
+    if not weights:
+        return []
+    weights = weights if any(weights) else [1] * len(weights)
+    parts: dict[str, list[int] | list[float]] = {}
+    for name, value in cost.model_dump().items():
+        parts[name] = _whole(value, weights) if isinstance(value, int) else _fractions(value, weights)
+    return [Cost.model_validate({name: values[at] for name, values in parts.items()}) for at in range(len(weights))]
+
+
+def _whole(value: int, weights: Sequence[int]) -> list[int]:
+    total = sum(weights)
+    parts = [value * weight // total for weight in weights]
+    remainders = sorted(range(len(weights)), key=lambda at: (-(value * weights[at] % total), at))
+    for at in remainders[: value - sum(parts)]:
+        parts[at] += 1
+    return parts
+
+
+def _fractions(value: float, weights: Sequence[int]) -> list[float]:
+    total = sum(weights)
+    return [value * weight / total for weight in weights]

@@ -9,13 +9,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from formulacode_dagster.measuring.breakpoints.attribution import MeasuredSeries, find_and_keep
+from formulacode_dagster.measuring.breakpoints.attribution import (
+    MeasuredSeries,
+    find_and_keep,
+    pull_requests_of_mirror,
+    with_pull_requests,
+)
 from formulacode_dagster.measuring.breakpoints.persistence import load_breakpoints
-from formulacode_dagster.measuring.breakpoints.pull_requests import pull_requests_of_mirror, with_pull_requests
 from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source
-from formulacode_dagster.sources.dashboards.history import history_of_mirror
+from formulacode_dagster.sources.dashboards.raw_results import history_of_mirror
 from formulacode_dagster.sources.git.history import Mirror
 from tests.records import make_merged
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.sources.github.cost_shares import split_cost
 from formulacode_dagster.sources.github.counting import Counted
+from formulacode_dagster.sources.github.merged import split_cost
 from formulacode_dagster.sources.github.packing import SEARCHES_PER_REQUEST, cut, join, pack
 from formulacode_dagster.sources.github.search_limits import PUBLIC
 from formulacode_dagster.sources.github.windows import Window
