@@ -9,8 +9,7 @@ from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS
-from formulacode_dagster.operating.store.classifications import judges_of, positives_by_month
-from formulacode_dagster.operating.store.evaluations import last_evaluation
+from formulacode_dagster.operating.store.evaluations import judges_of, last_evaluation, positives_by_month
 from formulacode_dagster.operating.store.pull_requests import done_items, items_by_key
 from formulacode_dagster.operating.store.views import RELATIONS
 from formulacode_dagster.releasing.reporting.funnel import count_funnel

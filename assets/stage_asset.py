@@ -12,7 +12,7 @@ import dagster as dg
 
 from formulacode_dagster.models.columns import TableColumn
 from formulacode_dagster.models.items import RunOptions, Stage
-from formulacode_dagster.operating.monitoring.late import DUE_CRON
+from formulacode_dagster.operating.monitoring.alert import DUE_CRON
 from formulacode_dagster.operating.runner.fingerprint import CODE_VERSIONS
 from formulacode_dagster.operating.store.series.views import SERIES_RELATIONS
 from formulacode_dagster.operating.store.views import RELATIONS

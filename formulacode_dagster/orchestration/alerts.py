@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 import dagster as dg
 from sqlalchemy import select
 
-from formulacode_dagster.operating.monitoring.alert import Alert, AlertKind, FailedCheck
-from formulacode_dagster.operating.monitoring.delivery import deliver
-from formulacode_dagster.operating.monitoring.late import late_month
+from formulacode_dagster.operating.monitoring.alert import Alert, AlertKind, FailedCheck, late_month
+from formulacode_dagster.operating.monitoring.channels import deliver
 from formulacode_dagster.operating.store.artifacts import RELEASES
 from resources.alerts import AlertsResource
 from resources.postgres import PostgresResource

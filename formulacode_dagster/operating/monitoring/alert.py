@@ -1,13 +1,15 @@
-"""Alerts: a failed run, failed checks, a late month."""
+"""Alerts: a failed run, failed checks, a late month, and when a month is late."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.month import Month
 
 from .secrets import SecretFilter
 
@@ -86,3 +88,15 @@ class Alert(Frozen):
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+
+
+DUE_CRON = "0 6 28 * *"
+"""When a month has to be released: the one before, on day 28 at 06:00 UTC."""
+DUE_AFTER = timedelta(days=27, hours=6)
+"""The same, from the end of the month's window."""
+
+
+def late_month(released: Collection[str], now: datetime) -> Month | None:
+    """Return the newest month that is due and not *released*; None if all is well, or nothing was ever released."""
+    due = Month.of(now - DUE_AFTER).previous()
+    return due if released and due.key not in released and min(released) < due.key else None

@@ -1,16 +1,18 @@
-"""Channels of messages: a webhook, Slack's incoming webhook, mail. Each only sends one message."""
+"""Channels of messages (a webhook, Slack, mail), and delivery to all of them: a dead one affects no other."""
 
 from __future__ import annotations
 
 import smtplib
 import ssl
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
+from formulacode_dagster.operating.cancellation.backoff import Backoff
 
 from .alert import Alert
 
@@ -140,3 +142,30 @@ def _refused(name: str, why: str) -> ConfigurationError:
 def _escaped(text: str) -> str:
     """Escape Slack's mrkdwn control characters."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+TRIES = 3
+WAITS = Backoff(first_seconds=1.0, longest_seconds=5.0)
+
+
+def deliver(
+    alert: Alert, channels: Sequence[Channel], *, sleep: Callable[[float], None] = time.sleep
+) -> tuple[FormulaCodeError, ...]:
+    """Send *alert* by all of *channels*, three times at most; returns why each failed that could not take it."""
+    failures = (_failure(alert, channel, sleep) for channel in channels)
+    return tuple(failure for failure in failures if failure is not None)
+
+
+def _failure(alert: Alert, channel: Channel, sleep: Callable[[float], None]) -> FormulaCodeError | None:
+    for tries in range(1, TRIES + 1):
+        try:
+            channel.send(alert)
+        except ConfigurationError as error:
+            return error
+        except OutsideSystemError as error:
+            if tries == TRIES:
+                return error
+            sleep(WAITS.seconds(tries))
+        else:
+            return None
+    return None

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from formulacode_dagster.operating.cancellation.backoff import Backoff
-from formulacode_dagster.operating.monitoring import delivery
+from formulacode_dagster.operating.monitoring import channels
 from formulacode_dagster.operating.store.artifacts import RELEASES
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.orchestration.alerts import checks_of_succeeded_runs, failed_runs, late_months
@@ -47,7 +47,7 @@ JOB = dg.Definitions(
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
     """A webhook that is set; FC_DATABASE_URL holds a password."""
-    monkeypatch.setattr(delivery, "WAITS", Backoff(0, 0))
+    monkeypatch.setattr(channels, "WAITS", Backoff(0, 0))
     monkeypatch.setenv("FC_DATABASE_URL", f"postgresql://fc:{PASSWORD}@db/fc")
     monkeypatch.setenv("FC_DAGSTER_URL", "https://dagster.example.org/")
     with receiving_posts() as received:

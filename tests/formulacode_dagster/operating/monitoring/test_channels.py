@@ -10,8 +10,7 @@ import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.operating.monitoring.alert import Alert, AlertKind, FailedCheck
-from formulacode_dagster.operating.monitoring.channels import Mail, Slack, Webhook
-from formulacode_dagster.operating.monitoring.delivery import TRIES, deliver
+from formulacode_dagster.operating.monitoring.channels import TRIES, Mail, Slack, Webhook, deliver
 from tests.support.certificates import make_certificate
 from tests.support.receivers import Mailbox, receiving_mail, receiving_posts
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.operating.monitoring.late import late_month
+from formulacode_dagster.operating.monitoring.alert import late_month
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS
-from formulacode_dagster.operating.store.classifications import positives_by_month
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.evaluations import positives_by_month
 
 
 def judged(month: str, number: int, is_performance: bool) -> Classification:
