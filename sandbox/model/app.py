@@ -19,8 +19,7 @@ from formulacode_dagster.selection.classification.probing import Probe
 
 from .benchmarks import write_benchmark
 from .faults import Fault, ModelFaults
-from .hacks import judge_hack
-from .rules import judge
+from .rules import judge, judge_hack
 from .servers import SERVERS, Server
 
 MODEL = "sandbox-rules"

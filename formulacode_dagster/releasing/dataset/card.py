@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
+from typing import Any, get_args, get_origin
 
 from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.columns import plain_type
 from formulacode_dagster.models.release import TaskRecord
 
-from .features import features
 from .index import SPEEDUP_RANGES, DatasetIndex, IndexedMonth
 from .parquet import DATASET_COLUMNS, table_columns
 from .tables import data_path, verified_path
@@ -76,3 +78,27 @@ def _size_category(tasks: int) -> str:
         if tasks < limit:
             return name
     return "100K<n<1M"
+
+
+_TYPES: dict[Any, str] = {
+    str: "string",
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    datetime: "timestamp[us, tz=UTC]",
+}
+
+
+def features(model: type[Frozen]) -> list[dict[str, Any]]:
+    """The fields of *model*, each with its name, and `dtype`, `list` or `struct`."""
+    return [{"name": name, **_feature(field.annotation)} for name, field in model.model_fields.items()]
+
+
+def _feature(annotation: Any) -> dict[str, Any]:
+    plain = plain_type(annotation)
+    if get_origin(plain) is tuple:
+        inner = _feature(get_args(plain)[0])
+        return {"list": inner.get("dtype") or inner.get("struct") or inner}
+    if plain in _TYPES:
+        return {"dtype": _TYPES[plain]}
+    return {"struct": features(plain)}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox.github.context import Failure, Rate, RequestContext
@@ -13,10 +14,9 @@ from .errors import QueryRefused, error_json
 from .nodes import Scope
 from .points import points_of
 from .query import QUERY
-from .schema import schema
 
 if TYPE_CHECKING:
-    from graphql import DocumentNode, GraphQLError
+    from graphql import DocumentNode, GraphQLError, GraphQLSchema
     from graphql.language.ast import FragmentDefinitionNode, OperationDefinitionNode
 
 
@@ -158,3 +158,14 @@ def _with_defaults(operation: OperationDefinitionNode, variables: Mapping[str, A
         if variable.default_value is not None
     }
     return defaults | dict(variables)
+
+
+SDL = Path(__file__).with_name("schema.graphql")
+
+
+@cache
+def schema() -> GraphQLSchema:
+    """The executable schema, built once."""
+    from graphql import build_schema
+
+    return build_schema(SDL.read_text(encoding="utf-8"), assume_valid_sdl=True)

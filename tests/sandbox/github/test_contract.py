@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sandbox.github.context import Account
-from sandbox.github.graphql.schema import SDL
+from sandbox.github.graphql.execution import SDL
 from sandbox.github.rest import ENDPOINTS
 from tests.sandbox.github.conftest import TOKEN
 
