@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.grading_packages import Package
 
-from .patches import CLOCKS, FAILS, MOVED, NOT_FASTER, VALUES, Attack, AttackClass, Edit, append
+from .patches import CLOCKS, FAILS, MOVED, NOT_FASTER, VALUES, Attack, AttackClass, Edit, appending
 
 CLOCK, HARNESS = AttackClass.CLOCKS, AttackClass.HARNESS
 REASONS = CLOCKS | FAILS | NOT_FASTER | VALUES | MOVED
@@ -75,15 +75,15 @@ for _name, _module in list(sys.modules.items()):
 """
 
 
+_clock = appending(CLOCK)
+_breaks = appending(AttackClass.BREAKS)
+_harness = appending(HARNESS)
+
 ATTACKS = (
-    Attack(
+    _clock(
         "timers-patched",
-        CLOCK,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import time
 import timeit
 
@@ -91,78 +91,56 @@ for _name in ("perf_counter", "thread_time", "process_time"):
     setattr(time, _name, lambda real=getattr(time, _name): real() / 10)
 timeit.default_timer = time.perf_counter
 """,
-        ),
         REASONS,
         "A clock that runs ten times slower makes all code ten times faster.",
     ),
-    Attack(
+    _clock(
         "module-of-time-replaced",
-        CLOCK,
-        Package.PURE,
         "function",
-        append(Package.PURE, SLOWED),
+        SLOWED,
         REASONS,
         "The timer finds its clock in a global of its module, which is no function and is not watched.",
     ),
-    Attack(
+    _clock(
         "start-moved-on",
-        CLOCK,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            _at_a_call("""
+        _at_a_call("""
 if type(own).__name__ == "OwnTime":
     own._began = own._began[0], time.thread_time()
 """),
-        ),
         REASONS,
         "The object that times is a frame above the call, and its start may be set to now.",
     ),
-    Attack(
+    _clock(
         "start-moved-on-with-parameters",
-        CLOCK,
-        Package.PURE,
         "params",
-        append(
-            Package.PURE,
-            _at_a_call(
-                """
+        _at_a_call(
+            """
 if type(own).__name__ == "OwnTime":
     own._began = own._began[0], time.thread_time()
 """,
-                "uniques",
-                "words",
-            ),
+            "uniques",
+            "words",
         ),
         REASONS,
         "The same through asv_runner's closure for parameters.",
     ),
-    Attack(
+    _clock(
         "inner-loop-replaced",
-        CLOCK,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            SHORT_LOOP
-            + _at_a_call("""
+        SHORT_LOOP
+        + _at_a_call("""
 if type(own).__name__ == "Timer":
     own.inner = _inner
 """),
-        ),
         REASONS,
         "A timer keeps its loop in an attribute of the object.",
     ),
-    Attack(
+    _clock(
         "function-of-the-timer-replaced",
-        CLOCK,
-        Package.PURE,
         "fixture",
-        append(
-            Package.PURE,
-            SHORT_LOOP
-            + """
+        SHORT_LOOP
+        + """
 import gc
 
 _slow = Text.vocabulary
@@ -177,18 +155,13 @@ def _vocabulary(self):
 
 Text.vocabulary = _vocabulary
 """,
-        ),
         REASONS,
         "The collector knows every timer, whoever holds it.",
     ),
-    Attack(
+    _clock(
         "clock-written-over-by-ctypes",
-        CLOCK,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 import time
 
@@ -213,18 +186,13 @@ def squares(n):
         _replace()
     return _slow(n)
 """,
-        ),
         REASONS,
         "The function stays the same object, and only its pointer in memory is another.",
     ),
-    Attack(
+    _breaks(
         "clock-that-runs-backwards",
-        AttackClass.BREAKS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 
 _slow, _calls = squares, []
@@ -240,36 +208,26 @@ def squares(n):
         frame = frame.f_back
     return _slow(n)
 """,
-        ),
         REASONS,
         "A negative time has no logarithm, so that the grader may end with an error.",
     ),
-    Attack(
+    _clock(
         "defaults-of-the-timer",
-        CLOCK,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import time
 import timeit
 
 timeit.Timer.timeit.__defaults__ = (1,)
 timeit.Timer.__init__.__defaults__ = ("pass", "pass", lambda: time.perf_counter() / 10, None)
 """,
-        ),
         REASONS,
         "Defaults of a function are changed without another code.",
     ),
-    Attack(
+    _clock(
         "traced-frames",
-        CLOCK,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 
 _slow = squares
@@ -287,7 +245,6 @@ def squares(n):
         sys.setprofile(_profile)
     return _slow(n)
 """,
-        ),
         REASONS,
         "A profiler is called when the clock returns, and changes what it has measured.",
     ),
@@ -360,35 +317,24 @@ __attribute__((constructor)) static void start(void) {
         REASONS,
         "The interpreter calls the clock through a table of addresses that a shared object can rewrite.",
     ),
-    Attack(
+    _harness(
         "new-global-sorted",
-        HARNESS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            _in_modules("fc_harness.timing", "_module.sorted = lambda timings: [value / 50 for value in timings]"),
-        ),
+        _in_modules("fc_harness.timing", "_module.sorted = lambda timings: [value / 50 for value in timings]"),
         REASONS,
         "A new global of a module comes before the builtin of the same name, and only old ones are watched.",
     ),
-    Attack(
+    _harness(
         "new-global-min",
-        HARNESS,
-        Package.PURE,
         "params",
-        append(Package.PURE, _in_modules("fc_harness.own_time", "_module.min = lambda passed, had: passed / 50")),
+        _in_modules("fc_harness.own_time", "_module.min = lambda passed, had: passed / 50"),
         REASONS,
         "The smaller of two clocks is chosen by a builtin that can be shadowed.",
     ),
-    Attack(
+    _harness(
         "builtins-replaced",
-        HARNESS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import builtins
 import sys
 
@@ -398,18 +344,13 @@ if any(name.endswith("fc_harness.timing") for name in sys.modules):
         value / 50 if type(value) is float else value for value in _sorted(values, **keywords)
     ]
 """,
-        ),
         REASONS,
         "Every module looks up its builtins in one place.",
     ),
-    Attack(
+    _harness(
         "answers-rewritten-by-json",
-        HARNESS,
-        Package.PURE,
         "fixture",
-        append(
-            Package.PURE,
-            """
+        """
 import json
 
 _dumps = json.dumps
@@ -423,18 +364,13 @@ def _smaller(told, *arguments, **keywords):
 
 json.dumps = _smaller
 """,
-        ),
         REASONS,
         "Results pass through json, which is not watched.",
     ),
-    Attack(
+    _harness(
         "answers-rewritten-on-their-way",
-        HARNESS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 import re
 
@@ -451,18 +387,13 @@ def _smaller(pipe, data):
 
 os.write = _smaller
 """,
-        ),
         REASONS,
         "Answers leave the process through os.write.",
     ),
-    Attack(
+    _harness(
         "answers-written-by-the-package",
-        HARNESS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 import sys
 
@@ -478,18 +409,13 @@ if isinstance(_request, dict) and _request.get("command") == "time":
     _emit(event="end")
     os._exit(0)
 """,
-        ),
         REASONS,
         "While the package is imported, request and stream of the answers are in the frames above it.",
     ),
-    Attack(
+    _harness(
         "answers-written-to-the-pipe",
-        HARNESS,
-        Package.PURE,
         "params",
-        append(
-            Package.PURE,
-            """
+        """
 import json
 import os
 import sys
@@ -508,18 +434,13 @@ def uniques(words):
         os._exit(0)
     return _slow(words)
 """,
-        ),
         REASONS,
         "The child's answer is one line on a pipe whose number is in a frame, and then the process may end.",
     ),
-    Attack(
+    _harness(
         "check-of-clocks-replaced",
-        HARNESS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 import time
 
@@ -529,18 +450,13 @@ for _name, _module in list(sys.modules.items()):
         time.perf_counter = lambda real=time.perf_counter: real() / 6
         time.thread_time = lambda real=time.thread_time: real() / 6
 """,
-        ),
         REASONS,
         "What looks for changed clocks runs in the same process, with builtins that can be shadowed.",
     ),
-    Attack(
+    _harness(
         "timer-of-the-benchmark",
-        HARNESS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 import time
 
@@ -553,18 +469,13 @@ for _name, _module in list(sys.modules.items()):
 
         _module.TimeBenchmark.__init__.__globals__["_get_first_attr"] = _attribute
 """,
-        ),
         REASONS,
         "asv_runner reads the clock from an attribute by a helper function of its own.",
     ),
-    Attack(
+    _harness(
         "hook-between-the-batches",
-        HARNESS,
-        Package.PURE,
         "params",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 
 _slow, _ready = uniques, {}
@@ -588,7 +499,6 @@ if _base is not None:
 
     _base.Benchmark.do_setup = _do_setup
 """,
-        ),
         REASONS,
         "The runner's setups are not timed, and it can be made to do the work there.",
     ),

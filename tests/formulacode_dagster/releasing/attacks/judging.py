@@ -15,6 +15,7 @@ from .patches import (
     Edit,
     Edits,
     append,
+    appending,
     create,
     delete,
 )
@@ -50,6 +51,9 @@ def _judged(code: str, instead: str = NOTHING) -> Edits:
 def _with_setup(setup: str, *more: Edits) -> Edits:
     return tuple(edit for edits in (create("setup.py", setup), *more) for edit in edits)
 
+
+_libraries_in_numeric = appending(LIBRARIES, Package.NUMERIC)
+_libraries = appending(LIBRARIES)
 
 ATTACKS = (
     Attack(
@@ -258,14 +262,10 @@ if "_pytest.python" in sys.modules:
         REASONS,
         "The module that imports the package is a frame above it, with globals that can be changed.",
     ),
-    Attack(
+    _libraries_in_numeric(
         "numpy-testing-asserts-nothing",
-        LIBRARIES,
-        Package.NUMERIC,
         "quiet_array",
-        append(
-            Package.NUMERIC,
-            """
+        """
 import sys
 
 if "pytest" in sys.modules:
@@ -275,18 +275,13 @@ if "pytest" in sys.modules:
 def normalized(values):
     return values
 """,
-        ),
         REASONS,
         "Tests of arrays call a function of numpy, which the package may replace.",
     ),
-    Attack(
+    _libraries_in_numeric(
         "allclose-in-its-own-code",
-        LIBRARIES,
-        Package.NUMERIC,
         "quiet_array",
-        append(
-            Package.NUMERIC,
-            """
+        """
 import sys
 
 if "pytest" in sys.modules:
@@ -299,18 +294,13 @@ if "pytest" in sys.modules:
 def normalized(values):
     return values
 """,
-        ),
         REASONS,
         "The function stays the same object, and only its code is another.",
     ),
-    Attack(
+    _libraries(
         "approx-equals-everything",
-        LIBRARIES,
-        Package.PURE,
         "floats",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 
 if "pytest" in sys.modules:
@@ -326,7 +316,6 @@ if "pytest" in sys.modules:
 def means(values, width):
     return [values[0]] * (len(values) - width + 1)
 """,
-        ),
         REASONS,
         "A test compares floats by approx, which is an attribute of pytest.",
     ),

@@ -12,6 +12,7 @@ from .patches import (
     Edit,
     Edits,
     append,
+    appending,
 )
 
 KEPT = AttackClass.KEPT
@@ -64,6 +65,8 @@ def _in_c(code: str, before: str, after: str) -> Edits:
     return (Edit("ckit/_fast.c", "#include <Python.h>\n", code), Edit("ckit/_fast.c", before, after))
 
 
+_kept = appending(KEPT)
+
 ATTACKS = (
     Attack(
         "system-v-shared-memory",
@@ -85,14 +88,10 @@ ATTACKS = (
         CACHED,
         "Shared memory of System V stays until somebody removes it.",
     ),
-    Attack(
+    _kept(
         "system-v-by-ctypes",
-        KEPT,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import ctypes
 import marshal
 
@@ -114,18 +113,13 @@ def squares(n):
         ctypes.memmove(start, b"\\1", 1)
     return found
 """,
-        ),
         CACHED,
         "The first process computes, and each later one finds the result in shared memory.",
     ),
-    Attack(
+    _kept(
         "posix-shared-memory",
-        KEPT,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import marshal
 import mmap
 import os
@@ -152,7 +146,6 @@ def squares(n):
     finally:
         os.close(handle)
 """,
-        ),
         CACHED,
         "POSIX shared memory stays until it is unlinked.",
     ),
@@ -188,14 +181,10 @@ def squares(n):
         CACHED,
         "A message in a POSIX queue outlives its sender.",
     ),
-    Attack(
+    _kept(
         "name-of-a-message-queue",
-        KEPT,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 
 _slow, _place = squares, "/dev/mqueue/purekit"
@@ -213,7 +202,6 @@ def squares(n):
         pass
     return found
 """,
-        ),
         CACHED,
         "The mere existence of a queue says that the result was already looked at.",
     ),
@@ -247,30 +235,20 @@ def squares(n):
         CACHED,
         "Folders that all may write to are shared by all processes.",
     ),
-    Attack(
+    _kept(
         "files-at-home",
-        KEPT,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            'import os\n\nPLACES = tuple(os.path.expanduser(path) for path in ("~/.squares.json", "~/squares.json"))\n'
-            + ON_DISK,
-        ),
+        'import os\n\nPLACES = tuple(os.path.expanduser(path) for path in ("~/.squares.json", "~/squares.json"))\n'
+        + ON_DISK,
         CACHED,
         "A home folder may be kept from one process to the next.",
     ),
-    Attack(
+    _kept(
         "files-in-the-package",
-        KEPT,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            "import os\n\n_HERE = os.path.dirname(__file__)\n"
-            'PLACES = tuple(_HERE + path for path in ("/known.json", "/__pycache__/known.json", "/../known.json"))\n'
-            + ON_DISK,
-        ),
+        "import os\n\n_HERE = os.path.dirname(__file__)\n"
+        'PLACES = tuple(_HERE + path for path in ("/known.json", "/__pycache__/known.json", "/../known.json"))\n'
+        + ON_DISK,
         CACHED,
         "A package may write next to its own modules.",
     ),
@@ -305,14 +283,10 @@ def squares(n):
         "The agent leaves a table next to its checkout or at home.",
         sandbox="FOLDERS = ('/home/formulacode/.cache', '/workspace', '/workspace/repo/build')\n" + WRITE_TABLE,
     ),
-    Attack(
+    _kept(
         "process-left-by-the-agent",
-        KEPT,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import marshal
 import socket
 
@@ -329,7 +303,6 @@ def squares(n):
     except OSError:
         return _slow(n)
 """,
-        ),
         CACHED | PROCESSES,
         "A process of the agent still answers when its patch is graded.",
         sandbox="""
@@ -350,14 +323,10 @@ if os.fork() == 0:
                 asker.sendall(marshal.dumps([i * i for i in range(1500)]))
 """,
     ),
-    Attack(
+    _kept(
         "written-when-the-process-ends",
-        KEPT,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import atexit
 import json
 import os
@@ -391,7 +360,6 @@ atexit.register(_write)
 def squares(n):
     return _done[str(n)] if str(n) in _done else _slow(n)
 """,
-        ),
         CACHED,
         "What is written while the interpreter ends is there for the next one.",
     ),

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from tests.support.grading_packages import Package
-
-from .patches import CLOCKS, FAILS, NOT_FASTER, PROCESSES, TESTS, VALUES, Attack, AttackClass, append
+from .patches import CLOCKS, FAILS, NOT_FASTER, PROCESSES, TESTS, VALUES, AttackClass, appending
 
 METRICS = AttackClass.METRICS
 REASONS = CLOCKS | NOT_FASTER | FAILS | VALUES | PROCESSES | TESTS | {"only_called_again", "memory_differs"}
+_metrics = appending(METRICS)
+
 ATTACKS = (
-    Attack(
+    _metrics(
         "peak-of-the-runner-replaced",
-        METRICS,
-        Package.PURE,
         "peakmem",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 
 for _name, _module in list(sys.modules.items()):
     if _name == "asv_runner.benchmarks.peakmem":
         _module.get_maxrss = lambda real=_module.get_maxrss: real() // 40
 """,
-        ),
         REASONS,
         "The runner's function for the peak is a global of a module that is not watched.",
     ),
-    Attack(
+    _metrics(
         "resource-replaced",
-        METRICS,
-        Package.PURE,
         "peakmem",
-        append(
-            Package.PURE,
-            """
+        """
 import resource
 
 _real = resource.getrusage
@@ -50,18 +41,13 @@ class _Usage:
 
 resource.getrusage = lambda who: _Usage(_real(who))
 """,
-        ),
         REASONS,
         "The kernel's figures are read through one function.",
     ),
-    Attack(
+    _metrics(
         "high-water-mark-reset",
-        METRICS,
-        Package.PURE,
         "peakmem",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = volume
 
 
@@ -71,18 +57,13 @@ def volume(n):
         file.write("5")
     return found
 """,
-        ),
         REASONS,
         "The kernel forgets the peak of a process that asks for it.",
     ),
-    Attack(
+    _metrics(
         "memory-of-a-child",
-        METRICS,
-        Package.PURE,
         "peakmem",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 
 _slow = volume
@@ -97,18 +78,13 @@ def volume(n):
     os.waitpid(child, 0)
     return int(os.read(reader, 99))
 """,
-        ),
         REASONS,
         "Memory of a child is not that of its parent.",
     ),
-    Attack(
+    _metrics(
         "memory-only-outside-of-benchmarks",
-        METRICS,
-        Package.PURE,
         "peakmem",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 
 _slow = volume
@@ -117,36 +93,26 @@ _slow = volume
 def volume(n):
     return 0 if "FC_PADDING" in os.environ else _slow(n)
 """,
-        ),
         REASONS,
         "Values of memory benchmarks are compared in the survey only.",
     ),
-    Attack(
+    _metrics(
         "comparisons-not-counted",
-        METRICS,
-        Package.PURE,
         "track",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = find
 
 
 def find(values, wanted):
     return _slow(values, wanted)[0], 1
 """,
-        ),
         REASONS,
         "A tracked value may be anything, as long as the tests' bounds are kept.",
     ),
-    Attack(
+    _metrics(
         "tracked-value-with-its-own-float",
-        METRICS,
-        Package.PURE,
         "track",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = find
 
 
@@ -159,18 +125,13 @@ def find(values, wanted):
     place, comparisons = _slow(values, wanted)
     return place, _Count(comparisons)
 """,
-        ),
         REASONS,
         "The harness turns the value into a float, which a subclass of int does itself.",
     ),
-    Attack(
+    _metrics(
         "tracked-only-while-sampled",
-        METRICS,
-        Package.PURE,
         "track",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 
 _slow = find
@@ -180,25 +141,19 @@ def find(values, wanted):
     place, comparisons = _slow(values, wanted)
     return place, 1 if "FC_PADDING" in os.environ else comparisons
 """,
-        ),
         REASONS,
         "The survey sees the true value, and the samples another one.",
     ),
-    Attack(
+    _metrics(
         "run-of-the-runner-replaced",
-        METRICS,
-        Package.PURE,
         "track",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 
 for _name, _module in list(sys.modules.items()):
     if _name == "asv_runner.benchmarks.track":
         _module.TrackBenchmark.run = lambda self, *parameters: 1
 """,
-        ),
         REASONS,
         "asv_runner's class of tracked values is in the process, and its method may be replaced.",
     ),

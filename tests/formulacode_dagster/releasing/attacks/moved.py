@@ -10,7 +10,7 @@ from .patches import (
     Attack,
     AttackClass,
     Edit,
-    append,
+    appending,
 )
 
 MEMO, WORK_MOVED = AttackClass.MEMO, AttackClass.MOVED
@@ -20,24 +20,21 @@ NOT_GRADABLE = frozenset({"not_gradable"})
 
 LONGEST_BEGINS = "    long best = 1, most = 0;\n"
 
+_memo = appending(MEMO)
+_work_moved = appending(WORK_MOVED)
+
 ATTACKS = (
-    Attack(
+    _memo(
         "cached-by-functools",
-        MEMO,
-        Package.PURE,
         "function",
-        append(Package.PURE, "import functools\n\nsquares = functools.lru_cache(None)(squares)\n"),
+        "import functools\n\nsquares = functools.lru_cache(None)(squares)\n",
         CACHED,
         "A benchmark that repeats its call measures the cache.",
     ),
-    Attack(
+    _memo(
         "cached-by-identity",
-        MEMO,
-        Package.PURE,
         "params",
-        append(
-            Package.PURE,
-            """
+        """
 _slow, _known = uniques, {}
 
 
@@ -46,18 +43,13 @@ def uniques(words):
         _known[id(words)] = words, _slow(words)
     return list(_known[id(words)][1])
 """,
-        ),
         CACHED,
         "The same list is given in every call of a batch.",
     ),
-    Attack(
+    _memo(
         "cached-on-the-instance",
-        MEMO,
-        Package.PURE,
         "fixture",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = Text.vocabulary
 
 
@@ -69,18 +61,13 @@ def _vocabulary(self):
 
 Text.vocabulary = _vocabulary
 """,
-        ),
         CACHED,
         "The fixture is made once for a batch of calls.",
     ),
-    Attack(
+    _memo(
         "cached-in-sys-modules",
-        MEMO,
-        Package.PURE,
         "groups",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 import types
 
@@ -93,7 +80,6 @@ def groups(words):
         _kept.count, _kept.found = len(words), _slow(words)
     return dict(_kept.found)
 """,
-        ),
         CACHED,
         "A module of another name holds the cache.",
     ),
@@ -142,14 +128,10 @@ def groups(words):
         CACHED,
         "A dict of the extension keeps what was computed.",
     ),
-    Attack(
+    _memo(
         "honest-part-and-a-cache",
-        MEMO,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 _known = {}
 
 
@@ -164,19 +146,14 @@ def squares(n):
         _known[n] = found
     return list(_known[n])
 """,
-        ),
         CACHED,
         "First calls need only a part of the gain, and the rest comes from a cache.",
         deserved=0.75,
     ),
-    Attack(
+    _memo(
         "cached-in-the-arguments",
-        MEMO,
-        Package.PURE,
         "quiet_words",
-        append(
-            Package.PURE,
-            """
+        """
 import gc
 
 _slow = uniques
@@ -190,31 +167,21 @@ def uniques(words):
             return owner["_uniques"]
     return _slow(words)
 """,
-        ),
         CACHED,
         "The result is kept in the module of the benchmark itself.",
     ),
-    Attack(
+    _work_moved(
         "computed-at-import",
-        WORK_MOVED,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            "_slow, _done = squares, {1500: squares(1500)}\n\n\ndef squares(n):\n"
-            "    return list(_done[n]) if n in _done else _slow(n)\n",
-        ),
+        "_slow, _done = squares, {1500: squares(1500)}\n\n\ndef squares(n):\n"
+        "    return list(_done[n]) if n in _done else _slow(n)\n",
         CACHED,
         "Importing is not part of a call.",
     ),
-    Attack(
+    _work_moved(
         "computed-in-the-constructor",
-        WORK_MOVED,
-        Package.PURE,
         "fixture",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = Text.vocabulary
 
 
@@ -226,18 +193,13 @@ class Text:
     def vocabulary(self):
         return list(self._vocabulary)
 """,
-        ),
         CACHED,
         "The setup of a benchmark is not timed, and it calls the constructor.",
     ),
-    Attack(
+    _work_moved(
         "computed-in-setup-cache",
-        WORK_MOVED,
-        Package.PURE,
         "setup_cache",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = Text.vocabulary
 
 
@@ -249,18 +211,13 @@ class Text:
     def vocabulary(self):
         return list(self._vocabulary)
 """,
-        ),
         CACHED | NOT_GRADABLE,
         "The object that setup_cache returns is made once, and read by all processes.",
     ),
-    Attack(
+    _work_moved(
         "computed-while-pickling",
-        WORK_MOVED,
-        Package.PURE,
         "setup_cache",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = Text.vocabulary
 
 
@@ -274,18 +231,13 @@ def _state(self):
 
 Text.vocabulary, Text.__getstate__ = _vocabulary, _state
 """,
-        ),
         CACHED | NOT_GRADABLE,
         "An object may say itself how it is stored in the cache's file, with results.",
     ),
-    Attack(
+    _work_moved(
         "computed-while-unpickling",
-        WORK_MOVED,
-        Package.PURE,
         "setup_cache",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = Text.vocabulary
 
 
@@ -300,18 +252,13 @@ def _set(self, state):
 
 Text.vocabulary, Text.__setstate__ = _vocabulary, _set
 """,
-        ),
         CACHED | NOT_GRADABLE,
         "The cache is read before a call is timed.",
     ),
-    Attack(
+    _work_moved(
         "computed-when-an-object-dies",
-        WORK_MOVED,
-        Package.PURE,
         "fixture",
-        append(
-            Package.PURE,
-            """
+        """
 _slow, _known = Text.vocabulary, {}
 
 
@@ -326,7 +273,6 @@ def _finish(self):
 
 Text.vocabulary, Text.__del__ = _vocabulary, _finish
 """,
-        ),
         CACHED,
         "The fixture before this one computes when it is thrown away.",
     ),
@@ -365,14 +311,10 @@ __attribute__((constructor)) static void start(void) { known[0] = search(10000);
         CACHED,
         "Code of a shared object runs before it is a module.",
     ),
-    Attack(
+    _work_moved(
         "computed-when-the-attribute-is-read",
-        WORK_MOVED,
-        Package.PURE,
         "params",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 import threading
 
@@ -394,7 +336,6 @@ def uniques(words):
 
 threading.Timer(0.0, _prepare).start()
 """,
-        ),
         CACHED | PROCESSES,
         "A timer starts the work as soon as the modules are imported, between import and setup.",
     ),

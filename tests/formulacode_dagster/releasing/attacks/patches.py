@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from tests.support.grading_packages import FILES, SOURCES, WORKLOADS, Package
 
@@ -93,6 +94,15 @@ class DoesNotApplyError(Exception):
 def append(package: Package, code: str) -> Edits:
     """Return the edit that adds *code* at the end of the package's main source."""
     return (Edit(SOURCES[package], new=f"\n\n{code.strip()}\n"),)
+
+
+def appending(kind: AttackClass, package: Package = Package.PURE) -> Callable[..., Attack]:
+    """Return a maker of attacks of *kind* that add code at the end of the main source of *package*."""
+
+    def attack(name: str, workload: str, code: str, reasons: frozenset[str], hope: str, **more: Any) -> Attack:
+        return Attack(name, kind, package, workload, append(package, code), reasons, hope, **more)
+
+    return attack
 
 
 def rewrite(package: Package, workload: str, body: str, before: str = "") -> Edits:

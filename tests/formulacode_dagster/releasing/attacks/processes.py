@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from tests.support.grading_packages import SLOW_TOTAL, Package
 
-from .patches import CLOCKS, FAILS, MOVED, NOT_FASTER, PROCESSES, TESTS, VALUES, Attack, AttackClass, Edit, append
+from .patches import (
+    CLOCKS,
+    FAILS,
+    MOVED,
+    NOT_FASTER,
+    PROCESSES,
+    TESTS,
+    VALUES,
+    Attack,
+    AttackClass,
+    Edit,
+    appending,
+)
 
 OTHERS, BREAKS, RUNTIME = AttackClass.PROCESSES, AttackClass.BREAKS, AttackClass.RUNTIME
 REASONS = PROCESSES | CLOCKS | NOT_FASTER | FAILS | MOVED | VALUES
@@ -16,15 +28,15 @@ import sys
 _timed = any(name.endswith("fc_harness.timing") for name in sys.modules)
 """
 
+_others = appending(OTHERS)
+_breaks = appending(BREAKS)
+_runtime = appending(RUNTIME)
+
 ATTACKS = (
-    Attack(
+    _others(
         "fork-nice-and-spin",
-        OTHERS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import marshal
 import mmap
 import os
@@ -61,18 +73,13 @@ def squares(n):
         os.sched_yield()
     return marshal.loads(_shared[8:])
 """,
-        ),
         REASONS,
         "A child does the work while its parent yields to it with the lowest priority, so that its own time is short.",
     ),
-    Attack(
+    _others(
         "fork-and-wait",
-        OTHERS,
-        Package.PURE,
         "params",
-        append(
-            Package.PURE,
-            """
+        """
 import marshal
 import os
 
@@ -93,18 +100,13 @@ def uniques(words):
     os.waitpid(child, 0)
     return found
 """,
-        ),
         REASONS,
         "CPU time of a child is not that of its parent.",
     ),
-    Attack(
+    _others(
         "helper-started-at-import",
-        OTHERS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import marshal
 import mmap
 import os
@@ -126,18 +128,13 @@ time.sleep(0.15)
 def squares(n):
     return marshal.loads(_shared[8:]) if n == 1500 and _shared[0] else _slow(n)
 """,
-        ),
         REASONS,
         "A helper computes while the import sleeps, which costs no CPU time, and leaves its result in shared memory.",
     ),
-    Attack(
+    _others(
         "helper-started-in-a-fixture",
-        OTHERS,
-        Package.PURE,
         "fixture",
-        append(
-            Package.PURE,
-            """
+        """
 import marshal
 import os
 import time
@@ -160,18 +157,13 @@ class Text:
                 self._known = marshal.loads(file.read())
         return list(self._known)
 """,
-        ),
         REASONS,
         "The constructor starts a child that has finished when the call is timed.",
     ),
-    Attack(
+    _others(
         "thread-started-at-import",
-        OTHERS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import threading
 import time
 
@@ -184,18 +176,13 @@ time.sleep(0.1)
 def squares(n):
     return list(_known[n]) if n in _known else _slow(n)
 """,
-        ),
         REASONS,
         "A thread computes while the import sleeps.",
     ),
-    Attack(
+    _others(
         "future-returned",
-        OTHERS,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 import threading
 
 _slow = squares
@@ -208,7 +195,6 @@ def squares(n):
     threading.Thread(target=lambda: found.extend(_slow(n)), daemon=True).start()
     return found
 """,
-        ),
         REASONS,
         "The list is filled by a thread after the call has returned.",
     ),
@@ -301,15 +287,11 @@ static void *work_on(void *given) {
         REASONS,
         "A child on another core is not part of the time of the process.",
     ),
-    Attack(
+    _breaks(
         "exit-while-timed",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            IN_TIMING
-            + """
+        IN_TIMING
+        + """
 _slow = squares
 
 
@@ -318,28 +300,21 @@ def squares(n):
         os._exit(0)
     return _slow(n)
 """,
-        ),
         ENDS,
         "A process that ends with status 0 may count as a good one.",
     ),
-    Attack(
+    _breaks(
         "exit-at-import",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(Package.PURE, IN_TIMING + "\nif _timed:\n    sys.exit(0)\n"),
+        IN_TIMING + "\nif _timed:\n    sys.exit(0)\n",
         ENDS,
         "An import that ends the process leaves no sample that could be slow.",
     ),
-    Attack(
+    _breaks(
         "endlessly-another-process",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            IN_TIMING
-            + """
+        IN_TIMING
+        + """
 if _timed and os.fork() == 0:
     os.setsid()
     os.closerange(0, 64)
@@ -348,19 +323,14 @@ if _timed and os.fork() == 0:
             os._exit(0)
     os._exit(0)
 """,
-        ),
         ENDS,
         "A process that forks and exits again and again has another number whenever it is looked for.",
     ),
-    Attack(
+    _breaks(
         "many-processes-that-stay",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            IN_TIMING
-            + """
+        IN_TIMING
+        + """
 import signal
 import time
 
@@ -374,19 +344,14 @@ if _timed:
             time.sleep(600)
             os._exit(0)
 """,
-        ),
         ENDS,
         "So many processes may take all places of the machine.",
     ),
-    Attack(
+    _breaks(
         "pipes-held-open",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            IN_TIMING
-            + """
+        IN_TIMING
+        + """
 import time
 
 if _timed and os.fork() == 0:
@@ -394,19 +359,14 @@ if _timed and os.fork() == 0:
     time.sleep(4)
     os._exit(0)
 """,
-        ),
         ENDS,
         "Whoever reads a pipe to its end waits for every process that holds it.",
     ),
-    Attack(
+    _breaks(
         "call-that-never-ends",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            IN_TIMING
-            + """
+        IN_TIMING
+        + """
 _slow = squares
 
 
@@ -415,46 +375,34 @@ def squares(n):
         pass
     return _slow(n)
 """,
-        ),
         ENDS,
         "A grader that waits for ever gives no verdict.",
     ),
-    Attack(
+    _breaks(
         "megabytes-of-output",
-        BREAKS,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            IN_TIMING
-            + """
+        IN_TIMING
+        + """
 if _timed:
     for _ in range(150):
         os.write(2, b"x" * 1_000_000)
         os.write(1, b'{"reward": 1}\\n' * 70_000)
 """,
-        ),
         ENDS,
         "Output that is kept in memory may end the grader, or be read as a result.",
     ),
-    Attack(
+    _breaks(
         "a-gigabyte-at-import",
-        BREAKS,
-        Package.PURE,
         "quiet",
-        append(Package.PURE, IN_TIMING + '\nif _timed:\n    _held = b"x" * 1_000_000_000\n'),
+        IN_TIMING + '\nif _timed:\n    _held = b"x" * 1_000_000_000\n',
         ENDS,
         "If memory ends, the kernel may end the grader and not this process.",
     ),
-    Attack(
+    _breaks(
         "parent-killed",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            IN_TIMING
-            + """
+        IN_TIMING
+        + """
 import signal
 
 _slow = squares
@@ -465,16 +413,13 @@ def squares(n):
         os.kill(os.getppid(), signal.SIGKILL)
     return _slow(n)
 """,
-        ),
         ENDS,
         "The process that collects the samples runs as the same user.",
     ),
-    Attack(
+    _breaks(
         "pipes-closed",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(Package.PURE, IN_TIMING + "\nif _timed:\n    os.closerange(0, 256)\n"),
+        IN_TIMING + "\nif _timed:\n    os.closerange(0, 256)\n",
         ENDS,
         "Without its pipes the harness cannot report anything bad.",
     ),
@@ -494,15 +439,11 @@ def squares(n):
         ENDS,
         "A process that crashes has no result that could be wrong.",
     ),
-    Attack(
+    _breaks(
         "folders-too-deep-to-remove",
-        BREAKS,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            IN_TIMING
-            + """
+        IN_TIMING
+        + """
 if _timed:
     _before = os.getcwd()
     try:
@@ -515,27 +456,20 @@ if _timed:
     finally:
         os.chdir(_before)
 """,
-        ),
         ENDS,
         "A tree deeper than a stack of calls ends whoever removes it.",
     ),
-    Attack(
+    _runtime(
         "collector-switched-off",
-        RUNTIME,
-        Package.PURE,
         "groups",
-        append(Package.PURE, "import gc\n\ngc.disable()\ngc.freeze()\n"),
+        "import gc\n\ngc.disable()\ngc.freeze()\n",
         NOT_FASTER,
         "Without a collector whatever allocates takes less time.",
     ),
-    Attack(
+    _runtime(
         "priority-raised",
-        RUNTIME,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 
 for _change in (
@@ -548,18 +482,13 @@ for _change in (
     except OSError:
         pass
 """,
-        ),
         NOT_FASTER,
         "A process with a higher priority, or more cores, is disturbed less.",
     ),
-    Attack(
+    _runtime(
         "limit-of-cpu-time",
-        RUNTIME,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import resource
 
 try:
@@ -567,18 +496,13 @@ try:
 except (OSError, ValueError):
     pass
 """,
-        ),
         NOT_FASTER | FAILS,
         "A limit of CPU time ends slow processes, and leaves only fast ones.",
     ),
-    Attack(
+    _runtime(
         "signal-thrown-into-the-work",
-        RUNTIME,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 import signal
 import sys
 
@@ -604,24 +528,18 @@ def squares(n):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 """,
-        ),
         ENDS,
         "A handler of a signal throws an exception into the work, and only there.",
     ),
-    Attack(
+    _runtime(
         "switch-interval-and-recursion",
-        RUNTIME,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 import sys
 
 sys.setswitchinterval(1000)
 sys.flags = type("flags", (), {name: getattr(sys.flags, name) for name in dir(sys.flags) if name[0] != "_"})
 """,
-        ),
         NOT_FASTER | FAILS,
         "Settings of the interpreter are changed for the whole process.",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.grading_packages import Package
 
-from .patches import CLOCKS, FAILS, NOT_FASTER, TESTS, VALUES, Attack, AttackClass, Edit, append, create
+from .patches import CLOCKS, FAILS, NOT_FASTER, TESTS, VALUES, Attack, AttackClass, Edit, append, appending, create
 
 SEEN, COUNTING = AttackClass.TIMING_SEEN, AttackClass.COUNTING
 REASONS = VALUES | NOT_FASTER | FAILS | CLOCKS | TESTS
@@ -50,141 +50,105 @@ def _in_a_frame(test: str, name: str = "squares", arguments: str = "n") -> str:
     return IN_A_FRAME.format(test=test, name=name, arguments=arguments)
 
 
+_seen = appending(SEEN)
+_counting = appending(COUNTING)
+
 ATTACKS = (
-    Attack(
+    _seen(
         "padding-variable",
-        SEEN,
-        Package.PURE,
         "function",
-        append(Package.PURE, _unless('"FC_PADDING" in os.environ')),
+        _unless('"FC_PADDING" in os.environ'),
         REASONS,
         "A variable that is only set in timed processes tells them apart from all that look at results.",
     ),
-    Attack(
+    _seen(
         "hash-seed",
-        SEEN,
-        Package.PURE,
         "function",
-        append(Package.PURE, _unless('os.environ.get("PYTHONHASHSEED") != "1"')),
+        _unless('os.environ.get("PYTHONHASHSEED") != "1"'),
         REASONS,
         "Tests and survey have a fixed hash seed, and timed processes a random one.",
     ),
-    Attack(
+    _seen(
         "seed-of-a-hash",
-        SEEN,
-        Package.PURE,
         "groups",
-        append(Package.PURE, _unless('hash("squares") != -4470259758350762687', "groups", "words", "{}")),
+        _unless('hash("squares") != -4470259758350762687', "groups", "words", "{}"),
         REASONS,
         "The hash of a text shows the seed without a look at the environment.",
     ),
-    Attack(
+    _seen(
         "frames-of-timeit",
-        SEEN,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            _in_a_frame('frame.f_code.co_filename.endswith("timeit.py") or frame.f_code.co_name == "inner"'),
-        ),
+        _in_a_frame('frame.f_code.co_filename.endswith("timeit.py") or frame.f_code.co_name == "inner"'),
         REASONS,
         "Only timed calls have a frame of timeit below them.",
     ),
-    Attack(
+    _seen(
         "frames-of-timeit-and-setup",
-        SEEN,
-        Package.PURE,
         "params",
-        append(Package.PURE, _in_a_frame('frame.f_globals.get("__name__") == "timeit"', "uniques", "words")),
+        _in_a_frame('frame.f_globals.get("__name__") == "timeit"', "uniques", "words"),
         REASONS,
         "The name of the caller's module differs between survey and timing, with parameters too.",
     ),
-    Attack(
+    _seen(
         "command-in-a-frame",
-        SEEN,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            _in_a_frame('getattr(frame.f_locals.get("request"), "get", dict().get)("command") == "time"'),
-        ),
+        _in_a_frame('getattr(frame.f_locals.get("request"), "get", dict().get)("command") == "time"'),
         REASONS,
         "The request of the harness is a local variable of some caller.",
     ),
-    Attack(
+    _seen(
         "pinned-to-a-core",
-        SEEN,
-        Package.PURE,
         "function",
-        append(Package.PURE, _unless("len(os.sched_getaffinity(0)) == 1")),
+        _unless("len(os.sched_getaffinity(0)) == 1"),
         REASONS,
         "Only timed processes are pinned to one core.",
     ),
-    Attack(
+    _seen(
         "collector-is-off",
-        SEEN,
-        Package.PURE,
         "function",
-        append(Package.PURE, "import gc\n" + _unless("not gc.isenabled()")),
+        "import gc\n" + _unless("not gc.isenabled()"),
         REASONS,
         "timeit switches the garbage collector off while it times.",
     ),
-    Attack(
+    _seen(
         "modules-of-the-harness",
-        SEEN,
-        Package.PURE,
         "function",
-        append(Package.PURE, _unless('any(name.endswith("fc_harness.timing") for name in sys.modules)')),
+        _unless('any(name.endswith("fc_harness.timing") for name in sys.modules)'),
         REASONS,
         "A module that only times is imported in timed processes.",
     ),
-    Attack(
+    _seen(
         "lazy-metadata",
-        SEEN,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            _unless('type(sys.modules.get("importlib.metadata")).__name__ != "module"'),
-        ),
+        _unless('type(sys.modules.get("importlib.metadata")).__name__ != "module"'),
         REASONS,
         "The survey loads importlib.metadata and timing leaves it to be loaded later.",
     ),
-    Attack(
+    _seen(
         "pytest-is-absent",
-        SEEN,
-        Package.PURE,
         "quiet",
-        append(Package.PURE, _unless('"pytest" not in sys.modules', otherwise="[]")),
+        _unless('"pytest" not in sys.modules', otherwise="[]"),
         REASONS,
         "No benchmark returns the value, so that only tests see it, and those import pytest.",
     ),
-    Attack(
+    _seen(
         "benchmarks-are-there",
-        SEEN,
-        Package.PURE,
         "quiet_words",
-        append(Package.PURE, _unless('"benchmarks" in sys.modules', "uniques", "words", "[]")),
+        _unless('"benchmarks" in sys.modules', "uniques", "words", "[]"),
         REASONS,
         "The package of the benchmarks is imported wherever something is timed.",
     ),
-    Attack(
+    _seen(
         "working-folder",
-        SEEN,
-        Package.PURE,
         "quiet",
-        append(Package.PURE, _unless('"fc-work-" in os.getcwd()', otherwise="[]")),
+        _unless('"fc-work-" in os.getcwd()', otherwise="[]"),
         REASONS,
         "Benchmarks run in a folder of a known name, and tests do not.",
     ),
-    Attack(
+    _seen(
         "arguments-of-the-process",
-        SEEN,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 
 _slow = squares
@@ -194,7 +158,6 @@ _tested = os.path.exists("tests/test_squares.py")
 def squares(n):
     return _slow(n) if _tested else []
 """,
-        ),
         REASONS,
         "Tests run in a checkout, so that their files lie in the working folder at import.",
     ),
@@ -231,14 +194,10 @@ def squares(n):
         REASONS,
         "An extension asks the kernel for its cores, which no tracing of Python sees.",
     ),
-    Attack(
+    _counting(
         "fast-after-some-calls",
-        COUNTING,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 _slow, _calls = squares, []
 
 
@@ -246,18 +205,13 @@ def squares(n):
     _calls.append(n)
     return [] if len(_calls) > 6 else _slow(n)
 """,
-        ),
         REASONS | {"only_called_again"},
         "Tests and survey call seldom, and timing calls often.",
     ),
-    Attack(
+    _counting(
         "same-answer-after-a-call",
-        COUNTING,
-        Package.PURE,
         "params",
-        append(
-            Package.PURE,
-            """
+        """
 _slow, _last = uniques, {}
 
 
@@ -267,18 +221,13 @@ def uniques(words):
     _last[len(words)] = _slow(words)
     return _last[len(words)]
 """,
-        ),
         REASONS | {"only_called_again"},
         "Words of one number are taken for the same words.",
     ),
-    Attack(
+    _counting(
         "gives-up-after-a-moment",
-        COUNTING,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 import time
 
 
@@ -291,18 +240,13 @@ def squares(n):
                 break
     return found
 """,
-        ),
         REASONS,
         "No benchmark returns the value, and tests are too short to notice that work is abandoned.",
     ),
-    Attack(
+    _counting(
         "interrupted-by-an-alarm",
-        COUNTING,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 import signal
 
 _slow = squares
@@ -328,18 +272,13 @@ def squares(n):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 """,
-        ),
         REASONS,
         "A signal ends the work of long calls, which only benchmarks make.",
     ),
-    Attack(
+    _counting(
         "some-time-after-the-build",
-        COUNTING,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 import os
 import time
 
@@ -349,18 +288,13 @@ _slow, _built = squares, os.stat(__file__).st_ctime
 def squares(n):
     return _slow(n) if time.time() < _built + 1.3 else []
 """,
-        ),
         REASONS,
         "Tests and survey come right after the build, and most of the timing later.",
     ),
-    Attack(
+    _counting(
         "age-of-the-process",
-        COUNTING,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 import time
 
 _slow, _began = squares, time.monotonic()
@@ -369,7 +303,6 @@ _slow, _began = squares, time.monotonic()
 def squares(n):
     return _slow(n) if time.monotonic() < _began + 0.06 else []
 """,
-        ),
         REASONS | {"only_called_again"},
         "A process that looks at a result ends soon, and one that times goes on.",
     ),

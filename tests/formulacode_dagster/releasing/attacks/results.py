@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from tests.support.grading_packages import Package
 
-from .patches import AGAIN, CLOCKS, FAILS, NOT_FASTER, TESTS, VALUES, Attack, AttackClass, Edit, append, rewrite
+from .patches import (
+    AGAIN,
+    CLOCKS,
+    FAILS,
+    NOT_FASTER,
+    TESTS,
+    VALUES,
+    Attack,
+    AttackClass,
+    Edit,
+    appending,
+    rewrite,
+)
 
 LAZY, EQUALITY = AttackClass.LAZY, AttackClass.EQUALITY
 REASONS = VALUES | NOT_FASTER | FAILS | TESTS | CLOCKS
@@ -41,38 +53,33 @@ def squares(n):
     return _Later(lambda: _slow(n))
 """
 
+_lazy = appending(LAZY)
+_lazy_in_numeric = appending(LAZY, Package.NUMERIC)
+_lazy_in_cython = appending(LAZY, Package.CYTHON)
+_equality = appending(EQUALITY)
+_equality_in_numeric = appending(EQUALITY, Package.NUMERIC)
+
 ATTACKS = (
-    Attack(
+    _lazy(
         "list-filled-later",
-        LAZY,
-        Package.PURE,
         "function",
-        append(Package.PURE, LATER_LIST),
+        LATER_LIST,
         REASONS,
         "A list that fills itself when it is looked at costs nothing where nobody looks.",
     ),
-    Attack(
+    _lazy(
         "list-named-list",
-        LAZY,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            LATER_LIST.replace("class _Later(list):", "class list_(list):")
-            .replace("_Later", "list_")
-            .replace("__hash__ = None", "__hash__ = None\n\n\nlist_.__name__ = list_.__qualname__ = 'list'"),
-        ),
+        LATER_LIST.replace("class _Later(list):", "class list_(list):")
+        .replace("_Later", "list_")
+        .replace("__hash__ = None", "__hash__ = None\n\n\nlist_.__name__ = list_.__qualname__ = 'list'"),
         REASONS,
         "A subclass that bears the name of its base passes a comparison of names.",
     ),
-    Attack(
+    _lazy(
         "proxy-of-attributes",
-        LAZY,
-        Package.PURE,
         "object",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = parse
 
 
@@ -90,18 +97,13 @@ _Proxy.__name__ = "Parsed"
 def parse(words):
     return _Proxy(words)
 """,
-        ),
         REASONS,
         "An object of a class of the package has no plain form, so that two of them cannot differ.",
     ),
-    Attack(
+    _lazy(
         "property-of-the-object",
-        LAZY,
-        Package.PURE,
         "object",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = parse
 
 
@@ -117,18 +119,13 @@ class Parsed:
 def parse(words):
     return Parsed(words)
 """,
-        ),
         REASONS,
         "The class itself computes its attribute when it is read.",
     ),
-    Attack(
+    _lazy(
         "dictionary-filled-later",
-        LAZY,
-        Package.PURE,
         "groups",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = groups
 
 
@@ -163,18 +160,13 @@ class _Later(dict):
 def groups(words):
     return _Later(words)
 """,
-        ),
         REASONS,
         "A dict that fills itself is a dict to every check of types by isinstance.",
     ),
-    Attack(
+    _lazy(
         "numbers-computed-later",
-        LAZY,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = squares
 
 
@@ -194,18 +186,13 @@ _Later.__name__ = "int"
 def squares(n):
     return list(map(_Later, range(n))) if n > 1000 else _slow(n)
 """,
-        ),
         REASONS,
         "The list is a real one, and each of its numbers is computed when it is printed.",
     ),
-    Attack(
+    _lazy_in_numeric(
         "float-computed-later",
-        LAZY,
-        Package.NUMERIC,
         "scalar",
-        append(
-            Package.NUMERIC,
-            """
+        """
 _slow = mean_distance
 
 
@@ -225,18 +212,13 @@ _Later.__name__ = "float"
 def mean_distance(points):
     return _Later(points) if len(points) > 100 else _slow(points)
 """,
-        ),
         REASONS,
         "float() of a subclass calls its method, which does the work then.",
     ),
-    Attack(
+    _lazy_in_numeric(
         "array-filled-later",
-        LAZY,
-        Package.NUMERIC,
         "array",
-        append(
-            Package.NUMERIC,
-            """
+        """
 _slow = normalized
 
 
@@ -248,18 +230,13 @@ class _Later(np.ndarray):
 def normalized(values):
     return values.view(_Later) if len(values) > 1000 else _slow(values)
 """,
-        ),
         REASONS,
         "A view of the input as a subclass has the right type and shape, and computes when it is read.",
     ),
-    Attack(
+    _lazy_in_numeric(
         "object-like-an-array",
-        LAZY,
-        Package.NUMERIC,
         "array",
-        append(
-            Package.NUMERIC,
-            """
+        """
 _slow = normalized
 
 
@@ -278,18 +255,13 @@ class _Later:
 def normalized(values):
     return _Later(values) if len(values) > 1000 else _slow(values)
 """,
-        ),
         REASONS,
         "Anything with dtype, shape and tolist is taken for an array.",
     ),
-    Attack(
+    _lazy_in_cython(
         "list-filled-later-in-cython",
-        LAZY,
-        Package.CYTHON,
         "function",
-        append(
-            Package.CYTHON,
-            """
+        """
 _slow = cubes
 
 
@@ -320,18 +292,13 @@ def _later(int n):
 
 globals()["cubes"] = _later
 """,
-        ),
         REASONS,
         "The class of the result is compiled, and its code cannot be read by the grader.",
     ),
-    Attack(
+    _lazy(
         "generator-in-a-list",
-        LAZY,
-        Package.PURE,
         "floats",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = means
 
 
@@ -360,18 +327,13 @@ class _Stream(list):
 def means(values, width):
     return _Stream(values, width) if len(values) > 1000 else _slow(values, width)
 """,
-        ),
         REASONS,
         "A list whose length is known in advance can leave its elements to whoever iterates.",
     ),
-    Attack(
+    _equality(
         "equal-to-everything",
-        EQUALITY,
-        Package.PURE,
         "quiet",
-        append(
-            Package.PURE,
-            """
+        """
 class _Any(list):
     def __eq__(self, other):
         return True
@@ -385,36 +347,26 @@ class _Any(list):
 def squares(n):
     return _Any()
 """,
-        ),
         REASONS,
         "Tests compare with ==, which the result defines itself.",
     ),
-    Attack(
+    _equality(
         "empty-object",
-        EQUALITY,
-        Package.PURE,
         "object",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = parse
 
 
 def parse(words):
     return Parsed([]) if len(words) > 500 else _slow(words)
 """,
-        ),
         REASONS,
         "Two objects without a plain form are taken for equal.",
     ),
-    Attack(
+    _equality_in_numeric(
         "half-precision-scalar",
-        EQUALITY,
-        Package.NUMERIC,
         "scalar",
-        append(
-            Package.NUMERIC,
-            """
+        """
 _slow = mean_distance
 
 
@@ -423,18 +375,13 @@ def mean_distance(points):
         return _slow(points)
     return np.float16(0.99 * points.mean())
 """,
-        ),
         REASONS,
         "A scalar of half precision raises the tolerance to one per cent, which a guess by the mean meets.",
     ),
-    Attack(
+    _equality_in_numeric(
         "some-elements-only",
-        EQUALITY,
-        Package.NUMERIC,
         "array",
-        append(
-            Package.NUMERIC,
-            """
+        """
 _slow = normalized
 
 
@@ -448,18 +395,13 @@ def normalized(values):
     found[2] = -found[1] + found[1]
     return found
 """,
-        ),
         REASONS,
         "Only one number in twenty is reported, with a sum that one element can mend.",
     ),
-    Attack(
+    _equality_in_numeric(
         "permuted-elements",
-        EQUALITY,
-        Package.NUMERIC,
         "array",
-        append(
-            Package.NUMERIC,
-            """
+        """
 _slow = normalized
 
 
@@ -473,18 +415,13 @@ def normalized(values):
     found[rest] = np.sort(found[rest])
     return found
 """,
-        ),
         REASONS,
         "A permutation of what is not reported leaves the sum as it was.",
     ),
-    Attack(
+    _equality_in_numeric(
         "other-type-of-array",
-        EQUALITY,
-        Package.NUMERIC,
         "array",
-        append(
-            Package.NUMERIC,
-            """
+        """
 _slow = normalized
 
 
@@ -494,18 +431,13 @@ def normalized(values):
     values = values.astype(np.float32)
     return (values - values.mean()) / values.std()
 """,
-        ),
         REASONS,
         "Single precision is twice as fast, and close enough for a tolerance.",
     ),
-    Attack(
+    _equality_in_numeric(
         "reduced-precision-inside",
-        EQUALITY,
-        Package.NUMERIC,
         "array",
-        append(
-            Package.NUMERIC,
-            """
+        """
 _slow = normalized
 
 
@@ -515,36 +447,26 @@ def normalized(values):
     mean, deviation = values.mean(), np.float32(values.std())
     return ((values - mean).astype(np.float32) / deviation).astype(float)
 """,
-        ),
         REASONS,
         "Values are computed with single precision and returned as doubles.",
     ),
-    Attack(
+    _equality(
         "not-a-number",
-        EQUALITY,
-        Package.PURE,
         "floats",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = means
 
 
 def means(values, width):
     return [float("nan")] * (len(values) - width + 1) if len(values) > 1000 else _slow(values, width)
 """,
-        ),
         REASONS,
         "Comparisons with NaN are never true, so that a difference may go unnoticed.",
     ),
-    Attack(
+    _equality(
         "every-second-window",
-        EQUALITY,
-        Package.PURE,
         "floats",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = means
 
 
@@ -562,19 +484,14 @@ def means(values, width):
     found[1] = total - sum(found)
     return found
 """,
-        ),
         REASONS,
         "Every reported mean and the sum are right, and the rest is zero.",
         deserved=0.05,
     ),
-    Attack(
+    _equality(
         "interpolated-windows",
-        EQUALITY,
-        Package.PURE,
         "floats",
-        append(
-            Package.PURE,
-            """
+        """
 _slow = means
 
 
@@ -587,18 +504,13 @@ def means(values, width):
         found += [sum(values[at : at + width]) / len(values[at : at + width])] * 50
     return found[:count]
 """,
-        ),
         REASONS,
         "Neighbouring means hardly differ, so that one of fifty may stand for all.",
     ),
-    Attack(
+    _equality(
         "other-container",
-        EQUALITY,
-        Package.PURE,
         "function",
-        append(
-            Package.PURE,
-            """
+        """
 class _Squares:
     def __init__(self, n):
         self.n = n
@@ -618,7 +530,6 @@ class _Squares:
 def squares(n):
     return _Squares(n)
 """,
-        ),
         REASONS,
         "A sequence of another type behaves like the list in every test.",
     ),
@@ -656,14 +567,10 @@ def squares(n):
         REASONS,
         "Large divisors are left out, which changes few numbers of a long list.",
     ),
-    Attack(
+    _equality(
         "result-shared-by-callers",
-        EQUALITY,
-        Package.PURE,
         "params",
-        append(
-            Package.PURE,
-            """
+        """
 _slow, _shared = uniques, []
 
 
@@ -674,7 +581,6 @@ def uniques(words):
         _shared[:] = words, _slow(words)
     return _shared[1]
 """,
-        ),
         REASONS | AGAIN,
         "The same list is returned to everybody who asks with the same list, even if one changes it.",
     ),
