@@ -20,7 +20,7 @@ from formulacode_dagster.selection.classification.probing import Probe
 from .benchmarks import write_benchmark
 from .faults import Fault, ModelFaults
 from .rules import judge, judge_hack
-from .servers import SERVERS, Server
+from .servers import Server
 
 MODEL = "sandbox-rules"
 """The only model; another name gives 404, as with a real endpoint."""
@@ -38,14 +38,12 @@ _REFUSALS = {
 """Status, words and code of the faults that are no answer."""
 
 
-def app(
-    faults: ModelFaults | None = None, *, api_key: str | None = None, server: Server = SERVERS["openai"]
-) -> Starlette:
+def app(faults: ModelFaults | None = None, *, api_key: str | None = None, server: Server | None = None) -> Starlette:
     """An OpenAI-compatible endpoint that answers by `rules`, in the manner of *server*.
 
     *faults* says which calls go wrong. With *api_key*, another key is answered with 401; without, any key will do.
     """
-    endpoint = _Endpoint(faults or ModelFaults(), api_key, server)
+    endpoint = _Endpoint(faults or ModelFaults(), api_key, server or Server())
     return Starlette(
         routes=[
             Route("/v1/chat/completions", endpoint.complete, methods=["POST"]),

@@ -32,9 +32,9 @@ from resources.github import GitHubResource
 from resources.setting_types import AgentSetting, EngineChoice, RegistryMode
 from resources.settings import Settings, make_home
 from sandbox.model.app import app as model
-from sandbox.model.servers import SERVERS
 from sandbox.server import serving
 from tests.records import make_image, make_merged
+from tests.support.model_servers import SERVERS
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.releasing.commit_reports.codecov import CodecovClient
 from formulacode_dagster.sources.dashboards.server import Server
-from sandbox import codecov
+from tests.support import codecov
 from tests.support.clock import FakeClock
 
 SHA, TOKEN = "a" * 40, "t"

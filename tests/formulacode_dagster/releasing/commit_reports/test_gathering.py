@@ -20,8 +20,8 @@ from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.sources.dashboards.persistence import save_site
 from formulacode_dagster.sources.dashboards.site import read_site
 from formulacode_dagster.sources.dashboards.sites import Dashboard
-from sandbox import codecov
 from sandbox.server import serving
+from tests.support import codecov
 from tests.support.asv_site import write_site
 from tests.support.command_line import FcData
 from tests.support.git_world import BareRepository

@@ -18,9 +18,9 @@ from formulacode_dagster.selection.classification.prompts import Judgement
 from formulacode_dagster.selection.classification.requests import Capabilities, Message, TokenField
 from sandbox.model.app import MODEL, app
 from sandbox.model.faults import Fault, ModelFaults
-from sandbox.model.servers import SERVERS, Server
 from sandbox.server import serving
 from tests.support.asked_model import MemoryCache
+from tests.support.model_servers import SERVERS, PeculiarServer
 
 OLD = TokenField.MAX_TOKENS
 UNDERSTOOD = {
@@ -135,7 +135,7 @@ def test_a_server_that_changes_its_mind_is_followed() -> None:
 
 
 def test_a_server_that_takes_neither_field_refuses_the_request() -> None:
-    with serving(app(server=Server(token_fields=frozenset()))) as url:
+    with serving(app(server=PeculiarServer(token_fields=frozenset()))) as url:
         (failure,) = asyncio.run(ask(model_at(url, MemoryCache(), Capabilities()), "Faster merge"))
         assert httpx.get(f"{url}/_sandbox/calls").json()["chat_completions"] == 2
     assert isinstance(failure, ItemFailure)
