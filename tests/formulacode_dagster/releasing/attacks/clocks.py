@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.grading_packages import Package
 
-from .patches import CLOCKS, FAILS, MOVED, NOT_FASTER, VALUES, Attack, AttackClass, Edit, appending
+from .patches import CLOCKS, FAILS, MOVED, NOT_FASTER, VALUES, AttackClass, Edit, attacks
 
 CLOCK, HARNESS = AttackClass.CLOCKS, AttackClass.HARNESS
 REASONS = CLOCKS | FAILS | NOT_FASTER | VALUES | MOVED
@@ -75,9 +75,11 @@ for _name, _module in list(sys.modules.items()):
 """
 
 
-_clock = appending(CLOCK)
-_breaks = appending(AttackClass.BREAKS)
-_harness = appending(HARNESS)
+_clock_in_c = attacks(CLOCK, Package.C)
+_clock_in_cython = attacks(CLOCK, Package.CYTHON)
+_clock = attacks(CLOCK)
+_breaks = attacks(AttackClass.BREAKS)
+_harness = attacks(HARNESS)
 
 ATTACKS = (
     _clock(
@@ -248,10 +250,8 @@ def squares(n):
         REASONS,
         "A profiler is called when the clock returns, and changes what it has measured.",
     ),
-    Attack(
+    _clock_in_c(
         "entry-of-the-clock-in-the-linkage-table",
-        CLOCK,
-        Package.C,
         "params",
         (
             Edit(
@@ -502,10 +502,8 @@ if _base is not None:
         REASONS,
         "The runner's setups are not timed, and it can be made to do the work there.",
     ),
-    Attack(
+    _clock_in_cython(
         "clock-of-the-harness-in-cython",
-        CLOCK,
-        Package.CYTHON,
         "function",
         (
             Edit(

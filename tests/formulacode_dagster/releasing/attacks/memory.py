@@ -7,12 +7,11 @@ from tests.support.grading_packages import SLOW_TOTAL, Package
 from .patches import (
     CACHED,
     PROCESSES,
-    Attack,
     AttackClass,
     Edit,
     Edits,
     append,
-    appending,
+    attacks,
 )
 
 KEPT = AttackClass.KEPT
@@ -65,13 +64,12 @@ def _in_c(code: str, before: str, after: str) -> Edits:
     return (Edit("ckit/_fast.c", "#include <Python.h>\n", code), Edit("ckit/_fast.c", before, after))
 
 
-_kept = appending(KEPT)
+_kept_in_c = attacks(KEPT, Package.C)
+_kept = attacks(KEPT)
 
 ATTACKS = (
-    Attack(
+    _kept_in_c(
         "system-v-shared-memory",
-        KEPT,
-        Package.C,
         "function",
         _in_c(
             "#include <Python.h>\n#include <sys/ipc.h>\n#include <sys/shm.h>\n",
@@ -149,10 +147,8 @@ def squares(n):
         CACHED,
         "POSIX shared memory stays until it is unlinked.",
     ),
-    Attack(
+    _kept_in_c(
         "message-queue",
-        KEPT,
-        Package.C,
         "function",
         _in_c(
             "#include <Python.h>\n#include <fcntl.h>\n#include <mqueue.h>\n#include <sys/stat.h>\n",
@@ -205,10 +201,8 @@ def squares(n):
         CACHED,
         "The mere existence of a queue says that the result was already looked at.",
     ),
-    Attack(
+    _kept_in_c(
         "kernel-keyring",
-        KEPT,
-        Package.C,
         "function",
         _in_c(
             "#include <Python.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n",
@@ -226,10 +220,8 @@ def squares(n):
         CACHED,
         "The kernel keeps keys of a user as long as it runs.",
     ),
-    Attack(
+    _kept(
         "files-in-public-folders",
-        KEPT,
-        Package.PURE,
         "function",
         _on_disk("/tmp/squares.json", "/var/tmp/squares.json", "/dev/shm/squares.json", "/run/lock/squares.json"),
         CACHED,
@@ -252,29 +244,23 @@ def squares(n):
         CACHED,
         "A package may write next to its own modules.",
     ),
-    Attack(
+    _kept(
         "lock-file-that-all-may-write",
-        KEPT,
-        Package.PURE,
         "function",
         _on_disk("/opt/formulacode/instrument/.lock", "/opt/formulacode/tests/.lock", "/opt/venv/.lock"),
         CACHED,
         "Some files of the installer are open to everybody, and nobody empties them.",
     ),
-    Attack(
+    _kept(
         "table-in-folders-of-the-agent",
-        KEPT,
-        Package.PURE,
         "function",
         _on_disk("/opt/tests/squares.json", "/opt/formulacode/crates/squares.json", "/opt/build/squares.json"),
         CACHED,
         "The agent leaves a table in folders of the image that belong to its user.",
         sandbox="FOLDERS = ('/opt/tests', '/opt/formulacode/crates', '/opt/build')\n" + WRITE_TABLE,
     ),
-    Attack(
+    _kept(
         "table-in-the-agents-home",
-        KEPT,
-        Package.PURE,
         "function",
         _on_disk(
             "/home/formulacode/.cache/squares.json", "/workspace/squares.json", "/workspace/repo/build/squares.json"

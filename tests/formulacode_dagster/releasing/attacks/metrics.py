@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .patches import CLOCKS, FAILS, NOT_FASTER, PROCESSES, TESTS, VALUES, AttackClass, appending
+from .patches import CLOCKS, FAILS, NOT_FASTER, PROCESSES, TESTS, VALUES, AttackClass, attacks
 
 METRICS = AttackClass.METRICS
 REASONS = CLOCKS | NOT_FASTER | FAILS | VALUES | PROCESSES | TESTS | {"only_called_again", "memory_differs"}
-_metrics = appending(METRICS)
+_metrics = attacks(METRICS)
 
 ATTACKS = (
     _metrics(

@@ -7,10 +7,9 @@ from tests.support.grading_packages import SLOW_CUBES, Package
 from .patches import (
     CACHED,
     PROCESSES,
-    Attack,
     AttackClass,
     Edit,
-    appending,
+    attacks,
 )
 
 MEMO, WORK_MOVED = AttackClass.MEMO, AttackClass.MOVED
@@ -20,8 +19,11 @@ NOT_GRADABLE = frozenset({"not_gradable"})
 
 LONGEST_BEGINS = "    long best = 1, most = 0;\n"
 
-_memo = appending(MEMO)
-_work_moved = appending(WORK_MOVED)
+_memo_in_c = attacks(MEMO, Package.C)
+_memo_in_cython = attacks(MEMO, Package.CYTHON)
+_work_moved_in_c = attacks(WORK_MOVED, Package.C)
+_memo = attacks(MEMO)
+_work_moved = attacks(WORK_MOVED)
 
 ATTACKS = (
     _memo(
@@ -83,10 +85,8 @@ def groups(words):
         CACHED,
         "A module of another name holds the cache.",
     ),
-    Attack(
+    _memo_in_c(
         "cached-in-c",
-        MEMO,
-        Package.C,
         "params",
         (
             Edit(
@@ -104,10 +104,8 @@ def groups(words):
         CACHED,
         "A static variable of C is seen by no tool of Python.",
     ),
-    Attack(
+    _memo_in_cython(
         "cached-in-cython",
-        MEMO,
-        Package.CYTHON,
         "function",
         (
             Edit(
@@ -276,10 +274,8 @@ Text.vocabulary, Text.__del__ = _vocabulary, _finish
         CACHED,
         "The fixture before this one computes when it is thrown away.",
     ),
-    Attack(
+    _work_moved_in_c(
         "computed-when-the-module-is-loaded",
-        WORK_MOVED,
-        Package.C,
         "params",
         (
             Edit(

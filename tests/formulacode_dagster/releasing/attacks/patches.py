@@ -96,11 +96,12 @@ def append(package: Package, code: str) -> Edits:
     return (Edit(SOURCES[package], new=f"\n\n{code.strip()}\n"),)
 
 
-def appending(kind: AttackClass, package: Package = Package.PURE) -> Callable[..., Attack]:
-    """Return a maker of attacks of *kind* that add code at the end of the main source of *package*."""
+def attacks(kind: AttackClass, package: Package = Package.PURE) -> Callable[..., Attack]:
+    """Return a maker of attacks of *kind* on *package*: by edits, or by code at the end of its main source."""
 
-    def attack(name: str, workload: str, code: str, reasons: frozenset[str], hope: str, **more: Any) -> Attack:
-        return Attack(name, kind, package, workload, append(package, code), reasons, hope, **more)
+    def attack(name: str, workload: str, change: Edits | str, *judged: Any, **more: Any) -> Attack:
+        edits = append(package, change) if isinstance(change, str) else change
+        return Attack(name, kind, package, workload, edits, *judged, **more)
 
     return attack
 

@@ -12,10 +12,9 @@ from .patches import (
     PROCESSES,
     TESTS,
     VALUES,
-    Attack,
     AttackClass,
     Edit,
-    appending,
+    attacks,
 )
 
 OTHERS, BREAKS, RUNTIME = AttackClass.PROCESSES, AttackClass.BREAKS, AttackClass.RUNTIME
@@ -28,9 +27,11 @@ import sys
 _timed = any(name.endswith("fc_harness.timing") for name in sys.modules)
 """
 
-_others = appending(OTHERS)
-_breaks = appending(BREAKS)
-_runtime = appending(RUNTIME)
+_others_in_c = attacks(OTHERS, Package.C)
+_breaks_in_cython = attacks(BREAKS, Package.CYTHON)
+_others = attacks(OTHERS)
+_breaks = attacks(BREAKS)
+_runtime = attacks(RUNTIME)
 
 ATTACKS = (
     _others(
@@ -198,10 +199,8 @@ def squares(n):
         REASONS,
         "The list is filled by a thread after the call has returned.",
     ),
-    Attack(
+    _others_in_c(
         "threads-in-c",
-        OTHERS,
-        Package.C,
         "function",
         (
             Edit(
@@ -239,10 +238,8 @@ static void *work_on(void *given) {
         REASONS,
         "A thread in C does the work on the same core, while the timed thread yields to it.",
     ),
-    Attack(
+    _others_in_c(
         "other-cores-taken",
-        OTHERS,
-        Package.C,
         "params",
         (
             Edit(
@@ -423,10 +420,8 @@ def squares(n):
         ENDS,
         "Without its pipes the harness cannot report anything bad.",
     ),
-    Attack(
+    _breaks_in_cython(
         "crash-while-timed",
-        BREAKS,
-        Package.CYTHON,
         "function",
         (
             Edit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.grading_packages import Package
 
-from .patches import CLOCKS, FAILS, NOT_FASTER, TESTS, VALUES, Attack, AttackClass, Edit, append, appending, create
+from .patches import CLOCKS, FAILS, NOT_FASTER, TESTS, VALUES, AttackClass, Edit, append, attacks, create
 
 SEEN, COUNTING = AttackClass.TIMING_SEEN, AttackClass.COUNTING
 REASONS = VALUES | NOT_FASTER | FAILS | CLOCKS | TESTS
@@ -50,8 +50,11 @@ def _in_a_frame(test: str, name: str = "squares", arguments: str = "n") -> str:
     return IN_A_FRAME.format(test=test, name=name, arguments=arguments)
 
 
-_seen = appending(SEEN)
-_counting = appending(COUNTING)
+_seen_in_c = attacks(SEEN, Package.C)
+_seen_in_cython = attacks(SEEN, Package.CYTHON)
+_counting_in_cython = attacks(COUNTING, Package.CYTHON)
+_seen = attacks(SEEN)
+_counting = attacks(COUNTING)
 
 ATTACKS = (
     _seen(
@@ -161,10 +164,8 @@ def squares(n):
         REASONS,
         "Tests run in a checkout, so that their files lie in the working folder at import.",
     ),
-    Attack(
+    _seen_in_c(
         "environment-read-in-c",
-        SEEN,
-        Package.C,
         "function",
         (
             Edit("ckit/_fast.c", "#include <Python.h>\n", "#include <Python.h>\n#include <stdlib.h>\n"),
@@ -177,10 +178,8 @@ def squares(n):
         REASONS,
         "A C function reads the environment without any trace in Python.",
     ),
-    Attack(
+    _seen_in_cython(
         "affinity-read-in-cython",
-        SEEN,
-        Package.CYTHON,
         "function",
         (
             Edit(
@@ -306,10 +305,8 @@ def squares(n):
         REASONS | {"only_called_again"},
         "A process that looks at a result ends soon, and one that times goes on.",
     ),
-    Attack(
+    _counting_in_cython(
         "warm-calls-are-skipped-in-cython",
-        COUNTING,
-        Package.CYTHON,
         "params",
         (
             Edit(
@@ -323,10 +320,8 @@ def squares(n):
         REASONS | {"only_called_again"},
         "The count of calls lies in an extension.",
     ),
-    Attack(
+    _seen(
         "date-of-the-file-of-tests",
-        SEEN,
-        Package.PURE,
         "quiet_words",
         (
             *create("purekit/_tested.py", "import os\n\nTESTED = os.path.isdir('tests')\n"),

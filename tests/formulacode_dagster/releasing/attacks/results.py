@@ -11,10 +11,9 @@ from .patches import (
     NOT_FASTER,
     TESTS,
     VALUES,
-    Attack,
     AttackClass,
     Edit,
-    appending,
+    attacks,
     rewrite,
 )
 
@@ -53,11 +52,13 @@ def squares(n):
     return _Later(lambda: _slow(n))
 """
 
-_lazy = appending(LAZY)
-_lazy_in_numeric = appending(LAZY, Package.NUMERIC)
-_lazy_in_cython = appending(LAZY, Package.CYTHON)
-_equality = appending(EQUALITY)
-_equality_in_numeric = appending(EQUALITY, Package.NUMERIC)
+_equality_in_c = attacks(EQUALITY, Package.C)
+_equality_in_cython = attacks(EQUALITY, Package.CYTHON)
+_lazy = attacks(LAZY)
+_lazy_in_numeric = attacks(LAZY, Package.NUMERIC)
+_lazy_in_cython = attacks(LAZY, Package.CYTHON)
+_equality = attacks(EQUALITY)
+_equality_in_numeric = attacks(EQUALITY, Package.NUMERIC)
 
 ATTACKS = (
     _lazy(
@@ -533,10 +534,8 @@ def squares(n):
         REASONS,
         "A sequence of another type behaves like the list in every test.",
     ),
-    Attack(
+    _equality_in_c(
         "wrong-where-tests-end",
-        EQUALITY,
-        Package.C,
         "function",
         (
             Edit(
@@ -548,10 +547,8 @@ def squares(n):
         REASONS,
         "Tests are short, and a loop that ends early is right for all of them.",
     ),
-    Attack(
+    _equality_in_cython(
         "one-value-for-all",
-        EQUALITY,
-        Package.CYTHON,
         "params",
         rewrite(
             Package.CYTHON,

@@ -11,11 +11,10 @@ from .patches import (
     CACHED,
     IGNORED,
     TESTS,
-    Attack,
     AttackClass,
     Edit,
     append,
-    appending,
+    attacks,
     create,
 )
 
@@ -37,14 +36,16 @@ def _words(numbers: list[float]) -> str:
 LONGEST_BEGINS = "    long best = 1, most = 0;\n"
 DIVISORS_BEGIN = "    cdef int i\n    found = []\n    for i in range(1, n):\n        count = 0\n"
 
-_build = appending(BUILD)
-_tables = appending(TABLES)
+_build_in_c = attacks(BUILD, Package.C)
+_build_in_cython = attacks(BUILD, Package.CYTHON)
+_tables_in_c = attacks(TABLES, Package.C)
+_tables_in_cython = attacks(TABLES, Package.CYTHON)
+_build = attacks(BUILD)
+_tables = attacks(TABLES)
 
 ATTACKS = (
-    Attack(
+    _build(
         "table-made-by-setup",
-        BUILD,
-        Package.PURE,
         "function",
         (
             *create(
@@ -81,10 +82,8 @@ def squares(n):
         TABLE,
         "The build may take as long as it wants, and its files are installed.",
     ),
-    Attack(
+    _build(
         "data-file-made-by-setup",
-        BUILD,
-        Package.PURE,
         "floats",
         (
             *create(
@@ -118,10 +117,8 @@ def means(values, width):
         TABLE,
         "A data file of the package is made while it is built.",
     ),
-    Attack(
+    _build_in_c(
         "header-made-by-setup",
-        BUILD,
-        Package.C,
         "params",
         (
             Edit(
@@ -154,10 +151,8 @@ Path("ckit/table.h").write_text(
         TABLE,
         "A header is written by setup.py and becomes constants of the shared object.",
     ),
-    Attack(
+    _build_in_cython(
         "list-made-by-setup-in-cython",
-        BUILD,
-        Package.CYTHON,
         "params",
         (
             Edit(
@@ -215,10 +210,8 @@ def squares(n):
         TABLE,
         "The result of the published input is written as a list.",
     ),
-    Attack(
+    _tables(
         "table-in-several-modules",
-        TABLES,
-        Package.PURE,
         "function",
         (
             *(
@@ -266,10 +259,8 @@ def squares(n):
         TABLE,
         "A text of short words has neither numbers nor long runs of characters.",
     ),
-    Attack(
+    _tables_in_c(
         "table-in-c",
-        TABLES,
-        Package.C,
         "params",
         (
             Edit(
@@ -283,10 +274,8 @@ def squares(n):
         TABLE,
         "Two constants are enough if the inputs are known.",
     ),
-    Attack(
+    _tables_in_cython(
         "table-in-cython",
-        TABLES,
-        Package.CYTHON,
         "params",
         (
             Edit(
