@@ -35,6 +35,7 @@ KEPT_BYTES = 32 * 1024 * 1024
 
 GRACE_SECONDS = 10.0
 FILE_BYTES = 8 * 1024**3
+_LEAVE = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({confine.CLONE_NEWUSER}) != 0)"
 
 
 @dataclass(frozen=True)
@@ -232,9 +233,6 @@ class _Reader:
         self.kept += content[: self._most - len(self.kept)]
         if self._full is not None and len(self.kept) == self._most:
             self._full()
-
-
-_LEAVE = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({confine.CLONE_NEWUSER}) != 0)"
 
 
 @cache

@@ -25,6 +25,10 @@ MOST_INTERPRETERS = 6
 MOST_WITH_LATER_FILES = 2
 """Number of them tried again with later files and any source distribution, which may take minutes."""
 
+ALWAYS = DeclaredRequirement(text="setuptools", source="every asv environment contains it")
+_FIRST_TO_LOOK_BACK = Version("1.25")
+_OLDEST_LOOKED_BACK_TO = Version("1.21")
+
 
 class Locked(Frozen):
     """The pinned distributions, the interpreter, and the requirements given up."""
@@ -128,10 +132,6 @@ def _locked(
     )
 
 
-_FIRST_TO_LOOK_BACK = Version("1.25")
-_OLDEST_LOOKED_BACK_TO = Version("1.21")
-
-
 def numpy_bounds(running: str) -> tuple[str, ...]:
     """Constraints under which a compiled extension certainly runs with NumPy *running*."""
     return (f"numpy<={running}", *(("numpy>=2",) if Version(running).major >= 2 else ()))
@@ -143,9 +143,6 @@ def runs_with(compiled: str, running: str) -> bool:
     if new.major < old.major:
         return False
     return new <= old or (new >= _FIRST_TO_LOOK_BACK and old >= _OLDEST_LOOKED_BACK_TO)
-
-
-ALWAYS = DeclaredRequirement(text="setuptools", source="every asv environment contains it")
 
 
 def lock_separately(

@@ -15,6 +15,10 @@ from .secrets import SecretFilter
 
 SHOWN = 10
 LONGEST = 800
+DUE_CRON = "0 6 28 * *"
+"""When a month has to be released: the one before, on day 28 at 06:00 UTC."""
+DUE_AFTER = timedelta(days=27, hours=6)
+"""The same, from the end of the month's window."""
 
 
 class AlertKind(StrEnum):
@@ -88,12 +92,6 @@ class Alert(Frozen):
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
-
-
-DUE_CRON = "0 6 28 * *"
-"""When a month has to be released: the one before, on day 28 at 06:00 UTC."""
-DUE_AFTER = timedelta(days=27, hours=6)
-"""The same, from the end of the month's window."""
 
 
 def late_month(released: Collection[str], now: datetime) -> Month | None:

@@ -17,6 +17,8 @@ from formulacode_dagster.operating.cancellation.backoff import Backoff
 from .alert import Alert
 
 SECONDS = 10.0
+TRIES = 3
+WAITS = Backoff(first_seconds=1.0, longest_seconds=5.0)
 SLACK_TEXT = 2900
 """Characters of a block of Slack's, which takes 3,000."""
 _TRY_AGAIN = (408, 425, 429)
@@ -142,10 +144,6 @@ def _refused(name: str, why: str) -> ConfigurationError:
 def _escaped(text: str) -> str:
     """Escape Slack's mrkdwn control characters."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-TRIES = 3
-WAITS = Backoff(first_seconds=1.0, longest_seconds=5.0)
 
 
 def deliver(
