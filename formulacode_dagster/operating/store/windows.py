@@ -121,7 +121,6 @@ def _landing(row: MergedPullRequest) -> tuple[object, ...]:
 
 def _stored(connection: Connection, month: str, repository: int) -> dict[int, _Stored]:
     """Return the stored rows of a window by number, without their texts."""
-    _digest_old_rows(connection, month, repository)
     statement = select(_FACTS.number, _FACTS.repository, _FACTS.digest, *(_FACTS[name] for name in _LANDING)).where(
         _FACTS.month == month, _FACTS.repository_id == repository, _IS_MERGE
     )
@@ -129,15 +128,6 @@ def _stored(connection: Connection, month: str, repository: int) -> dict[int, _S
         row[0]: _Stored(row[0], item_key(row[1], row[0]), row[2], tuple(row[3:]))
         for row in connection.execute(statement)
     }
-
-
-def _digest_old_rows(connection: Connection, month: str, repository: int) -> None:
-    """Rows that were written before there were digests get theirs now; else all of them would count as changed."""
-    statement = select(_FACTS.number).where(
-        _FACTS.month == month, _FACTS.repository_id == repository, _FACTS.digest == ""
-    )
-    keys = [(repository, number) for number in connection.execute(statement).scalars()]
-    MERGED_PULL_REQUESTS.save(connection, list(MERGED_PULL_REQUESTS.read_keys(connection, month, keys).values()))
 
 
 def _take_from_other_months(

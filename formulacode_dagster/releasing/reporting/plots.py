@@ -34,8 +34,11 @@ def quantity_text(value: float, unit: str) -> str:
     return f"{value / scale:.3g} {name}"
 
 
-def interval_plot(low: float, estimate: float, high: float, *, span: float) -> Markup:
-    """A ratio and its interval on a logarithmic axis that reaches *span* to either side of 1; red if below 1."""
+def interval_plot(low: float, estimate: float, high: float, *, span: float, author: float | None = None) -> Markup:
+    """A ratio and its interval on a logarithmic axis that reaches *span* to either side of 1; red if below 1.
+
+    The *author*'s ratio, if given, is a stroke.
+    """
     reach = math.log(max(span, 1.01))
 
     def x(value: float) -> float:
@@ -44,10 +47,14 @@ def interval_plot(low: float, estimate: float, high: float, *, span: float) -> M
 
     middle = ROW / 2
     kind = "good" if low > 1 else "bad" if high < 1 else "open"
+    text, stroke = f"{estimate:.2f}×, 95 % from {low:.2f}× to {high:.2f}×", ""
+    if author is not None:
+        text += f"; the author {author:.2f}×"
+        stroke = f'<path class="author" d="M{x(author):.1f} 1V{ROW - 1:.0f}"/>'
     return _svg(
         ROW,
-        f"{estimate:.2f}×, 95 % from {low:.2f}× to {high:.2f}×",
-        f'<path class="axis" d="M{WIDTH / 2:.1f} 0V{ROW:.0f}"/>'
+        text,
+        f'<path class="axis" d="M{WIDTH / 2:.1f} 0V{ROW:.0f}"/>{stroke}'
         f'<path class="interval {kind}" d="M{x(low):.1f} {middle}H{x(high):.1f}"/>'
         f'<circle class="{kind}" cx="{x(estimate):.1f}" cy="{middle}" r="3.5"/>',
     )
@@ -56,22 +63,8 @@ def interval_plot(low: float, estimate: float, high: float, *, span: float) -> M
 def attempt_plot(low: float, estimate: float, high: float, author: float) -> Markup:
     """An agent's speed-up and its interval on a logarithmic axis, with the author's as a stroke."""
     known = [value for value in (low, estimate, high, author) if 0 < value < FINITE]
-    reach = math.log(max([1.01, *known, *(1 / value for value in known)]))
-
-    def x(value: float) -> float:
-        place = max(-1.0, min(1.0, math.log(value) / reach)) if 0 < value < FINITE else -1.0
-        return WIDTH / 2 + place * (WIDTH / 2 - MARGIN)
-
-    middle = ROW / 2
-    kind = "good" if low > 1 else "bad" if high < 1 else "open"
-    return _svg(
-        ROW,
-        f"{estimate:.2f}×, 95 % from {low:.2f}× to {high:.2f}×; the author {author:.2f}×",
-        f'<path class="axis" d="M{WIDTH / 2:.1f} 0V{ROW:.0f}"/>'
-        f'<path class="author" d="M{x(author):.1f} 1V{ROW - 1:.0f}"/>'
-        f'<path class="interval {kind}" d="M{x(low):.1f} {middle}H{x(high):.1f}"/>'
-        f'<circle class="{kind}" cx="{x(estimate):.1f}" cy="{middle}" r="3.5"/>',
-    )
+    span = max([1.0, *known, *(1 / value for value in known)])
+    return interval_plot(low, estimate, high, span=span, author=author)
 
 
 def cost_plot(points: Sequence[tuple[float, float, bool]]) -> Markup:

@@ -188,15 +188,6 @@ def test_of_two_windows_of_a_repository_the_last_one_stays(database: Database) -
     assert standing(database)[0] == [2]
 
 
-def test_rows_from_before_there_were_digests_are_not_called_changed(database: Database) -> None:
-    first = take_in(database, [merged(1), merged(2)])
-    with database.transaction() as connection:
-        connection.execute(text("UPDATE merged_pull_requests SET digest = ''"))
-    again = take_in(database, [merged(1), merged(2, title="New")])
-    assert (again.added, again.changed, again.removed) == (0, 1, 0)
-    assert take_in(database, [merged(1), merged(2)]).checksum == first.checksum
-
-
 def test_a_pull_request_found_in_another_month_is_stored_there_alone(database: Database) -> None:
     take_in(database, [merged(number, month=OTHER) for number in (1, 2, 3)], OTHER)
     landed(database, 1, 2, 3, month=OTHER)
