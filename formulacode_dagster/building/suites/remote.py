@@ -53,6 +53,7 @@ CALLED = {"name", "module", "owner", "attribute", "index", "cache_folder", "time
 """Fields of a benchmark that the harness needs to call it."""
 
 Request = Mapping[str, object]
+HarnessAnswer = dict[str, object]
 FunctionSpans = Mapping[str, Sequence[tuple[int, int]]]
 """First and last lines of functions, by path below the repository."""
 NO_SPANS: FunctionSpans = {}
@@ -115,9 +116,8 @@ class HarnessClient:
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Content of files of the checkout, those that exist."""
         request = {"command": "read", "repository": self._session.repository, "paths": sorted(set(paths))}
-        completed, answers = self.ask(request, timeout=FILE_SECONDS)
-        require_end(completed, answers, "reading the changed files")
-        return {str(a["path"]): base64.b64decode(str(a["content"])) for a in answers if a["event"] == "file"}
+        answers = self._answers(request, "reading the changed files")
+        return {str(a["path"]): base64.b64decode(str(a["content"])) for a in _of("file", answers)}
 
     def write(self, files: Mapping[str, bytes]) -> None:
         """Copy the suite *files*, by path in the repository, in place of the checkout's suite or an earlier overlay."""
@@ -128,15 +128,12 @@ class HarnessClient:
             "folder": self._benchmark_dir,
             "files": content,
         }
-        completed, answers = self.ask(request, timeout=FILE_SECONDS)
-        require_end(completed, answers, "copying the suite into the checkout")
+        self._answers(request, "copying the suite into the checkout")
         self._laid = files
 
     def restore(self) -> None:
         """Restore the checkout to its state before an overlay, in this session or in the one it was copied from."""
-        request = {"command": "restore", "repository": self._session.repository}
-        completed, answers = self.ask(request, timeout=FILE_SECONDS)
-        require_end(completed, answers, "restoring the checkout")
+        self._answers({"command": "restore", "repository": self._session.repository}, "restoring the checkout")
         self._laid = None
 
     @contextmanager
@@ -151,9 +148,8 @@ class HarnessClient:
 
     def instrument(self, units: Iterable[str]) -> Coverage:
         """Compilers for a build in which lines are counted of *units*, shell patterns of the names of sources."""
-        completed, answers = self.ask({"command": "instrument", "units": sorted(units)}, timeout=FILE_SECONDS)
-        require_end(completed, answers, "making compilers")
-        return next(parsed(Coverage, answer) for answer in answers if answer["event"] == "instrument")
+        answers = self._answers({"command": "instrument", "units": sorted(units)}, "making compilers")
+        return parsed(Coverage, _of("instrument", answers)[0])
 
     def survey(
         self,
@@ -178,10 +174,7 @@ class HarnessClient:
         wanted = None if selection.only is None else sorted(selection.only)
         while True:
             request = {
-                "command": "survey",
-                "root": self._root,
-                "checkout": self._session.repository,
-                "tests": self._session.tests,
+                **self._suite("survey"),
                 "lines": {path: sorted(numbers) for path, numbers in lines.items()},
                 "only": wanted,
                 "limit": limit,
@@ -202,8 +195,8 @@ class HarnessClient:
                 continue
             require_end(completed, answers, "surveying the suite")
             return Survey(
-                benchmarks=tuple(parsed(SurveyedBenchmark, a) for a in answers if a["event"] == "benchmark"),
-                lost=lost | {str(a["name"]): str(a["message"]) for a in answers if a["event"] == "lost"},
+                benchmarks=tuple(parsed(SurveyedBenchmark, a) for a in _of("benchmark", answers)),
+                lost=lost | {str(a["name"]): str(a["message"]) for a in _of("lost", answers)},
                 extensions=all_names(answers, "extensions"),
                 untimed=all_names(answers, "untimed"),
                 uninstalled=all_names(answers, "uninstalled"),
@@ -215,25 +208,18 @@ class HarnessClient:
         fail to import.
         """
         request = {
-            "command": "describe",
-            "root": self._root,
-            "checkout": self._session.repository,
-            "tests": self._session.tests,
+            **self._suite("describe"),
             "skip": sorted(skip),
             "import_limit": import_limit,
         }
-        completed, answers = self.ask(request, timeout=FILE_SECONDS + import_limit)
-        require_end(completed, answers, "describing the suite")
-        return tuple(parsed(Description, answer) for answer in answers if answer["event"] == "description")
+        answers = self._answers(request, "describing the suite", timeout=FILE_SECONDS + import_limit)
+        return tuple(parsed(Description, answer) for answer in _of("description", answers))
 
     def time(self, asked: Sequence[TimedBenchmark], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
         """A sample of each benchmark *asked* from one fresh process, which forks for each; *seconds* of timing each."""
         fields = {"name", "module", "owner", "attribute", "index", "cache_folder"}
         request = {
-            "command": "time",
-            "root": self._root,
-            "checkout": self._session.repository,
-            "tests": self._session.tests,
+            **self._suite("time"),
             "seconds": seconds,
             "core": setting.core,
             "padding": setting.padding,
@@ -252,8 +238,8 @@ class HarnessClient:
         longest = setting.abreast * (sum(each.benchmark.timeout for each in asked) + self._start_seconds)
         completed, answers = self.ask(request, timeout=longest, environment=environment)
         lost = NotTimed(kind=ending_of(completed), message=describe(completed))
-        samples = {int(str(answer["place"])): sample_of(answer) for answer in answers if answer["event"] == "sample"}
-        told = [parsed(Conditions, answer) for answer in answers if answer["event"] == "conditions"]
+        samples = {int(str(answer["place"])): sample_of(answer) for answer in _of("sample", answers)}
+        told = [parsed(Conditions, answer) for answer in _of("conditions", answers)]
         taken = tuple(samples.get(place, lost) for place in range(len(asked)))
         return ProcessAnswer(taken, told[-1] if told else None, completed.seconds)
 
@@ -263,22 +249,16 @@ class HarnessClient:
         A benchmark that cannot be profiled, or ends otherwise under the profiler, has no functions.
         """
         request = {
-            "command": "profile",
-            "root": self._root,
-            "checkout": self._session.repository,
-            "tests": self._session.tests,
+            **self._suite("profile"),
             "budget": budget,
             "benchmarks": [benchmark.model_dump(include=CALLED) for benchmark in asked],
         }
-        completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
-        require_end(completed, answers, "profiling the base")
+        longest = budget + self._start_seconds * (1 + len(asked))
+        answers = self._answers(request, "profiling the base", timeout=longest)
+        profiled = [answer for answer in _of("profile", answers) if answer["outcome"] == "profiled"]
         told = {
-            "functions": {
-                str(answer["benchmark"]): answer["functions"]
-                for answer in answers
-                if answer["event"] == "profile" and answer["outcome"] == "profiled"
-            },
-            "sources": {str(answer["name"]): answer["source"] for answer in answers if answer["event"] == "source"},
+            "functions": {str(answer["benchmark"]): answer["functions"] for answer in profiled},
+            "sources": {str(answer["name"]): answer["source"] for answer in _of("source", answers)},
         }
         return parsed(BaseProfile, told)
 
@@ -291,22 +271,15 @@ class HarnessClient:
         A benchmark that cannot be sampled within *budget* seconds, or ends otherwise under it, is left out.
         """
         request = {
-            "command": "stacks",
-            "root": self._root,
-            "checkout": self._session.repository,
-            "tests": self._session.tests,
+            **self._suite("stacks"),
             "budget": budget,
             "seconds": seconds,
             "within": within,
             "benchmarks": [benchmark.model_dump(include=CALLED) for benchmark in asked],
         }
-        completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
-        require_end(completed, answers, "sampling stacks")
-        return {
-            str(answer["benchmark"]): stacks_of(answer)
-            for answer in answers
-            if answer["event"] == "stacks" and answer["outcome"] == "sampled"
-        }
+        answers = self._answers(request, "sampling stacks", timeout=budget + self._start_seconds * (1 + len(asked)))
+        sampled = [answer for answer in _of("stacks", answers) if answer["outcome"] == "sampled"]
+        return {str(answer["benchmark"]): stacks_of(answer) for answer in sampled}
 
     def count(self, asked: Sequence[SurveyedBenchmark], tool: Callgrind, *, budget: float) -> dict[str, int | str]:
         """Instructions of one call of each benchmark *asked*, after a first one that is not counted, by its name.
@@ -316,10 +289,7 @@ class HarnessClient:
         """
         command = tool.install(self._session)
         request = {
-            "command": "count",
-            "root": self._root,
-            "checkout": self._session.repository,
-            "tests": self._session.tests,
+            **self._suite("count"),
             "budget": budget,
             "counts": command.counts,
             "benchmarks": [benchmark.model_dump(include=CALLED) for benchmark in asked],
@@ -330,40 +300,31 @@ class HarnessClient:
             request, timeout=budget + 2 * self._start_seconds, environment=environment, under=command.argv
         )
         told: dict[str, int | str] = dict.fromkeys((each.name for each in asked), "no time")
-        for answer in answers:
-            if answer["event"] == "count":
-                told[str(answer["benchmark"])] = (
-                    int(str(answer["instructions"])) if answer["outcome"] == "counted" else str(answer["outcome"])
-                )
+        for answer in _of("count", answers):
+            counted = answer["outcome"] == "counted"
+            told[str(answer["benchmark"])] = int(str(answer["instructions"])) if counted else str(answer["outcome"])
         if not answers and not completed.timed_out:
             return dict.fromkeys(told, describe(completed))
         return told
 
     def idlest_core(self, taken: Collection[int]) -> int:
         """The core that others use least just now, counted from the last; one of those *taken* only if all are."""
-        completed, answers = self.ask({"command": "idlest", "taken": sorted(taken)}, timeout=FILE_SECONDS)
-        require_end(completed, answers, "choosing a core")
-        return next(int(str(answer["number"])) for answer in answers if answer["event"] == "core")
+        answers = self._answers({"command": "idlest", "taken": sorted(taken)}, "choosing a core")
+        return int(str(_of("core", answers)[0]["number"]))
 
     @cached_property
     def core_count(self) -> int:
         """Return the number of cores for requests."""
-        completed, answers = self.ask({"command": "cores"}, timeout=FILE_SECONDS)
-        require_end(completed, answers, "counting cores")
-        return next(int(str(answer["number"])) for answer in answers if answer["event"] == "cores")
+        return int(str(_of("cores", self._answers({"command": "cores"}, "counting cores"))[0]["number"]))
 
     def linkers(self, *, code: int, data: int) -> str:
         """Return a folder of linkers that move linked code and data by that many bytes; `` if none can be made."""
-        request = {"command": "vary", "code": code, "data": data}
-        completed, answers = self.ask(request, timeout=FILE_SECONDS)
-        require_end(completed, answers, "making linkers")
-        return next(str(answer["folder"]) for answer in answers if answer["event"] == "linkers")
+        answers = self._answers({"command": "vary", "code": code, "data": data}, "making linkers")
+        return str(_of("linkers", answers)[0]["folder"])
 
     def keep_build(self) -> KeptBuild:
         """Keep the shared objects of the package as it is installed now."""
-        completed, answers = self.ask({"command": "keep"}, timeout=FILE_SECONDS)
-        require_end(completed, answers, "keeping a build")
-        return next(parsed(KeptBuild, answer) for answer in answers if answer["event"] == "kept")
+        return parsed(KeptBuild, _of("kept", self._answers({"command": "keep"}, "keeping a build"))[0])
 
     def relink(self, linkers: str, *, code: int, data: int) -> KeptBuild | None:
         """Link again what the folder *linkers* stored, moved by that many bytes, and store the result as a build.
@@ -371,9 +332,19 @@ class HarnessClient:
         None if that does not reproduce the installed objects: then only another build has another layout.
         """
         request = {"command": "relink", "linkers": linkers, "code": code, "data": data}
-        completed, answers = self.ask(request, timeout=RELINK_SECONDS)
-        require_end(completed, answers, "linking again")
-        return next((parsed(KeptBuild, answer) for answer in answers if answer["event"] == "kept"), None)
+        kept = _of("kept", self._answers(request, "linking again", timeout=RELINK_SECONDS))
+        return parsed(KeptBuild, kept[0]) if kept else None
+
+    def _suite(self, command: str) -> Request:
+        """The request for *command* on the suite, as far as all of them are alike."""
+        session = self._session
+        return {"command": command, "root": self._root, "checkout": session.repository, "tests": session.tests}
+
+    def _answers(self, request: Request, what: str, *, timeout: float = FILE_SECONDS) -> list[HarnessAnswer]:
+        """Return the answers to *request*; raises as `require_end`, which calls it *what*."""
+        completed, answers = self.ask(request, timeout=timeout)
+        require_end(completed, answers, what)
+        return answers
 
     def ask(
         self,
@@ -382,7 +353,7 @@ class HarnessClient:
         timeout: float,
         environment: Mapping[str, str] | None = None,
         under: Sequence[str] = (),
-    ) -> tuple[Completed, list[dict[str, object]]]:
+    ) -> tuple[Completed, list[HarnessAnswer]]:
         """Return how the harness ended over *request*, and its answers up to then, each with its `event`.
 
         *under* is a command that runs the harness as its last arguments.
@@ -407,3 +378,7 @@ class HarnessClient:
             if isinstance(answer, dict) and "event" in answer:
                 answers.append(answer)
         return completed, answers
+
+
+def _of(event: str, answers: Iterable[HarnessAnswer]) -> list[HarnessAnswer]:
+    return [answer for answer in answers if answer["event"] == event]
