@@ -32,7 +32,7 @@ from .stage_asset import stage_asset
 
 @month_check(blocking=True)
 def probes_get_nothing(month: JudgedMonth) -> CheckFinding:
-    """Of every task to release the author's patch gets its reward from the exported grader, and no probe gets any."""
+    """The exported grader gives the author's patch of every task its reward, and no probe gets any."""
     with month.database.transaction() as connection:
         gradings = newest_gradings(connection, month.key)
         gradable = done_items(connection, month.key, Stage.GRADINGS)

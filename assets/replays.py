@@ -31,7 +31,7 @@ from .stage_asset import WITHIN_A_MONTH, stage_asset
 
 @month_check(blocking=False)
 def tasks_are_confirmed(month: JudgedMonth) -> CheckFinding:
-    """Of the tasks that could be replayed, 95 % are confirmed by each of their replays."""
+    """At least 95 % of the tasks that could be replayed are confirmed by each of their replays."""
     with month.database.transaction() as connection:
         return verdict.tasks_are_confirmed(replays_of(connection, month.key))
 

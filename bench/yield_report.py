@@ -117,12 +117,12 @@ class Trial:
 
     @property
     def is_built(self) -> bool:
-        """Whether its image was built and verified."""
+        """Return True if its image was built and verified."""
         return self.stage in ("timing", DONE)
 
     @property
     def is_timed(self) -> bool:
-        """Whether it was built, verified, and at least one benchmark gave a time."""
+        """Return True if it was built, verified, and at least one benchmark gave a time."""
         return self.stage == DONE
 
 

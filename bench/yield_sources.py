@@ -53,7 +53,7 @@ class Aiming:
     pr: PullRequest
     patch: bytes
     every_source: bool
-    """Whether later sources are tried although one has reached the change: this shows the contribution of each."""
+    """True to try later sources although one has reached the change: this shows the contribution of each."""
     elsewhere: Iterable[SuiteFiles] = ()
     """Content of other repositories for this one, read on demand."""
     _files: list[FileChange] = field(init=False)

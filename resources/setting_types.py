@@ -102,7 +102,7 @@ PoolLimits = Annotated[Names, AfterValidator(_pools)]
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Whether the value must never be shown."""
+    """Return True if the value must never be shown."""
     return field.annotation is SecretStr
 
 

@@ -26,7 +26,7 @@ class ReplicationConfig(dg.Config):
 
 @DashboardCheck
 def steps_agree_in_direction(dashboard: JudgedDashboard) -> CheckFinding:
-    """Of the steps in both sets, nine in ten have the same direction."""
+    """Nine in ten of the steps in both sets have the same direction."""
     from formulacode_dagster.measuring.breakpoints.comparing import same_direction, stored_replications
 
     with dashboard.database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""What workers of Celery are told: `dagster_celery.app` looks for a module of this name in PYTHONPATH."""
+"""Configuration of Celery's workers: `dagster_celery.app` looks for a module of this name in PYTHONPATH."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Whether workers answer, and every queue has one: a run in a queue that nobody serves would wait without a word."""
+"""Health of Celery: workers answer, and every queue has one; in any other a run would wait without a word."""
 
 import sys
 

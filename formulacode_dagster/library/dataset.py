@@ -147,7 +147,7 @@ class Dataset(Mapping[str, Task]):
 
     @property
     def is_on_hub(self) -> bool:
-        """Whether it is on the Hub, and not a folder."""
+        """True if it is on the Hub, and not a folder."""
         return isinstance(self._source, HubDestination)
 
     @functools.cached_property

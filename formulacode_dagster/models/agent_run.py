@@ -29,7 +29,7 @@ class RunState(StrEnum):
 
 
 class Contamination(StrEnum):
-    """Whether the author's patch may be in the training data of the agent's model."""
+    """Possible contamination: the author's patch in the training data of the agent's model."""
 
     YES = "yes"
     NO = "no"

@@ -51,7 +51,7 @@ class GradedProbe(Frozen):
 
 
 class ReleaseGate(Frozen):
-    """What was demanded of the tasks of a release, and what held."""
+    """Requirements on the tasks of a release, and how many tasks met them."""
 
     graded: int = Field(description="tasks that were probed")
     gradable: int = Field(description="of these, tasks that are released")

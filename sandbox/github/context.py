@@ -69,7 +69,7 @@ class RequestContext:
 
     @property
     def sees_private(self) -> bool:
-        """Whether private repositories exist for the caller."""
+        """True if private repositories exist for the caller."""
         return self.account is not None and "repo" in (self.account.scopes or ())
 
     def is_forbidden(self, served: ServedRepository) -> bool:

@@ -64,7 +64,7 @@ class Visit:
 
     @property
     def graphql(self) -> bool:
-        """Whether it is GraphQL, which fails in another form."""
+        """True for GraphQL, which fails in another form."""
         return self.resource is Resource.GRAPHQL
 
 

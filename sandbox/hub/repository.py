@@ -69,7 +69,7 @@ class Repository:
 
     @property
     def exists(self) -> bool:
-        """Whether it was created."""
+        """True if it was created."""
         return self._refs_file.exists()
 
     @property

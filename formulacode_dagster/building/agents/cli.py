@@ -1,4 +1,4 @@
-"""What an adapter knows about its program: how to find it, start it and interpret its output."""
+"""Adapters of agents' programs: how to find one, start it and interpret its output."""
 
 from __future__ import annotations
 

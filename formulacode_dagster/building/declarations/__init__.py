@@ -1,1 +1,1 @@
-"""What a repository declares at a commit about its build and benchmarks, read without running it."""
+"""Declarations of a repository at a commit about its build and benchmarks, read without running it."""

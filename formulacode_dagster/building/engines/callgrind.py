@@ -54,7 +54,7 @@ class CallgrindCommand:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """What stands before a command whose instructions are counted."""
+        """Arguments that precede a command whose instructions are counted."""
         options = ("--tool=callgrind", f"--dump-before={MARKER}", f"--callgrind-out-file={self.counts}.%p", "--quiet")
         # the files that these name are not there
         return (self.program, *options, "--default-suppressions=no", "--vgdb=no", "--trace-children=no")

@@ -143,7 +143,7 @@ def run_bounded(
 
 @cache
 def can_confine() -> bool:
-    """Whether this machine lets untrusted code have a view: files, processes and a user of its own."""
+    """Return True if this machine lets untrusted code have a view: files, processes and a user of its own."""
     bounds = Bounds(ResourceLimits(), view=CommandView(()))
     return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
 
@@ -237,7 +237,7 @@ class _Reader:
 
 @cache
 def is_set_apart() -> bool:
-    """Whether the kernel isolates untrusted code: in a user namespace, or, for root, without its capabilities."""
+    """Return True if the kernel isolates untrusted code: in a user namespace, or, for root, without capabilities."""
     if os.getuid() == 0:
         return True
     command = [sys.executable, "-I", "-S", "-c", _LEAVE]

@@ -58,7 +58,7 @@ _SETTLED = (ItemState.DONE.value, ItemState.REJECTED.value)
 
 @dataclass(frozen=True)
 class PrunedAttempts:
-    """What was removed; or, with `dry_run`, what would be."""
+    """The attempts and logs removed; with `dry_run`, those that would be."""
 
     where: ClassVar[str] = "database"
 

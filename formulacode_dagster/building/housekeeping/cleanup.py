@@ -24,7 +24,7 @@ class Budgets:
 
 @dataclass(frozen=True)
 class CleanupReport:
-    """What was removed from one image store; with `dry_run`, what would be."""
+    """The content removed from one image store; with `dry_run`, the content that would be."""
 
     where: str
     dry_run: bool

@@ -40,7 +40,7 @@ class DeclaredPythons(Frozen):
     classifiers: Sourced[tuple[str, ...]] | None = None
 
     def allow(self, version: str) -> bool:
-        """Whether `requires-python` allows it."""
+        """True if `requires-python` allows it."""
         return self.requires_python is None or allows(self.requires_python.value, version)
 
     def __str__(self) -> str:

@@ -171,7 +171,7 @@ def task_tag(spec: BuildSpec) -> str:
 
 
 def needs_crates(spec: BuildSpec) -> bool:
-    """Whether cargo is among the system packages, so that the crates of a Cargo.lock are fetched."""
+    """True if cargo is among the system packages, so that the crates of a Cargo.lock are fetched."""
     return any(re.match(r"cargo\b", package) for package in spec.apt_packages)
 
 

@@ -170,9 +170,9 @@ class TimedBenchmark:
 
     benchmark: SurveyedBenchmark
     isolate: bool
-    """Whether each call has a separate setup."""
+    """True if each call has a separate setup."""
     once: bool = False
-    """Whether a single call must suffice."""
+    """True if a single call must suffice."""
 
 
 @dataclass(frozen=True)

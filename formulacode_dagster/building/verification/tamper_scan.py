@@ -54,7 +54,7 @@ class Distribution:
     record: dict[str, str]
     """Hash by path below the area's root, as `sha256=…`; empty if the RECORD gives none."""
     is_local: bool
-    """Whether it was installed from a file of the build, not from an index."""
+    """True if it was installed from a file of the build, not from an index."""
 
 
 def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], test_lock: str = "") -> list[str]:

@@ -33,7 +33,7 @@ INSTALL_SECONDS = 300.0
 INTERLEAVE = "--interleave-rounds"
 ROUNDS = "rounds="
 ASV_ROUNDS = 2
-"""What asv takes where nothing is said."""
+"""Defaults of asv."""
 OURS_TO_SET = frozenset(
     {"--config", "-E", "--environment", "--python", "--set-commit-hash", "-m", "--machine", "--cpu-affinity"}
 )

@@ -1,4 +1,4 @@
-"""Which benchmarks execute changed compiled code, seen in builds with line coverage."""
+"""Finds benchmarks that execute changed compiled code, in builds with line coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a month will come to: how far its pull requests will get and what that costs, by the months before it.
+"""Forecast of a month: how far its pull requests will get and what that costs, by the months before it.
 
 Steps that the month has finished are counted, the others expected: each keeps the share of the step before it that
 earlier months kept, together, with its 95 % interval by Clopper and Pearson. What enters a stage costs there what it
@@ -76,7 +76,7 @@ class ExpectedStep(Frozen):
 
 
 class ExpectedCost(Frozen):
-    """What a stage will cost, in each unit of `Cost` that it has cost before."""
+    """Forecast cost of a stage, in each unit of `Cost` that it has cost before."""
 
     stage: Stage
     amounts: dict[str, ExpectedRange]
@@ -92,7 +92,7 @@ class Overrun(Frozen):
 
 
 class Forecast(Frozen):
-    """What a month will come to."""
+    """Forecast of a month."""
 
     month: str
     months: tuple[str, ...] = Field(description="the earlier months it is based on")

@@ -79,7 +79,7 @@ class Funnel(Frozen):
 
     @property
     def is_empty(self) -> bool:
-        """Whether this month was never materialized."""
+        """True if this month was never materialized."""
         return not self.costs and not self.losses and not any(step.count for step in self.steps)
 
     @property

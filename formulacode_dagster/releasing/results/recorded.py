@@ -81,7 +81,7 @@ class RecordedRun:
     export_digest: str = ""
     """Harbor's hash of the task's folder; empty if none is recorded."""
     is_valid: bool = True
-    """Whether the program holds the reward for one that counts."""
+    """True if the program considers the reward one that counts."""
     error: str = ""
     message: str = ""
     dollars: float | None = None

@@ -59,7 +59,7 @@ def _is_current(run: AgentRun, tasks: Mapping[str, ReleasedTask]) -> bool:
 
 
 def _given(task: ReleasedTask) -> tuple[str, str]:
-    """What the agent had: image and statement."""
+    """Image and statement that the agent had."""
     return str(task.row["image_digest"]), task.statement_sha256
 
 

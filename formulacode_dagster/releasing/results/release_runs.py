@@ -65,7 +65,7 @@ def cost_of(run: AgentRun) -> float | None:
 
 @dataclass(frozen=True)
 class RunsDone:
-    """What a call did, and what it left."""
+    """Work that a call did, and work that it left."""
 
     ended: tuple[AgentRun, ...]
     lost: tuple[str, ...]

@@ -34,7 +34,7 @@ NO_REPORT = "no_report"
 
 @dataclass(frozen=True)
 class TakenRuns:
-    """What became of the runs of a folder."""
+    """Outcome of reading the runs of a folder."""
 
     taken: tuple[AgentRun, ...]
     before: tuple[AgentRun, ...]

@@ -1,4 +1,4 @@
-"""Whether a judge's quotations occur in the diff that it was shown."""
+"""Checks that a judge's quotations occur in the diff that it was shown."""
 
 from __future__ import annotations
 

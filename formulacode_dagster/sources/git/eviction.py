@@ -24,7 +24,7 @@ PARTIAL = ".partial"
 
 
 class MirrorState(StrEnum):
-    """Whether a mirror may be removed."""
+    """Use of a mirror, which decides on its eviction."""
 
     READY = "ready"
     IN_USE = "in use"

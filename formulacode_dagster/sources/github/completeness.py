@@ -1,4 +1,4 @@
-"""Whether searches have shown everything a repository merged. Pure."""
+"""Checks that searches have shown everything a repository merged. Pure."""
 
 from __future__ import annotations
 

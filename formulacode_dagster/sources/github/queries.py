@@ -296,4 +296,4 @@ THREAD_EVENTS = _following(
 """Events beyond the thread's first page, 1 point per page."""
 
 PROBE = "query Probe { viewer { login } rateLimit { cost remaining } }"
-"""Whether GitHub is up, and whose token it is; 1 point."""
+"""Asks GitHub, if it is up, whose token it is; 1 point."""

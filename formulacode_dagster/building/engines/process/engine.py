@@ -62,13 +62,13 @@ class ProcessEngine:
 
     @cached_property
     def isolates_network(self) -> bool:
-        """Whether this machine allows removing the network from a process."""
+        """True if this machine allows removing the network from a process."""
         bounds = Bounds(self._limits, isolate_network=True)
         return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
 
     @cached_property
     def confines(self) -> bool:
-        """Whether this machine allows giving a process its own files, processes and user."""
+        """True if this machine allows giving a process its own files, processes and user."""
         return can_confine()
 
     @cached_property

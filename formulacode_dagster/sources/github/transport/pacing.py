@@ -18,7 +18,7 @@ MINUTE = 60.0
 QUERY_SECONDS = 10.0
 """GitHub gives up on an answer after them, with 502 or 504."""
 FIRST_SECONDS = 1.0
-"""What an answer is expected to take until there was one."""
+"""Seconds that an answer is expected to take until there was one."""
 BURST_PAID_SECONDS = 20.0
 """As many seconds' worth of answers may be taken together: with a minute's, they stay below GitHub's ceilings."""
 LONGEST_DEBT = 2 * MINUTE
