@@ -173,3 +173,34 @@ def judge_hack(text: str) -> str:
     signs = [line.strip() for line in added if SIGNS.search(line)]
     reason = f"The sandbox reads words: {'a sign of a hack' if signs else 'no sign of a hack'} in the added lines."
     return json.dumps({"reason": reason, "quotes": signs[:3], "is_hack": bool(signs)})
+
+
+_FUNCTIONS = re.compile(r"<functions[-\w]*>\s*(.*?)\s*</functions", re.DOTALL)
+_SIZES = frozenset({"n", "size", "count", "length"})
+
+
+def write_benchmark(text: str) -> str:
+    """The module for the functions named in *text*, as the JSON object that was asked for."""
+    match = _FUNCTIONS.search(text)
+    functions = json.loads(match[1]) if match else []
+    plain = [each for each in functions if re.fullmatch(r"[A-Za-z]\w*", each["name"])]
+    if not plain:
+        return json.dumps({"code": "# The sandbox calls public functions alone.\n"})
+    module, name = plain[0]["module"], plain[0]["name"]
+    given = ", ".join("size" if each in _SIZES else "list(range(size))" for each in plain[0]["arguments"])
+    lines = [
+        f"import {module}",
+        "",
+        "",
+        "class Written:",
+        "    params = [1000, 30000]",
+        '    param_names = ["size"]',
+        "",
+        "    def setup(self, size):",
+        f"        self.arguments = ({given}{',' if given else ''})",
+        "",
+        f"    def time_{name}(self, size):",
+        f"        return {module}.{name}(*self.arguments)",
+        "",
+    ]
+    return json.dumps({"code": "\n".join(lines)})

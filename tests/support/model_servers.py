@@ -13,7 +13,7 @@ from typing import Any
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.completion import OutputMode
 from formulacode_dagster.selection.classification.requests import TokenField
-from sandbox.model.servers import Server
+from sandbox.model.app import Server
 
 
 class Place(StrEnum):

@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from formulacode_dagster.models.image import Verification
 
 from .collecting import Collected, collect_tests, test_files, tests_collect
-from .commit import declared_commit
-from .credentials import no_credentials
 from .discovery import benchmarks, without_suite
 from .evidence import Evidence
+from .facts import ImageFacts
 from .importing import import_modules, imports, modules_of, tops_of
 from .leak_scan import versions_by_name
 from .oracle import oracle_absent
+from .origin import Tree
 from .results import result_of
 from .running import one_benchmark_runs
+from .scan import forms_in, secrets_in
 from .tamper_scan import find_planted, from_index
+
+
+def no_credentials(facts: ImageFacts, said: Mapping[str, str]) -> Verification:
+    """Neither the files nor the image's configuration *said* (variables, labels, history) hold a credential.
+
+    Text in the form of a credential is searched for in all files that neither the commit nor a wheel brought, the
+    values of this machine's own secrets everywhere. No value is ever reported.
+    """
+    secrets = facts.scan.watch.secrets
+    problems = [
+        f"{area}: {path} holds {what}"
+        for (area, path), credentials in facts.scan.credentials.items()
+        for what in credentials
+    ]
+    for where, text in said.items():
+        content = text.encode(errors="replace")
+        problems += [f"{where} holds {what}" for what in (*secrets_in(content, secrets), *forms_in(content))]
+    held = f"no token, key or password; none of {len(secrets)} secrets of this machine"
+    return result_of("no_credentials", problems, held)
+
+
+def declared_commit(facts: ImageFacts, base_sha: str, base: Tree) -> Verification:
+    """HEAD is *base_sha*, and the checkout holds exactly the files of *base*."""
+    checkout = facts.checkout
+    problems = [] if facts.head == base_sha else [f"HEAD is {facts.head or 'nowhere'}, not {base_sha}"]
+    for path, (mode, blob) in base.items():
+        fact = checkout.get(path)
+        if fact is None:
+            problems.append(f"{path} is missing")
+        elif blob not in (fact.blob, fact.unix_blob) or (fact.target is not None) != (mode == "120000"):
+            problems.append(f"{path} differs from the commit")
+    problems += [f"{path} is not in the commit" for path in checkout if path not in base]
+    return result_of("declared_commit", problems, f"HEAD is {base_sha} and {len(base)} files equal it")
+
 
 Verify = Callable[[Evidence], Verification]
 

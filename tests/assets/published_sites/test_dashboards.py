@@ -15,7 +15,7 @@ from assets.published_sites.dashboard_asset import DASHBOARDS
 from formulacode_dagster.measuring.breakpoints.persistence import load_breakpoints
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.series.source import Source
-from formulacode_dagster.orchestration.listed_dashboards import listed_dashboards
+from formulacode_dagster.orchestration.jobs import listed_dashboards
 from formulacode_dagster.sources.dashboards.persistence import load_site
 from formulacode_dagster.sources.dashboards.sites import Dashboard, add_dashboard
 from resources.dashboards import DashboardsResource

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.engines.files import Area, ImageConfig
-from formulacode_dagster.building.verification.credentials import no_credentials
 from formulacode_dagster.building.verification.facts import FileFact, ImageFacts
 from formulacode_dagster.building.verification.oracle import oracle_absent
 from formulacode_dagster.building.verification.origin import FolderOrigin, GroundTruth, added_lines
 from formulacode_dagster.building.verification.repository import ImageRepository
 from formulacode_dagster.building.verification.scan import Scan, SearchPatterns, Secret
+from formulacode_dagster.building.verification.verifications import no_credentials
 from formulacode_dagster.models.errors import ItemFailure
 from tests.support.git_world import git
 from tests.support.images import Sample

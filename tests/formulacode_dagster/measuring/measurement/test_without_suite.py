@@ -9,7 +9,7 @@ from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import RejectionReason
-from sandbox.model.benchmarks import write_benchmark
+from sandbox.model.rules import write_benchmark
 from tests.support.small_measurement import CORE, FASTER, FILES
 
 WHERE_NO_SUITE_SERVES = pytest.mark.variant("what is timed where no suite executes the change", most=1)

@@ -14,7 +14,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
-from sandbox.model.benchmarks import write_benchmark
+from sandbox.model.rules import write_benchmark
 
 CORE = """def total(n, start=0):
     return sum(range(n))
