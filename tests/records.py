@@ -12,10 +12,12 @@ from statistics import geometric_mean
 
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, RandomizationUnit, Verdict
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest, PullRequest
+from formulacode_dagster.models.release import Release
 
 MONTH = "2026-02"
 OPENED, MERGED = datetime(2025, 12, 1, tzinfo=UTC), datetime(2026, 2, 3, tzinfo=UTC)
@@ -55,6 +57,22 @@ def make_pull_request(facts: MergedPullRequest, **change: object) -> PullRequest
     """*facts*, and a change of the same key with the fields of *change*."""
     given = {"month": facts.month, "repository_id": facts.repository_id, "number": facts.number, **change}
     return PullRequest(facts=facts, change=make_change(**given))
+
+
+def make_classification(**fields: object) -> Classification:
+    """A verdict on `a/b#1`: it is a performance pull request."""
+    defaults: dict[str, object] = {
+        **KEY,
+        "is_performance": True,
+        "category": "cache_and_reuse",
+        "difficulty": "easy",
+        "confidence": 0.5,
+        "reason": "",
+        "model": "m",
+        "prompt_version": "1",
+        "patch_truncated": False,
+    }
+    return Classification.model_validate({**defaults, **fields})
 
 
 def make_spec(lock: str = "", **fields: object) -> BuildSpec:
@@ -157,3 +175,10 @@ def make_statement(text: str, **fields: object) -> ProblemStatement:
     """A statement that says no more than *text*."""
     defaults: dict[str, object] = {**KEY, "statement_minimal": text, "final_md": text, "template_version": "1"}
     return ProblemStatement.model_validate({**defaults, **fields})
+
+
+def make_release(**fields: object) -> Release:
+    """The first release of the month, without a task."""
+    checksums = dict.fromkeys(("rows_sha256", "read_back_sha256", "schema_sha256"), "0")
+    facts = {"month": MONTH, "tag": "formulacode@2026-03", "destination": "/x", "revision": "1", **checksums}
+    return Release.model_validate({"tasks": 0, "task_ids": (), "released_at": MERGED, **facts, **fields})

@@ -10,7 +10,7 @@ from assets.partitions import MONTHS
 from assets.stage_asset import stage_asset
 from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES
 from formulacode_dagster.models.check import CheckFinding, Doubt
-from formulacode_dagster.models.classification import Category, Classification, Difficulty
+from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -23,24 +23,12 @@ from formulacode_dagster.operating.store.checks import verdicts
 from formulacode_dagster.operating.store.database import Database
 from resources.defaults import default_resources
 from resources.postgres import PostgresResource
-from tests.records import make_image, make_merged
+from tests.records import make_classification, make_image, make_merged
 
 
 def judged(month: str, positives: int, candidates: int) -> list[Classification]:
     return [
-        Classification(
-            month=month,
-            repository_id=7,
-            number=number,
-            is_performance=number <= positives,
-            category=next(iter(Category)),
-            difficulty=next(iter(Difficulty)),
-            confidence=0.5,
-            reason="",
-            model="m",
-            prompt_version="1",
-            patch_truncated=False,
-        )
+        make_classification(month=month, number=number, is_performance=number <= positives)
         for number in range(1, candidates + 1)
     ]
 

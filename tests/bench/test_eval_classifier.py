@@ -19,7 +19,6 @@ from assets.classifications import accuracy_on_labelled_set
 from bench import eval_classifier
 from bench.classifier_modes import Mode
 from bench.labelled import Entry, Label, Stratum
-from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS
@@ -29,6 +28,7 @@ from formulacode_dagster.selection.classification.prompts import PROMPT_VERSION
 from sandbox.model.app import MODEL as RULES
 from sandbox.server import serving
 from tests.bench.labelled_examples import example
+from tests.records import make_classification
 
 SCRIPTED, CREDULOUS = "scripted", "credulous"
 EXAMPLES = (
@@ -162,19 +162,7 @@ def test_without_a_model_the_sandbox_rules_are_the_floor(database: Database, mon
 def test_the_check_shows_the_last_evaluation_and_warns_when_there_is_none(database: Database) -> None:
     month = JudgedMonth(database, Stage.CLASSIFICATIONS, "2026-02", "run")
     assert accuracy_on_labelled_set.judge(month).passed, "nothing was judged"
-    row = Classification(
-        month=month.key,
-        repository_id=7,
-        number=1,
-        is_performance=True,
-        category=Category.UNCATEGORIZED,
-        difficulty=Difficulty.EASY,
-        confidence=0.5,
-        reason="",
-        model=SCRIPTED,
-        prompt_version=PROMPT_VERSION,
-        patch_truncated=False,
-    )
+    row = make_classification(month=month.key, model=SCRIPTED, prompt_version=PROMPT_VERSION)
     with database.transaction() as connection:
         CLASSIFICATIONS.save(connection, [row])
     warned = accuracy_on_labelled_set.judge(month)

@@ -11,7 +11,7 @@ from assets.published_dataset import published_dataset
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
-from formulacode_dagster.models.classification import Category, Classification, Difficulty
+from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution, ResourceLimits, Toolchain
@@ -37,6 +37,7 @@ from formulacode_dagster.operating.store.pull_requests import save_changes
 from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
 from formulacode_dagster.releasing.dataset.wide import procedure_record, task_records
 from tests.records import (
+    make_classification,
     make_image,
     make_measurement,
     make_merged,
@@ -154,19 +155,7 @@ def correctness() -> Correctness:
 @pytest.fixture
 def classification() -> Classification:
     """The classification of `Acme/Fast.py#7`."""
-    return Classification(
-        month=MONTH,
-        repository_id=42,
-        number=7,
-        is_performance=True,
-        category=Category.CACHE_AND_REUSE,
-        difficulty=Difficulty.HARD,
-        confidence=0.9,
-        reason="it caches",
-        model="m",
-        prompt_version="1",
-        patch_truncated=False,
-    )
+    return make_classification(repository_id=42, number=7, difficulty="hard", confidence=0.9, reason="it caches")
 
 
 @pytest.fixture

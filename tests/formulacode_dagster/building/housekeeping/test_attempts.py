@@ -13,14 +13,13 @@ from formulacode_dagster.building.housekeeping.attempts import PrunedAttempts, p
 from formulacode_dagster.building.synthesis.month import MOST_EARLIER
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS, RELEASES
 from formulacode_dagster.operating.store.attempts import attempts_of, log_of_attempt, save_attempt
 from formulacode_dagster.operating.store.blobs import get_log, put_blob, put_log
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.tables import BLOBS, LOGS
-from tests.records import make_attempt, make_merged
+from tests.records import make_attempt, make_merged, make_release
 
 MONTH, KEY, ITEM = "2026-02", (7, 5), "a/b#5"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -52,17 +51,7 @@ def ended(database: Database, state: ItemState, stage: Stage = Stage.IMAGES) -> 
 
 
 def released(database: Database) -> None:
-    checksums = dict.fromkeys(("rows_sha256", "read_back_sha256", "schema_sha256"), "0")
-    release = Release(
-        month=MONTH,
-        tag="formulacode@2026-03",
-        destination="/x",
-        revision="1",
-        tasks=0,
-        task_ids=(),
-        released_at=OLD,
-        **checksums,
-    )
+    release = make_release(released_at=OLD)
     with database.transaction() as connection:
         RELEASES.save(connection, [release])
 

@@ -7,11 +7,10 @@ import pytest
 from formulacode_dagster.building.housekeeping.image_needs import image_needs
 from formulacode_dagster.models.image import BuiltImage, ImageNeed
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, RELEASES
 from formulacode_dagster.operating.store.database import Database
-from tests.records import make_image, make_merged
+from tests.records import make_image, make_merged, make_release
 
 MONTH = "2026-02"
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -81,18 +80,7 @@ def test_an_image_is_needed_until_its_task_is_rejected_or_published(
 
 def test_a_released_month_needs_no_image_any_more(database: Database) -> None:
     store(database, BUILT)
-    release = Release(
-        month=MONTH,
-        tag="formulacode@2026-03",
-        destination="/x",
-        revision="1",
-        tasks=0,
-        task_ids=(),
-        rows_sha256="0",
-        read_back_sha256="0",
-        schema_sha256="0",
-        released_at=MOMENT,
-    )
+    release = make_release(released_at=MOMENT)
     with database.transaction() as connection:
         RELEASES.save(connection, [release])
     assert not asked(database)["sha256:1"].unfinished

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import event, select, text
 from sqlalchemy.exc import IntegrityError
 
-from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
@@ -37,7 +36,7 @@ from formulacode_dagster.operating.store.windows import (
     replace_window,
     save_windows,
 )
-from tests.records import make_change, make_merged
+from tests.records import make_change, make_classification, make_merged
 
 MONTH, OTHER = "2026-02", "2026-01"
 MOMENT = datetime(2026, 2, 3, 12, tzinfo=UTC)
@@ -227,19 +226,7 @@ def test_new_commits_are_never_read_beside_the_old_change(database: Database) ->
 
 
 def test_what_later_stages_made_of_a_pull_request_that_left_stays(database: Database) -> None:
-    verdict = Classification(
-        month=MONTH,
-        repository_id=7,
-        number=1,
-        is_performance=True,
-        category=next(iter(Category)),
-        difficulty=next(iter(Difficulty)),
-        confidence=1.0,
-        reason="",
-        model="m",
-        prompt_version="1",
-        patch_truncated=False,
-    )
+    verdict = make_classification(month=MONTH)
     take_in(database, [merged(1)])
     with database.transaction() as connection:
         CLASSIFICATIONS.save(connection, [verdict])

@@ -14,26 +14,14 @@ from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.spending import Spent, add_spending
 from formulacode_dagster.operating.store.usage import add_usage
 from formulacode_dagster.releasing.reporting.facts import ReportFacts, month_facts
-from tests.records import make_measurement, make_merged
+from tests.records import make_classification, make_measurement, make_merged
 from tests.support.entries import enter
 
 MONTH = "2026-02"
 
 
 def classified(number: int) -> Classification:
-    return Classification(
-        month=MONTH,
-        repository_id=7,
-        number=number,
-        is_performance=True,
-        category="cache_and_reuse",
-        difficulty="hard",
-        confidence=0.9,
-        reason="It caches.",
-        model="m",
-        prompt_version="1",
-        patch_truncated=False,
-    )
+    return make_classification(number=number, difficulty="hard", confidence=0.9, reason="It caches.")
 
 
 def measured(number: int, *speedups: float, **fields: object) -> Measurement:
