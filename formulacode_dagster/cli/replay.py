@@ -171,8 +171,8 @@ def _show(month: Month) -> None:
                 replayed.failure.value if replayed.failure else taken.machine if taken else "",
             )
     console.print(table)
-    table = table_of("on", "tasks", "replays", "confirmed", "faster in every replay", title="Validity")
-    for each in validity(by_task):
-        counts = (f"{each.confirmed} of {each.runnable}", f"{each.valid} of {each.tasks}")
-        table.add_row(each.where, str(each.tasks), str(each.replays), *counts)
+    counted = validity({task_id: [replayed.note for replayed in made] for task_id, made in by_task.items()})
+    table = table_of(*counted[0].cells, title="Validity")
+    for each in counted:
+        table.add_row(*each.cells.values())
     console.print(table)

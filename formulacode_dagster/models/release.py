@@ -135,7 +135,8 @@ class TaskRecord(Frozen):
     replays: str = Field(
         default="[]",
         description="JSON: every replay of the task known at this release, only from row and image: `verdict`, "
-        "`failure`, `measured`, `speedup`, `low`, `high`, `machine`, `replayed_at`, `release`, `is_same_harness`",
+        "`failure`, `measured`, `speedup`, `low`, `high`, `machine`, `cpu_family`, `replayed_at`, `release`, "
+        "`is_same_harness`, `released_speedup`, `instructions_ratio`, `released_instructions_ratio`",
     )
     reviews: str = Field(
         default="[]",
@@ -225,7 +226,8 @@ class ReplayNote(Frozen):
 
     release: str = Field(description="tag of the release whose row was replayed")
     replayed_at: datetime = Field(description="when it ended, UTC")
-    machine: str = Field(description="CPU model and cores it was measured on; empty without measurements")
+    machine: str = Field(description="CPU model and cores; empty if unknown")
+    cpu_family: str = Field(default="", description="vendor and numbers of CPU family and model, or the model's name")
     verdict: ReplayVerdict = Field(description="`confirmed`, `not_confirmed` or `could_not_run`")
     failure: FailureKind | None = Field(default=None, description="why it could not be run")
     measured: Verdict | None = Field(default=None, description="verdict of the measurement; null without one")
@@ -233,6 +235,9 @@ class ReplayNote(Frozen):
     low: float | None = Field(default=None, description="lower bound of its 95 % interval")
     high: float | None = Field(default=None, description="upper bound of it")
     is_same_harness: bool = Field(description="whether the benchmarks were run by the very harness of the row")
+    released_speedup: float | None = Field(default=None, description="of the row; null if not recorded")
+    instructions_ratio: float | None = Field(default=None, description="as in the row, counted by the replay")
+    released_instructions_ratio: float | None = Field(default=None, description="of the row")
 
 
 class ReplayMachine(Frozen):
@@ -270,6 +275,8 @@ class Replay(MonthRow):
         default=None, description="machine of a replay by `./replay` of an archive; null if the platform replayed it"
     )
     entered_by: str = Field(default="", description="of an archive: how its root file system was entered")
+    released_speedup: float | None = Field(default=None, description="of the row; null if not recorded")
+    released_instructions_ratio: float | None = Field(default=None, description="of the row; null if not counted")
 
     @property
     def machine(self) -> str:
@@ -294,7 +301,8 @@ class Replay(MonthRow):
         return ReplayNote(
             release=self.release,
             replayed_at=self.replayed_at,
-            machine=taken.machine if taken else "",
+            machine=self.machine,
+            cpu_family=self.cpu_family,
             verdict=self.verdict,
             failure=self.failure,
             measured=taken.verdict if taken else None,
@@ -302,6 +310,9 @@ class Replay(MonthRow):
             low=taken.low if taken else None,
             high=taken.high if taken else None,
             is_same_harness=self.is_same_harness,
+            released_speedup=self.released_speedup,
+            instructions_ratio=taken.instructions_ratio if taken else None,
+            released_instructions_ratio=self.released_instructions_ratio,
         )
 
 

@@ -69,3 +69,22 @@ def task_row(number: int, **changes: object) -> TaskRecord:
 def tables_of(rows: Sequence[TaskRecord]) -> MonthTables:
     """The tables of a month with these tasks, of which only the row is stored."""
     return month_tables([TaskRecords(row=row) for row in rows])
+
+
+def replay_note(verdict: str = "confirmed", **changes: object) -> dict[str, object]:
+    """A replay as the column `replays` of a row has it: on one machine, with the row's speed-up and instructions."""
+    return {
+        "release": "formulacode@2026-03",
+        "replayed_at": "2026-04-01T00:00:00Z",
+        "machine": "EPYC, 2 cores",
+        "cpu_family": "AuthenticAMD family 25 model 1",
+        "verdict": verdict,
+        "measured": "faster",
+        "speedup": 2.0,
+        "low": 1.9,
+        "high": 2.1,
+        "is_same_harness": True,
+        "released_speedup": 2.0,
+        "instructions_ratio": 2.5,
+        "released_instructions_ratio": 2.5,
+    } | changes

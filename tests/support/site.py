@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from formulacode_dagster.releasing.dataset.task_tables import (
     TestRecord,
     WorkloadRecord,
 )
-from tests.support.release import task_row
+from tests.support.release import replay_note, task_row
 
 HOSTILE = (
     '<script>window.hacked=1</script>"><img src=x onerror=window.hacked=2> \'"--></pre></textarea></title>'
@@ -34,6 +35,7 @@ def hostile_task(number: int, month: str, **changes: object) -> TaskRecords:
     texts = dict.fromkeys(
         ("final_md", "patch", "lock", "machine", "python", "workload_commit", "classification"), HOSTILE
     )
+    texts["replays"] = json.dumps([replay_note(machine=HOSTILE, cpu_family=HOSTILE)] if number % 3 == 2 else [])
     row = task_row(number, **{**texts, "month": month, "repo_name": f'acme/fast"><script>{number % 40}', **changes})
     names = (f"bench.time_it('{HOSTILE}')", "bench.time_b")
     return TaskRecords(

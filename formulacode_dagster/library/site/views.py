@@ -13,8 +13,9 @@ from urllib.parse import quote
 from formulacode_dagster.library import TableNotReleasedError, Task
 from formulacode_dagster.models.identity import is_stand_in
 from formulacode_dagster.models.measurement import Arm, Stacks
-from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.releasing.dataset.index import standing_of
+from formulacode_dagster.models.release import ReplayNote, TaskRecord
+from formulacode_dagster.releasing.dataset.index import notes_of, standing_of
+from formulacode_dagster.releasing.dataset.validity import Validity, validity
 from formulacode_dagster.releasing.reporting.flames import flames_of
 from formulacode_dagster.releasing.reporting.plots import interval_plot, quantity_text, samples_plot
 
@@ -75,7 +76,9 @@ class TaskView:
     workloads: tuple[WorkloadView, ...]
     tests: tuple[TestView, ...]
     fates: dict[str, int]
-    replayed: tuple[dict[str, Any], ...]
+    replayed: tuple[ReplayNote, ...]
+    validity: tuple[Validity, ...]
+    """Of this task by machine and CPU family; empty if it was not replayed."""
     statement: Markup
     variants: dict[str, Markup]
     """Other statements of the task, by their columns."""
@@ -92,6 +95,7 @@ def task_view(task: Task) -> TaskView:
     """Content of the page of *task*."""
     row: dict[str, Any] = {**dict.fromkeys(TaskRecord.model_fields), **task.row}
     repository = quote(row["repo_name"])
+    replayed = notes_of(row["replays"] or "[]")
     tests = tuple(_test(each) for each in _rows_of(task, "tests"))
     return TaskView(
         row=row,
@@ -100,7 +104,8 @@ def task_view(task: Task) -> TaskView:
         workloads=_workloads(task),
         tests=tests,
         fates=dict(Counter(test.fate for test in tests)),
-        replayed=tuple(_rows_of(task, "replays")),
+        replayed=replayed,
+        validity=validity({row["task_id"]: replayed}),
         statement=markdown(row["final_md"]),
         variants={name: markdown(row[name]) for name in VARIANTS if row[name] and row[name] != row["final_md"]},
         probes=tuple(json.loads(row["probes"] or "[]")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections import Counter
 from datetime import datetime
@@ -51,7 +52,13 @@ def render_card(index: DatasetIndex) -> str:
         change=lambda month: _change(index.before(month.month), month),
         data_path=data_path,
         verified_path=verified_path,
+        cells=lambda each: map(_cell, each.cells.values()),
     )
+
+
+def _cell(text: str) -> str:
+    """Text of a table's cell: names of other machines may hold anything."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|")
 
 
 def _bars(tasks: Counter[str]) -> str:

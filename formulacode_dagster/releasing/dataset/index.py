@@ -8,16 +8,17 @@ import json
 import statistics
 from collections import Counter
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.grading import ReleaseGate
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.release import Correction, ReplayVerdict, standing
+from formulacode_dagster.models.release import Correction, ReplayNote, ReplayVerdict, standing
 
 from .edition import Edition
 from .tables import MonthTables
+from .validity import Validity, validity
 
 INDEX_FILE = "months.json"
 
@@ -46,6 +47,7 @@ class IndexedMonth(Frozen):
     repositories: int
     replayed: int = Field(default=0, description="tasks that could be replayed, as of this release")
     confirmed: int = Field(default=0, description="of these, tasks that each of their replays confirms")
+    validity: tuple[Validity, ...] = Field(default=(), description="of the replayed tasks by machine and CPU family")
     reviewed: int = Field(default=0, description="tasks whose newest review approves, as of this release")
     median_speedup: float | None = Field(description="over the month's tasks; None without tasks")
     speedups: dict[str, int] = Field(default_factory=dict, description="tasks by range of their speed-up")
@@ -106,13 +108,19 @@ def standing_of(notes: str) -> ReplayVerdict | None:
     return standing(ReplayVerdict(note["verdict"]) for note in json.loads(notes))
 
 
+def notes_of(notes: str) -> tuple[ReplayNote, ...]:
+    """Return the replays in the column `replays` of a row."""
+    return TypeAdapter(tuple[ReplayNote, ...]).validate_json(notes)
+
+
 def facts_of(edition: Edition, tables: MonthTables) -> IndexedMonth:
     """The line of the index for the month of *edition* with the rows of *tables*."""
     frame = tables.tasks
     speedups = frame["speedup"].to_list()
     # a month of an older release has no such column
     licenses = frame["license"].to_list() if "license" in frame.columns else []
-    stands = Counter(map(standing_of, frame["replays"].to_list()))
+    replays = dict(zip(frame["task_id"], map(notes_of, frame["replays"]), strict=True))
+    stands = Counter(standing(note.verdict for note in notes) for notes in replays.values())
     return IndexedMonth(
         month=edition.month.key,
         tag=edition.tag,
@@ -121,6 +129,7 @@ def facts_of(edition: Edition, tables: MonthTables) -> IndexedMonth:
         repositories=frame["repo_name"].n_unique(),
         replayed=stands[ReplayVerdict.CONFIRMED] + stands[ReplayVerdict.NOT_CONFIRMED],
         confirmed=stands[ReplayVerdict.CONFIRMED],
+        validity=validity(replays),
         reviewed=sum(tables.approved),
         median_speedup=statistics.median(speedups) if speedups else None,
         speedups=dict(Counter(map(range_of, speedups))),

@@ -30,6 +30,8 @@ class TaskToReplay:
     """`` if its image was not published."""
     image_digest: str
     metric: Metric = Metric.TIME
+    speedup: float | None = None
+    instructions_ratio: float | None = None
 
     def procedure(self) -> Procedure:
         """How it was measured.
@@ -67,6 +69,8 @@ def tasks_of(released: ReleasedMonth) -> Iterator[TaskToReplay]:
             image_name=row["image_name"] or "",
             image_digest=row["image_digest"] or "",
             metric=Metric(row.get("metric") or Metric.TIME),
+            speedup=row.get("speedup"),
+            instructions_ratio=row.get("instructions_ratio"),
         )
 
 

@@ -151,6 +151,8 @@ class _Replays:
             detail=detail,
             is_same_harness=is_same_harness,
             measurement=measurement,
+            released_speedup=task.speedup,
+            released_instructions_ratio=task.instructions_ratio,
         )
 
     def _keep(self, row: Replay) -> None:

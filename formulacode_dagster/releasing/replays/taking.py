@@ -119,6 +119,8 @@ def _replay(results: ReplayResults, result: PackedResult, task: TaskToReplay, re
         measurement=measured,
         packed_on=results.machine,
         entered_by=result.entered_by,
+        released_speedup=task.speedup,
+        released_instructions_ratio=task.instructions_ratio,
     )
 
 

@@ -114,7 +114,8 @@ def month_facts(connection: Connection, month: Month) -> ReportFacts:
             )
         )
     usage = usage_totals(connection, key)
-    releases, replays = artifacts.RELEASES.read(connection, key), replays_of(connection, key)
+    releases = artifacts.RELEASES.read(connection, key)
+    replays = {task_id: tuple(replay.note for replay in made) for task_id, made in replays_of(connection, key).items()}
     return ReportFacts(
         month=key,
         funnel=count_funnel(key, entries, usage, spending_of(connection, key)),
@@ -125,7 +126,7 @@ def month_facts(connection: Connection, month: Month) -> ReportFacts:
         ),
         release=max(releases, key=lambda release: release.number, default=None),
         accepted=tuple(acceptances(connection, key)),
-        replays={task_id: tuple(replay.note for replay in made) for task_id, made in replays.items()},
+        replays=replays,
         validity=validity(replays),
         usage=tuple(usage),
         profiles={

@@ -19,7 +19,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.dataset.tables import MonthTables, month_tables
 from tests.support.command_line import FcData
-from tests.support.release import tables_of, task_row
+from tests.support.release import replay_note, tables_of, task_row
 from tests.support.site import HOSTILE, hostile_dataset, hostile_task
 
 FEBRUARY = Month.parse("2026-02")
@@ -130,6 +130,22 @@ def test_a_releases_page_has_gate_card_and_checksums_of_its_files(site: Path, tm
     assert "No task was probed" in page.text
     assert "It holds 3 tasks in 2 months" in page.text
     assert "pretty_name" not in page.text
+
+
+def test_pages_tell_on_which_machines_a_task_is_valid(site: Path, tmp_path: Path) -> None:
+    there = {"machine": "Xeon, 16 cores", "cpu_family": "GenuineIntel family 6 model 143"}
+    lost = replay_note("not_confirmed", **there, measured="unchanged", speedup=1.01, instructions_ratio=1.25)
+    replayed = task_row(1, replays=json.dumps([replay_note(), lost]), instructions_ratio=2.5)
+    FolderDestination(tmp_path / "replayed").release(FEBRUARY, tables_of([replayed, task_row(2)]))
+    write_site(Dataset.load(tmp_path / "replayed"), tmp_path / "pages")
+    for page in ("releases/2026-02.html", "tasks/acme__fast-1.html"):
+        text = re.sub(r"\s+", " ", Page(tmp_path / "pages" / page).text)
+        assert "Validity by machine" in text
+        assert re.search(r"EPYC, 2 cores ?1 ?1 ?1 of 1 ?1 of 1 ?1.00 ?– ?1 of 1", text), text
+        assert re.search(r"GenuineIntel family 6 model 143 ?1 ?1 ?0 of 1 ?0 of 1 ?0.51 ?– ?0 of 1", text), text
+    assert "1.2500×" in text
+    for page in (tmp_path / "pages" / "tasks" / "acme__fast-2.html", site / "releases" / "2026-02.html"):
+        assert "Validity by machine" not in Page(page).text
 
 
 def test_a_link_to_the_site_has_a_picture(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from formulacode_dagster.releasing.dataset.edition import Edition
 from formulacode_dagster.releasing.dataset.index import DatasetIndex, facts_of
 from formulacode_dagster.releasing.dataset.parquet import DATASET_COLUMNS, table_columns
 from formulacode_dagster.releasing.dataset.task_tables import TABLES, Table
-from tests.support.release import tables_of
+from tests.support.release import replay_note, tables_of
 
 FEBRUARY = Month.parse("2026-02")
 
@@ -58,12 +58,35 @@ def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskR
 def test_the_card_counts_the_tasks_that_replay(record: Callable[..., TaskRecord]) -> None:
     verdicts = (("confirmed", "could_not_run"), ("confirmed", "not_confirmed"), ("could_not_run",), ())
     records = [
-        record(number, replays=json.dumps([{"verdict": verdict} for verdict in some]))
+        record(number, replays=json.dumps([replay_note(verdict) for verdict in some]))
         for number, some in enumerate(verdicts)
     ]
     facts = facts_of(Edition(FEBRUARY), tables_of(records))
     assert (facts.tasks, facts.replayed, facts.confirmed) == (4, 2, 1)
     assert "| 4 | 2 | 2, 1 | 1 |" in render_card(DatasetIndex().with_month(facts))
+
+
+def test_the_card_tells_validity_by_machine(record: Callable[..., TaskRecord]) -> None:
+    there = {"machine": "Xeon | <b>, 16 cores", "cpu_family": "GenuineIntel family 6 model 143", "speedup": 1.5}
+    lost = replay_note("not_confirmed", **{**there, "measured": "unchanged", "speedup": 1.0, "instructions_ratio": 2.4})
+    nothing = dict.fromkeys(("measured", "speedup", "low", "high", "instructions_ratio"))
+    made = [
+        [replay_note("confirmed"), replay_note("confirmed", **there)],
+        [replay_note("confirmed"), lost],
+        [replay_note("confirmed"), replay_note("could_not_run", **{**there, **nothing})],
+    ]
+    records = [record(number, replays=json.dumps(notes)) for number, notes in enumerate(made)]
+    index = DatasetIndex().with_month(facts_of(Edition(FEBRUARY), tables_of(records)))
+    card = render_card(DatasetIndex.parse(index.to_json(), "here"))
+    for line in (
+        "| 2026-02 | EPYC, 2 cores | 3 | 3 | 3 of 3 | 3 of 3 | 1.00 | – | 3 of 3 |",
+        "| 2026-02 | Xeon \\| &lt;b&gt;, 16 cores | 3 | 3 | 1 of 2 | 1 of 3 | 0.62 | – | 1 of 2 |",
+        "| 2026-02 | GenuineIntel family 6 model 143 | 3 | 3 | 1 of 2 | 1 of 3 | 0.62 | – | 1 of 2 |",
+        "| 2026-02 | all machines | 3 | 6 | 2 of 3 | 1 of 3 | 0.87 | – | 2 of 3 |",
+    ):
+        assert line in card.splitlines(), line
+    assert "arXiv 2607.01211" in card
+    assert "arXiv" not in render_card(_index(record))
 
 
 def test_the_same_months_give_the_same_card(record: Callable[..., TaskRecord]) -> None:

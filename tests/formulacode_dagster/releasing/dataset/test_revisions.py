@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from formulacode_dagster.releasing.dataset.parquet import from_parquet
 from formulacode_dagster.releasing.dataset.tables import data_path
 from sandbox.hub import app
 from sandbox.server import serving
-from tests.support.release import tables_of
+from tests.support.release import replay_note, tables_of
 
 MakeRecord = Callable[..., TaskRecord]
 FEBRUARY = Month.parse("2026-02")
@@ -136,7 +137,7 @@ def test_replays_made_since_wait_for_a_revision_that_somebody_asks_for(
     place: tuple[Destination, Read], record: MakeRecord
 ) -> None:
     destination, read = place
-    confirmed = '[{"verdict": "confirmed"}]'
+    confirmed = json.dumps([replay_note()])
     before, after = (tables_of([record(1, replays=replays)]) for replays in ("[]", confirmed))
     first = destination.release(FEBRUARY, before)
     assert destination.release(FEBRUARY, after) == first, "by themselves they make no release, and are no other rows"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from formulacode_dagster.models.measurement import Returned, Verdict
-from formulacode_dagster.models.release import Replay, ReplayMachine
-from formulacode_dagster.releasing.dataset.validity import validity
+import pytest
+
+from formulacode_dagster.models.measurement import InstructionCount, Returned, Verdict
+from formulacode_dagster.models.release import Replay, ReplayMachine, ReplayNote
+from formulacode_dagster.releasing.dataset.validity import Validity, validity
 from tests.records import MONTH, make_measurement
 
 XEON = ReplayMachine(
@@ -31,9 +33,14 @@ def replay(verdict: str, machine: str, measured: Verdict | None = None, **fields
     return Replay.model_validate({**facts, **fields})
 
 
+def notes(replays: dict[str, list[Replay]]) -> dict[str, list[ReplayNote]]:
+    return {task: [each.note for each in made] for task, made in replays.items()}
+
+
 def counted(replays: dict[str, list[Replay]]) -> dict[str, tuple[int, ...]]:
     return {
-        each.where: (each.tasks, each.replays, each.confirmed, each.runnable, each.valid) for each in validity(replays)
+        each.where: (each.tasks, each.replays, each.confirmed, each.runnable, each.valid)
+        for each in validity(notes(replays))
     }
 
 
@@ -68,3 +75,43 @@ def test_a_task_that_returns_something_else_is_faster_and_not_confirmed() -> Non
 
 def test_without_replays_there_is_nothing_to_say() -> None:
     assert validity({}) == ()
+
+
+def everywhere(*made: Replay) -> Validity:
+    return validity(notes({str(number): [each] for number, each in enumerate(made)}))[-1]
+
+
+def measured(
+    speedup: float, row: float | None, counts: tuple[int, int] = (0, 0), of_row: float | None = None
+) -> Replay:
+    base, oracle = counts
+    taken = make_measurement({"bench.a": speedup}).model_copy(
+        update={"instructions": {"bench.a": InstructionCount(base=base, oracle=oracle)}}
+    )
+    return replay("confirmed", "", measurement=taken, released_speedup=row, released_instructions_ratio=of_row)
+
+
+def test_speedups_are_compared_with_those_of_the_replayed_rows() -> None:
+    told = everywhere(measured(2.0, 4.0), measured(3.0, 3.0), measured(9.0, 6.0))
+    assert (told.ratio, told.rank) == (pytest.approx(1.0), pytest.approx(0.5))
+    assert everywhere(measured(2.0, 2.0), measured(3.0, 4.0), measured(9.0, 6.0)).rank == pytest.approx(1.0)
+    # two points are always in a line, equal speed-ups have no order, and older replays do not know their rows
+    assert everywhere(measured(2.0, 2.0), measured(3.0, 4.0)).rank is None
+    assert everywhere(*(measured(2.0, 2.0 + number) for number in range(3))).rank is None
+    assert everywhere(measured(2.0, None)).cells["speed-up there / in the row"] == "–"
+
+
+def test_instructions_are_the_same_within_a_thousandth() -> None:
+    same, other, not_counted = (
+        measured(2.0, 2.0, (20_010, 10_000), 2.0),
+        measured(2.0, 2.0, (20_030, 10_000), 2.0),
+        measured(2.0, 2.0, of_row=2.0),
+    )
+    told = everywhere(same, other, not_counted, measured(2.0, 2.0, (2, 1)))
+    assert (told.same_instructions, told.counted) == (1, 2)
+    assert everywhere(not_counted).cells["same instructions"] == "–"
+
+
+def test_notes_from_before_families_were_stored_are_counted_by_the_model() -> None:
+    old = replay("confirmed", "EPYC, 2 cores, x86_64", Verdict.FASTER).note.model_copy(update={"cpu_family": ""})
+    assert [each.where for each in validity({"a": [old]})] == ["EPYC, 2 cores, x86_64", "EPYC", "all machines"]

@@ -22,17 +22,17 @@ def frame_of(task):
     facts = {name: PLAIN.get(field.annotation, ()) for name, field in TaskRecord.model_fields.items()}
     facts |= {"task_id": task.task_id, "repo_name": "a/b", "pr_number": task.number, "month": task.month}
     facts |= {"patch": task.patch.decode("latin-1"), "patch_encoding": "latin-1", "procedure": task.procedure_json}
-    facts["metric"] = task.metric.value
+    facts |= {"metric": task.metric.value, "speedup": task.speedup, "instructions_ratio": task.instructions_ratio}
     return month_frame([TaskRecord(**facts | {"pr_merged_at": datetime(2026, 2, 14, tzinfo=UTC)})])
 
 
 def test_a_row_gives_all_that_a_replay_takes_the_patch_to_the_byte(task) -> None:
-    wanted = task(3, patch=b"diff\n+\xe9\r\n", metric=Metric.MEMORY)
+    wanted = task(3, patch=b"diff\n+\xe9\r\n", metric=Metric.MEMORY, speedup=2.5, instructions_ratio=3.5)
     assert list(tasks_of(ReleasedMonth("tag", frame_of(wanted)))) == [wanted]
 
 
 def test_a_row_released_before_there_were_procedures_is_a_named_failure(task) -> None:
-    frame = frame_of(task()).drop("procedure", "metric")
+    frame = frame_of(task(speedup=2.5)).drop("procedure", "metric")
     (old,) = tasks_of(ReleasedMonth("tag", frame))
     with pytest.raises(ItemFailure, match="has no measurement procedure") as caught:
         old.procedure()
