@@ -37,6 +37,12 @@ ArchiveFile = Annotated[Path, typer.Argument(help="Archive to write, a .tar.")]
 PackedOnly = Annotated[
     list[str] | None, typer.Option("--only", help="Pack only these tasks, owner/repo#123.", show_default="all of them")
 ]
+Slim = Annotated[
+    bool,
+    typer.Option(
+        "--slim", help="Leave system and interpreter to the other machine, which must have the same version of Python."
+    ),
+]
 ResultsFile = Annotated[Path, typer.Argument(help="Results that ./replay wrote.")]
 
 
@@ -65,7 +71,7 @@ def replay(
 
 @app.command()
 @with_demo_services
-def pack(month: PackedMonth, file: ArchiveFile, only: PackedOnly = None) -> None:
+def pack(month: PackedMonth, file: ArchiveFile, only: PackedOnly = None, slim: Slim = False) -> None:
     """Write an archive of released tasks that is measured without Docker, network or root.
 
     It holds the root file systems of their images, each layer once, harness, plans and patches. On the other machine,
@@ -88,7 +94,8 @@ def pack(month: PackedMonth, file: ArchiveFile, only: PackedOnly = None) -> None
         raise ConfigurationError(f"{released.tag} has no task {', '.join(unknown)}")
     release = ReleaseToPack(released.tag, wanted.key, hub.destination().name)
     with complaints.status("packing") as status:
-        packed = pack_tasks(release, tasks, file, reader=RegistryResource().puller(), progress=status.update)
+        reader = RegistryResource().puller()
+        packed = pack_tasks(release, tasks, file, reader=reader, progress=status.update, slim=slim)
     for item, why in packed.left_out.items():
         complain(f"{item} is left out: {why}")
     count = len(packed.manifest.tasks)

@@ -20,6 +20,7 @@ from .measure import measurement_row, sample
 from .patch import changed_files
 from .plan import RULE_VERSION
 from .procedure import Procedure
+from .profile import InstructionCounter
 from .relevance import BenchmarkCandidate, not_run
 from .returned import compare_returned
 from .time_budget import TimeBudget
@@ -70,6 +71,7 @@ def measure_again(
             names = procedure.benchmarks
             with cores.choosing():
                 returned = compare_returned(arms.remotes, names, procedure.limits, plan, log) if is_faster else {}
+                instructions = InstructionCounter(arms.remotes, plan, budget, log).count(candidates)
         failures = [*taken.failures]
         failures += [
             BenchmarkFailure(benchmark=name, arm=Arm.BASE, kind="untimed", message="there was no time for it")
@@ -78,7 +80,7 @@ def measure_again(
         if failures:
             raise _differs(failures, len(procedure.benchmarks))
         row = measurement_row(image, suite, candidates, taken, seconds=seconds)
-        return row.model_copy(update={"returned": returned}), "\n".join(log.lines)
+        return row.model_copy(update={"returned": returned, "instructions": instructions}), "\n".join(log.lines)
 
 
 def _candidates(arms: Arms, procedure: Procedure, budget: TimeBudget) -> list[BenchmarkCandidate]:

@@ -11,13 +11,30 @@ from formulacode_dagster.building.suites.questions import ReturnValue, SurveyedB
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Arm, DecisionRule, RoundConditions, Sample
+from formulacode_dagster.models.measurement import Arm, DecisionRule, InstructionCount, RoundConditions, Sample
 from formulacode_dagster.models.release import ReplayMachine
 
 MANIFEST = "manifest.json"
 HARNESS = "fc_harness.pyz"
 LAYOUT = "oci"
 PROGRAM = "replay"
+COUNTING = "counting"
+"""Folder of the tool that counts instructions."""
+
+
+class SlimRoot(Frozen):
+    """What a slim archive has of an image, and what the other machine must have."""
+
+    digest: str = Field(description="digest of the manifest of what is left, in the layout")
+    python: str = Field(description="version of the interpreter, `3.12.1`")
+    is_compiled: bool = Field(description="whether building the package takes a compiler")
+
+
+class CountingTool(Frozen):
+    """How the harness runs under the tool that counts instructions."""
+
+    argv: tuple[str, ...] = Field(description="what stands before its command")
+    environment: dict[str, str]
 
 
 class PackedTask(Frozen):
@@ -27,6 +44,7 @@ class PackedTask(Frozen):
     task_id: str
     image: str = Field(description="digest of the image's manifest in the layout")
     image_id: str = Field(description="digest of its configuration")
+    slim: SlimRoot | None = Field(default=None, description="of a slim archive, which has no root file system")
     patch: str = Field(description="file with the author's patch")
     patch_sha256: str
     procedure_sha256: str = Field(description="of the row's procedure")
@@ -50,6 +68,7 @@ class ArchiveManifest(Frozen):
     month: str
     destination: str
     tasks: tuple[PackedTask, ...]
+    counting: CountingTool | None = Field(default=None, description="null if valgrind was not installed on packing")
     files: dict[str, str] = Field(description="SHA-256 of each file, by path")
 
 
@@ -81,6 +100,7 @@ class PackedResult(Frozen):
     returned: dict[Literal["base", "oracle", "control", "again"], dict[str, ReturnValue | None]] = Field(
         default_factory=dict, description="return values of base and oracle, and of a second call of either"
     )
+    instructions: dict[str, InstructionCount] = Field(default_factory=dict, description="of a call, by benchmark")
 
 
 class ReplayResults(Frozen):

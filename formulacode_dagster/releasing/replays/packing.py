@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from formulacode_dagster.building.engines.callgrind import Callgrind, CallgrindCommand
 from formulacode_dagster.building.suites.archive import harness_archive
 from formulacode_dagster.building.suites.remote import environment_of_runs
 from formulacode_dagster.measuring.measurement.changed_code import changes_build
@@ -26,9 +27,11 @@ from formulacode_dagster.releasing.registries.client import RegistryClient
 from formulacode_dagster.releasing.registries.layouts import ImageLayout, LaidOutImage
 from formulacode_dagster.releasing.registries.names import ImageName
 
-from .packed import HARNESS, LAYOUT, MANIFEST, PROGRAM, ArchiveManifest, PackedTask
+from .packed import COUNTING, HARNESS, LAYOUT, MANIFEST, PROGRAM, ArchiveManifest, CountingTool, PackedTask
+from .portable.sessions import HARNESS as HARNESS_FOLDER
 from .released import TaskToReplay
 from .replay_program import replay_program
+from .slim_images import SlimImages
 
 
 class ImageReader(Protocol):
@@ -68,26 +71,34 @@ def pack(
     *,
     reader: ImageReader,
     progress: ProgressReporter,
+    slim: bool = False,
 ) -> PackedArchive:
-    """Write the archive of *tasks* to *file*.
+    """Write the archive of *tasks* to *file*; a *slim* one leaves the system to the other machine.
 
     Raises ConfigurationError if none of them can be packed; and the errors of reading a registry or the daemon.
     """
     left_out: dict[str, str] = {}
-    with disk_errors(str(file)), tempfile.TemporaryDirectory(dir=file.parent, prefix=".pack-") as place:
+    with (
+        disk_errors(str(file)),
+        tempfile.TemporaryDirectory(dir=file.parent, prefix=".pack-") as place,
+        tempfile.TemporaryDirectory(dir=file.parent, prefix=".pack-") as scratch,
+    ):
         folder = Path(place)
-        layout = ImageLayout(folder / LAYOUT)
+        source = Path(scratch) / LAYOUT if slim else folder / LAYOUT
+        layout = ImageLayout(source)
+        slim_images = SlimImages(source, folder / LAYOUT) if slim else None
         packed = []
         for task in tasks:
             progress(f"{task.item}: packing")
             try:
-                packed.append(_packed(task, layout, folder, reader))
+                packed.append(_packed(task, layout, slim_images, folder, reader))
             except ItemFailure as failure:
                 left_out[task.item] = str(failure)
         if not packed:
             why = "; ".join(f"{item}: {reason}" for item, reason in left_out.items())
             raise ConfigurationError(f"nothing of {release.tag} can be packed", why=why or "it has no such task")
-        layout.write_index()
+        if not slim:
+            layout.write_index()
         (folder / HARNESS).write_bytes(harness_archive())
         (folder / PROGRAM).write_bytes(replay_program())
         (folder / PROGRAM).chmod(0o755)
@@ -96,6 +107,7 @@ def pack(
             month=release.month,
             destination=release.destination,
             tasks=tuple(packed),
+            counting=_add_counting_tool(folder / COUNTING),
             files={path.relative_to(folder).as_posix(): _sha256(path) for path in _files(folder)},
         )
         content = manifest.model_dump_json(indent=1).encode()
@@ -104,7 +116,9 @@ def pack(
     return PackedArchive(manifest, hashlib.sha256(content).hexdigest(), file.stat().st_size, left_out)
 
 
-def _packed(task: TaskToReplay, layout: ImageLayout, folder: Path, reader: ImageReader) -> PackedTask:
+def _packed(
+    task: TaskToReplay, layout: ImageLayout, slim_images: SlimImages | None, folder: Path, reader: ImageReader
+) -> PackedTask:
     procedure = task.procedure()
     _require_portable(task, procedure)
     image = _image(task, procedure, layout, reader)
@@ -119,6 +133,7 @@ def _packed(task: TaskToReplay, layout: ImageLayout, folder: Path, reader: Image
         task_id=task.task_id,
         image=image.digest,
         image_id=image.image_id,
+        slim=slim_images.add(image.digest) if slim_images else None,
         patch=patch,
         patch_sha256=procedure.patch_sha256,
         procedure_sha256=hashlib.sha256(task.procedure_json.encode()).hexdigest(),
@@ -164,6 +179,18 @@ def _image(task: TaskToReplay, procedure: Procedure, layout: ImageLayout, reader
             remedy="Publish its image (FC_REGISTRY_URL) and release a revision",
         )
     return image
+
+
+def _add_counting_tool(folder: Path) -> CountingTool | None:
+    """Add the tool that counts instructions, of a static program and a library; None if this machine has none."""
+    tool = Callgrind.find()
+    if tool is None:
+        return None
+    folder.mkdir()
+    for path in (tool.program, tool.preloaded):
+        (folder / path.name).write_bytes(path.read_bytes())
+    command = CallgrindCommand(f"{HARNESS_FOLDER}/{tool.program.name}", HARNESS_FOLDER)
+    return CountingTool(argv=command.argv, environment=dict(command.environment))
 
 
 def _write(folder: Path, file: Path) -> None:

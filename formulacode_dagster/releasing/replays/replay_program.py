@@ -50,6 +50,8 @@ def replay_program() -> bytes:
         f"scripts/{name}": resources.files(module).joinpath(file).read_bytes()
         for name, (module, file) in SCRIPTS.items()
     }
+    # the program reads the names of a system's folders there
+    contents["plain_mounts.py"] = contents["scripts/plain_mounts.py"]
     buffer = io.BytesIO()
     buffer.write(HEADER)
     with zipfile.ZipFile(buffer, "a") as archive:

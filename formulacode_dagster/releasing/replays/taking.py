@@ -161,7 +161,8 @@ def _judged(result: PackedResult, task: TaskToReplay, procedure: Procedure) -> M
     taken = Taken(judged, rule, look, rounds, (), (), conditions, result.machine)
     image = image_of(task, procedure, procedure.image_digest, location=result.image)
     row = measurement_row(image, procedure.suite_files, candidates, taken, seconds=result.seconds)
-    row = row.model_copy(update={"run_id": result.id})
+    counts = {name: count for name, count in result.instructions.items() if name in procedure.benchmarks}
+    row = row.model_copy(update={"run_id": result.id, "instructions": counts})
     return row.model_copy(update={"returned": _returned(result, procedure)}) if row.is_faster else row
 
 

@@ -64,6 +64,22 @@ class PackedArms:
         self._rebuild(arm)
         return harness.keep_build()
 
+    def count(
+        self, surveys: dict[str, dict[str, dict[str, Any]]], counting: dict[str, Any], seconds: float
+    ) -> dict[str, dict[str, Any]]:
+        """Instructions of a call of each benchmark at the base and with the patch, in *seconds* for either."""
+        self._note(f"counting instructions, {2 * seconds:.0f} s at most")
+        told = {arm: self.by_name[arm].count(list(surveys[arm].values()), counting, seconds) for arm in (BASE, ORACLE)}
+        return {
+            name: {
+                **{arm: counts[name] for arm, counts in told.items() if isinstance(counts[name], int)},
+                "not_counted": "; ".join(
+                    f"{counts[name]} on the {arm}" for arm, counts in told.items() if isinstance(counts[name], str)
+                ),
+            }
+            for name in surveys[BASE]
+        }
+
     def close(self) -> None:
         """Remove all places."""
         for harness in self.by_name.values():

@@ -21,7 +21,8 @@ from .harness_requests import TaskFailedError
 from .layers import RootFileSystem, image_of, remove_tree
 from .machine_facts import machine_facts
 from .sampling import PATIENCE, ReplayBudget, RoundSampler, survey
-from .sessions import HOME, enter
+from .sessions import HOME, SessionMachine, enter
+from .slim import SLIM_WAYS, find_interpreter, lay_machine, require_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,7 @@ def main(arguments: list[str], archive: str, script: Callable[[str], bytes]) -> 
         tasks = [each for each in contents.manifest["tasks"] if not options.only or each["item"] in options.only]
         if unknown := sorted(set(options.only) - {each["item"] for each in tasks}):
             raise ArchiveRefusedError(f"not in this archive: {', '.join(unknown)}")
+        require_machine(tasks, options.python)
         results = _replayed(contents, tasks, options, script)
     except (ArchiveRefusedError, OSError) as error:
         say(f"refused: {error}")
@@ -67,6 +69,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--results", default="results.json", help="File to write (results.json).")
     parser.add_argument(
         "--enter", choices=[way.name for way in WAYS], help="Way into the root file system (the first that works)."
+    )
+    parser.add_argument(
+        "--python", default="", help="Interpreter for tasks of a slim archive (searched for by version)."
     )
     parser.add_argument("--work", help="Folder for root file systems, removed afterwards (next to the archive).")
     return parser.parse_args(arguments)
@@ -96,7 +101,7 @@ def _replayed(
         os.chmod(work, 0o755)  # noqa: S103
         tools = os.path.join(work, "tools")
         lay_tools(tools, contents, script)
-        roots: dict[str, tuple[Any, str]] = {}
+        roots: dict[str, SessionMachine] = {}
         for task in tasks:
             for number in range(1, options.times + 1):
                 name = f"{task['item']} ({number} of {options.times})" if options.times > 1 else task["item"]
@@ -112,7 +117,7 @@ def _one(
     task: dict[str, Any],
     options: argparse.Namespace,
     work: str,
-    roots: dict[str, tuple[Any, str]],
+    roots: dict[str, SessionMachine],
     name: str,
 ) -> dict[str, Any]:
     """Measure one task once: its identity, and its samples or why there are none."""
@@ -123,18 +128,17 @@ def _one(
         say(f"{name}: {line}")
 
     if task["image"] not in roots:
-        for machine, _ in roots.values():
+        for machine in roots.values():
             remove_tree(machine.root.folder)
         roots.clear()
         roots[task["image"]] = _entered(contents, task, options, work, note)
-    machine, entered_by = roots[task["image"]]
-    machine = machine._replace(limits=task["limits"])
+    machine = roots[task["image"]]._replace(limits=task["limits"])
     told: dict[str, Any] = {
         "id": str(uuid.uuid4()),
         "task_id": task["task_id"],
         **{key: task[key] for key in IDENTITY},
         "seed": random.SystemRandom().randrange(1, 2**31),
-        "entered_by": entered_by,
+        "entered_by": f"{machine.way.name}{', slim' if task['slim'] else ''}",
         "started": _now(),
     }
     folder = os.path.join(work, "arms")
@@ -167,6 +171,7 @@ def _measured(
     for arm in (BASE, ORACLE, CONTROL, ORACLE):
         answers = arms.by_name[arm].survey(task["benchmarks"], limit, results=True)
         returned.append({name: answer.get("returned") for name, answer in answers.items()})
+    counting, share = contents.manifest["counting"], task["plan"]["instructions_share"]
     return {
         "outcome": "measured",
         "machine": sampler.machine,
@@ -176,24 +181,28 @@ def _measured(
         "surveys": surveys,
         "samples": sampler.samples,
         "conditions": sampler.conditions,
+        "instructions": arms.count(surveys, counting, share * seconds / 2) if counting and share else {},
         "returned": dict(zip(("base", "oracle", "control", "again"), returned)),
     }
 
 
 def _entered(
     contents: Contents, task: dict[str, Any], options: argparse.Namespace, work: str, note: Callable[[str], object]
-) -> tuple[Any, str]:
+) -> SessionMachine:
     """Unpack the task's image, and find a way into it; raises ArchiveRefusedError without one."""
-    layers, variables = image_of(contents, task["image"])
+    slim = task["slim"]
+    layers, variables = image_of(contents, slim["digest"] if slim else task["image"])
     root = RootFileSystem(os.path.join(work, f"root-{task['image'][-12:]}"))
     root.unpack(contents, layers, note)
-    named = [way for way in WAYS if options.enter in (None, way.name)]
+    named = [way for way in WAYS if options.enter in (None, way.name) and (way.name in SLIM_WAYS or not slim)]
     ways = [way for way in named if installed(way)]
-    machine, reasons = enter(root, variables, os.path.join(work, "tools"), task["limits"], ways)
+    binds = lay_machine(root.folder, find_interpreter(slim["python"], options.python)) if slim else ()
+    tools = os.path.join(work, "tools")
+    machine, reasons = enter(SessionMachine(root, variables, WAYS[0], tools, task["limits"], binds), ways)
     for reason in reasons:
         note(f"no entry by {reason}")
     note(f"entered by {machine.way.name}")
-    return machine, machine.way.name
+    return machine
 
 
 def lay_tools(folder: str, contents: Contents, script: Callable[[str], bytes]) -> None:
@@ -202,8 +211,10 @@ def lay_tools(folder: str, contents: Contents, script: Callable[[str], bytes]) -
     for name in SCRIPTS:
         with open(f"{folder}/{name}", "wb") as file:
             file.write(script(name))
-    with open(f"{folder}/harness/fc_harness.pyz", "wb") as file:
-        file.write(contents.read("fc_harness.pyz"))
+    of_harness = ["fc_harness.pyz", *(name for name in contents.manifest["files"] if name.startswith("counting/"))]
+    for name in of_harness:
+        with open(f"{folder}/harness/{os.path.basename(name)}", "wb") as file:
+            file.write(contents.read(name))
     user, group = session_user()
     with open(f"{folder}/passwd", "w") as file:
         file.write(f"root:x:0:0::/root:/bin/sh\nformulacode:x:{user}:{group}::{HOME}:/bin/sh\n")
@@ -212,7 +223,7 @@ def lay_tools(folder: str, contents: Contents, script: Callable[[str], bytes]) -
     for place, _, names in os.walk(folder):
         os.chmod(place, 0o755)  # noqa: S103
         for name in names:
-            os.chmod(os.path.join(place, name), 0o644)
+            os.chmod(os.path.join(place, name), 0o755)  # noqa: S103
 
 
 def _write(path: str, results: dict[str, Any]) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .sessions import HARNESS, PYTHON, REPOSITORY, TOOLS, EndedCommand, SessionPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ARCHIVE = f"{HARNESS}/fc_harness.pyz"
 PADDING_STEPS = 4096
@@ -14,6 +17,8 @@ START_SECONDS = 20.0
 FILE_SECONDS = 120.0
 RELINK_SECONDS = 900.0
 MAX_LOST_MODULES = 20
+COUNTS = "callgrind.counts"
+"""Beginning of the names of callgrind's files, as in the tool's options."""
 CALLED = ("name", "module", "owner", "attribute", "index", "cache_folder")
 
 
@@ -144,18 +149,38 @@ class PackedHarness:
             self.lay_suite()
         return done
 
+    def count(self, surveyed: list[dict[str, Any]], counting: dict[str, Any], budget: float) -> dict[str, int | str]:
+        """Instructions of one call of each benchmark, after a first one, or why they were not counted, by name."""
+        fields = (*CALLED, "timeout", "isolate")
+        request = {
+            **self._where,
+            "command": "count",
+            "budget": budget,
+            "counts": COUNTS,
+            "benchmarks": [{key: each[key] for key in fields if key in each} for each in surveyed],
+        }
+        environment = {**counting["environment"], "PYTHONHASHSEED": "0", "FC_PADDING": ""}
+        longest = budget + 2 * (self._limit + START_SECONDS)
+        done, answers = self._ask(request, longest, environment, counting["argv"])
+        why = "no time" if answers or done.timed_out else done.describe()
+        told: dict[str, int | str] = dict.fromkeys((str(each["name"]) for each in surveyed), why)
+        for answer in answers:
+            if answer["event"] == "count":
+                told[answer["benchmark"]] = answer.get("instructions") or str(answer["outcome"])
+        return told
+
     def _ended(self, request: dict[str, Any], timeout: float, what: str) -> list[dict[str, Any]]:
         done, answers = self._ask(request, timeout, random_setting())
         _require_end(done, answers, what)
         return answers
 
     def _ask(
-        self, request: dict[str, Any], timeout: float, environment: dict[str, str]
+        self, request: dict[str, Any], timeout: float, environment: dict[str, str], under: Sequence[str] = ()
     ) -> tuple[EndedCommand, list[dict[str, Any]]]:
         # a benchmark cannot forge an answer that is signed with a fresh nonce
         nonce = secrets.token_hex(16)
         done = self.place.run(
-            [PYTHON, ARCHIVE],
+            [*under, PYTHON, ARCHIVE],
             timeout=timeout,
             environment={**self._environment, **environment},
             stdin=json.dumps({**request, "nonce": nonce}).encode(),

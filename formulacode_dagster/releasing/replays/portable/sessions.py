@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from .contents import ArchiveRefusedError
 from .entering import NAMESPACES, Bind, PlacedCommand, Way, session_user
@@ -58,6 +58,8 @@ class SessionMachine(NamedTuple):
     tools: str
     """Folder with the scripts of `namespaces`, `passwd` and `harness/`."""
     limits: dict[str, int]
+    binds: tuple[Bind, ...] = ()
+    """Folders of this machine that stand for those of the image, of a slim archive."""
 
 
 class SessionPlace:
@@ -76,6 +78,7 @@ class SessionPlace:
         )
         os.makedirs(folder)
         self.binds = [
+            *machine.binds,
             Bind(f"{machine.tools}/passwd", "/etc/passwd", writable=False),
             Bind(f"{machine.tools}/harness", HARNESS, writable=False),
         ]
@@ -144,15 +147,15 @@ class SessionPlace:
         remove_tree(self.folder)
 
 
-def enter(root: RootFileSystem, variables: dict[str, str], tools: str, limits: dict[str, int], ways: list[Way]) -> Any:
-    """Return the machine with the first of *ways* that runs the image's interpreter, and why those before it do not.
+def enter(wanted: SessionMachine, ways: list[Way]) -> tuple[SessionMachine, list[str]]:
+    """Return the machine *wanted* with the first of *ways* that runs its interpreter, and why those before it do not.
 
     Raises ArchiveRefusedError if none does.
     """
     reasons = []
     for way in ways:
-        machine = SessionMachine(root, variables, way, tools, limits)
-        with tempfile.TemporaryDirectory(dir=os.path.dirname(tools), ignore_cleanup_errors=True) as folder:
+        machine = wanted._replace(way=way)
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(wanted.tools), ignore_cleanup_errors=True) as folder:
             place = SessionPlace(machine, os.path.join(folder, "probe"))
             try:
                 done = place.run([PYTHON, "-c", "print('entered')"], timeout=60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -21,6 +22,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from formulacode_dagster.building.engines.callgrind import Callgrind
 from formulacode_dagster.cli.app import app
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.store.database import Database
@@ -30,11 +32,12 @@ from formulacode_dagster.releasing.registries.accounts import STRANGER
 from formulacode_dagster.releasing.registries.publishing import Registry
 from formulacode_dagster.releasing.replays.packing import ReleaseToPack, pack
 from formulacode_dagster.releasing.replays.portable.command import lay_tools
-from formulacode_dagster.releasing.replays.portable.contents import Contents
+from formulacode_dagster.releasing.replays.portable.contents import ArchiveRefusedError, Contents
 from formulacode_dagster.releasing.replays.portable.entering import NAMESPACES, WAYS
 from formulacode_dagster.releasing.replays.portable.layers import RootFileSystem, image_of
 from formulacode_dagster.releasing.replays.portable.sessions import PYTHON as PYTHON_OF_IMAGE
 from formulacode_dagster.releasing.replays.portable.sessions import SessionMachine, SessionPlace
+from formulacode_dagster.releasing.replays.portable.slim import PROGRAMS, find_interpreter
 from formulacode_dagster.releasing.replays.released import TaskToReplay
 from formulacode_dagster.releasing.replays.replay_program import SCRIPTS
 from formulacode_dagster.releasing.replays.taking import read_results, take
@@ -97,6 +100,25 @@ def archive(tasks: dict[str, TaskToReplay]) -> Iterator[Path]:
         shutil.rmtree(place)
 
 
+@pytest.fixture(scope="module")
+def slim_archive(tasks: dict[str, TaskToReplay]) -> Iterator[tuple[Path, str]]:
+    """Both tasks in a slim archive, and an interpreter of this user that it takes."""
+    place = Path(tempfile.mkdtemp(prefix="fc-slim-"))
+    place.chmod(0o755)
+    try:
+        packed = pack(RELEASE, list(tasks.values()), place / "slim.tar", reader=registry(), progress=print, slim=True)
+        with tarfile.open(place / "slim.tar") as archive:
+            archive.extractall(place, filter="tar")
+        slim = packed.manifest.tasks[0].slim
+        assert slim is not None
+        try:
+            yield place / "slim", find_interpreter(slim.python).path
+        except ArchiveRefusedError as error:
+            pytest.skip(str(error))
+    finally:
+        shutil.rmtree(place)
+
+
 Replay = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -105,14 +127,16 @@ def replay(archive: Path) -> Iterator[Replay]:
     """`replay(option, …, user=…)`: `./replay` without anything of Docker's, results in a folder of the user's."""
     work = Path(tempfile.mkdtemp(prefix="fc-replay-"))
 
-    def replay(*options: str, user: int = NO_RIGHTS, **variables: str) -> subprocess.CompletedProcess[str]:
+    def replay(
+        *options: str, user: int = NO_RIGHTS, folder: Path = archive, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         if os.getuid() == 0:
             os.chown(work, user, user)
         elif user == 0:
             pytest.skip("needs root")
         ids = {"user": user, "group": user, "extra_groups": []} if os.getuid() == 0 else {}
         return subprocess.run(
-            [str(archive / "replay"), "--work", str(work), "--results", str(work / "results.json"), *options],
+            [str(folder / "replay"), "--work", str(work), "--results", str(work / "results.json"), *options],
             capture_output=True,
             text=True,
             check=False,
@@ -149,6 +173,52 @@ def test_a_packed_task_is_confirmed_without_docker(
     objects = {sample.objects for result in made.measurement.results for sample in result.samples}
     # each build of compiled code has another layout
     assert (len(objects) > 2) is (kind == C)
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", [PYTHON, C])
+def test_a_slim_archive_is_measured_by_the_interpreter_of_the_machine(
+    replay: Replay, slim_archive: tuple[Path, str], tasks: dict[str, TaskToReplay], database: Database, kind: str
+) -> None:
+    folder, python = slim_archive
+    assert not list(folder.glob("oci/blobs/sha256/*.part"))
+    assert sum(path.stat().st_size for path in folder.rglob("*")) < 64 * 1024**2
+    task = tasks[kind]
+    done = replay("--only", task.item, "--python", python, folder=folder, user=os.getuid())
+    assert done.returncode == 0, done.stderr
+    results = read_results(Path(done.args[4]).read_bytes(), "results.json")
+    with database.transaction() as connection:
+        take(connection, results, list(tasks.values()), release=RELEASE.tag, destination=RELEASE.destination)
+        ((made,),) = replays_of(connection, MONTH).values()
+    assert (made.verdict, made.is_same_harness, made.entered_by) == ("confirmed", True, "namespaces, slim"), made.detail
+    objects = {sample.objects for result in made.measurement.results for sample in result.samples}
+    assert (len(objects) > 2) is (kind == C)
+    if Callgrind.find():
+        assert made.measurement.instructions_ratio > 1.5, made.measurement.instructions
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_machine_without_interpreter_or_compiler_is_told_so(
+    replay: Replay, slim_archive: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder, python = slim_archive
+    done = replay("--python", "/usr/bin/true", folder=folder)
+    assert done.returncode == 2
+    assert re.search(r"refused: CPython 3\.11\.\d+ is not here, only none; name it with --python", done.stderr)
+    # a search path with all programs but the compiler
+    programs = Path(tempfile.mkdtemp(prefix="fc-programs-"))
+    try:
+        programs.chmod(0o755)
+        for name in (*PROGRAMS, "python3", "sh"):
+            (programs / name).symlink_to(shutil.which(name, path=PATH) or "")
+        done = replay("--python", python, folder=folder, user=os.getuid(), PATH=str(programs))
+    finally:
+        shutil.rmtree(programs)
+    assert done.returncode == 2
+    assert "no compiler (cc) is on PATH, and acme/python#5, acme/c#5 cannot be built without one" in done.stderr
 
 
 @pytest.mark.docker
