@@ -124,6 +124,7 @@ RUN_BY = {
         (
             "fc-data replay pack --month 2026-02 build/tasks.tar",
             "fc-data replay pack --month 2026-02 build/tasks.tar --only owner/repo#123",
+            "fc-data replay pack --month 2026-02 --slim build/tasks.tar",
             "tar -xf tasks.tar && tasks/replay --times 3 --results results.json",
             "fc-data replay take results.json",
         ),

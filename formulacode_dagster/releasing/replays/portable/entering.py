@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import resource
 import shutil
 import sys
 from typing import TYPE_CHECKING, NamedTuple
@@ -91,6 +92,10 @@ def _by_podman(command: PlacedCommand, tools: str, lifeline: int) -> list[str]: 
     options += ["--security-opt=no-new-privileges", f"--pids-limit={command.limits['processes']}"]
     if os.getuid():
         options += [f"--userns=keep-id:uid={IMAGE_USER},gid={IMAGE_USER}"]
+    # its own defaults may be above what this process may set
+    for name, number in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
+        hard = resource.getrlimit(number)[1]
+        options += [f"--ulimit={name}={hard}:{hard}"]
     options += [f"--user={IMAGE_USER}:{IMAGE_USER}", f"--workdir={command.cwd}"]
     options += [f"--volume={bind.source}:{bind.inside}:{'rw' if bind.writable else 'ro'}" for bind in command.binds]
     options += [f"--env={name}={value}" for name, value in command.environment.items()]
