@@ -48,6 +48,8 @@ class Way(NamedTuple):
     """The command line, from the folder of our tools and a pipe that is closed to end the command."""
     hands_on: bool = True
     """Whether the command has the variables of the process that starts it."""
+    is_by_user: bool = False
+    """Whether root starts it as the image's user, who has to own what it writes to."""
 
 
 def _by_namespaces(command: PlacedCommand, tools: str, lifeline: int) -> list[str]:
@@ -93,9 +95,8 @@ def _by_podman(command: PlacedCommand, tools: str, lifeline: int) -> list[str]: 
     if os.getuid():
         options += [f"--userns=keep-id:uid={IMAGE_USER},gid={IMAGE_USER}"]
     # its own defaults may be above what this process may set
-    for name, number in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
-        hard = resource.getrlimit(number)[1]
-        options += [f"--ulimit={name}={hard}:{hard}"]
+    files, processes = resource.getrlimit(resource.RLIMIT_NOFILE)[1], command.limits["processes"]
+    options += [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={processes}:{processes}"]
     options += [f"--user={IMAGE_USER}:{IMAGE_USER}", f"--workdir={command.cwd}"]
     options += [f"--volume={bind.source}:{bind.inside}:{'rw' if bind.writable else 'ro'}" for bind in command.binds]
     options += [f"--env={name}={value}" for name, value in command.environment.items()]
@@ -114,9 +115,9 @@ def _by_apptainer(command: PlacedCommand, tools: str, lifeline: int) -> list[str
 
 NAMESPACES = "namespaces"
 WAYS = (
-    Way(NAMESPACES, "", _by_namespaces),
+    Way(NAMESPACES, "", _by_namespaces, is_by_user=True),
     Way("bubblewrap", "bwrap", _by_bubblewrap),
-    Way("podman", "podman", _by_podman, hands_on=False),
+    Way("podman", "podman", _by_podman, hands_on=False, is_by_user=True),
     Way("apptainer", "apptainer", _by_apptainer, hands_on=False),
 )
 """In the order in which they are tried: the first starts in the shortest time, and its limits are the platform's."""

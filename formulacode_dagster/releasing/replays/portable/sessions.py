@@ -13,7 +13,7 @@ import time
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from .contents import ArchiveRefusedError
-from .entering import NAMESPACES, Bind, PlacedCommand, Way, session_user
+from .entering import Bind, PlacedCommand, Way, session_user
 from .layers import RootFileSystem, remove_tree
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SessionPlace:
             else:
                 os.makedirs(copy)
             self.binds.append(Bind(copy, inside, writable=True))
-        if machine.way.name == NAMESPACES and not os.getuid():
+        if machine.way.is_by_user and not os.getuid():
             subprocess.run(["chown", "-Rh", ":".join(map(str, session_user())), folder], check=True)
 
     def run(

@@ -157,6 +157,7 @@ def test_a_faster_c_extension_is_rebuilt_and_measured_faster_twice(measure, with
     engine, image, _ = with_c
     again, log = measure_again(engine, image, measure.procedure, patch=measure.patch, seed=1, run_id="again")
     require_faster_over_builds(again, log)
+    assert again.instructions_ratio == pytest.approx(measured.instructions_ratio, rel=0.01)
     first, second = ({sample.objects for sample in each.results[0].samples} for each in (measured, again))
     assert first != second, "another seed gives other layouts"
 

@@ -81,7 +81,8 @@ def taken(database, task):
 
     def taken(results: ReplayResults):
         with database.transaction() as connection:
-            takings = take(connection, results, [task()], release="formulacode@2026-03", destination="hub:acme/tasks")
+            mine = task(speedup=4.0, instructions_ratio=2.5)
+            takings = take(connection, results, [mine], release="formulacode@2026-03", destination="hub:acme/tasks")
             return takings, replays_of(connection, MONTH).get("a__b-1", [])
 
     return taken
@@ -94,6 +95,14 @@ def test_samples_are_judged_by_the_rule_of_the_row(taken, results, ratio: float,
     assert replay.is_same_harness
     assert (replay.packed_on.model, replay.packed_on.kernel, replay.packed_on.cores) == ("Another CPU", "6.1", 16)
     assert [each.run_id for each in takings.taken] == [replay.run_id]
+
+
+def test_figures_are_stored_next_to_those_of_the_row(taken, results) -> None:
+    counts = {"base": 250, "oracle": 100}
+    _, (replay,) = taken(results(0.5, instructions={"bench.a": counts, "bench.unknown": {"base": 7, "oracle": 1}}))
+    note = replay.note
+    assert (note.instructions_ratio, note.released_instructions_ratio) == (2.5, 2.5)
+    assert (note.speedup, note.released_speedup) == (pytest.approx(2.0, rel=0.1), 4.0)
 
 
 def test_rounds_after_the_analysis_that_decides_are_not_looked_at(taken, results) -> None:
@@ -126,6 +135,8 @@ def test_a_benchmark_that_returns_something_else_confirms_nothing(taken, results
 def test_a_task_that_could_not_be_run_there_is_kept_with_its_reason(taken, results) -> None:
     _, (replay,) = taken(results(outcome="workload_differs", message="bench.a: timeout on the base"))
     assert (replay.verdict, replay.failure, replay.measurement) == ("could_not_run", "workload_differs", None)
+    # it counts against the task there
+    assert replay.note.machine.startswith("Another CPU, 16 cores")
 
 
 @pytest.mark.parametrize(
