@@ -23,7 +23,7 @@ COUNTING = "counting"
 
 
 class SlimRoot(Frozen):
-    """What a slim archive has of an image, and what the other machine must have."""
+    """Remainder of an image in a slim archive, and requirements on the other machine."""
 
     digest: str = Field(description="digest of the manifest of what is left, in the layout")
     python: str = Field(description="version of the interpreter, `3.12.1`")

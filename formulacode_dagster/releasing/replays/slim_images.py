@@ -28,7 +28,7 @@ WHEEL = re.compile(r"opt/venv/.*\.dist-info/WHEEL")
 
 @dataclass
 class _SlimLayer:
-    """What is left of a layer."""
+    """Remainder of a layer."""
 
     descriptor: dict[str, Any] | None = None
     """None if nothing is."""
@@ -39,7 +39,7 @@ class _SlimLayer:
 
 
 class SlimImages:
-    """Writes what is left of images of the OCI layout in *source* into *target*; equal layers are stored once."""
+    """Writes the remainder of images of the OCI layout in *source* into *target*; equal layers are stored once."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self._source, self._target = source / "blobs" / "sha256", target / "blobs" / "sha256"

@@ -39,7 +39,7 @@ print(kind, platform.python_version(), os.path.realpath(sys.executable), sys.bas
 ENVIRONMENTS = ("opt/venv", "opt/build")
 
 
-class Interpreter(NamedTuple):
+class FoundInterpreter(NamedTuple):
     """A CPython of this machine."""
 
     version: str
@@ -62,7 +62,7 @@ def require_machine(tasks: list[dict[str, Any]], python: str) -> None:
         raise ArchiveRefusedError(f"{'; '.join(missing)}. An archive that is not slim needs nothing of the machine")
 
 
-def find_interpreter(version: str, named: str = "") -> Interpreter:
+def find_interpreter(version: str, named: str = "") -> FoundInterpreter:
     """Return the interpreter *named*, or one of this *version*; raises ArchiveRefusedError if it is another."""
     minor = ".".join(version.split(".")[:2])
     paths = [sys.executable, shutil.which(f"python{minor}") or "", shutil.which("python3") or ""]
@@ -76,7 +76,7 @@ def find_interpreter(version: str, named: str = "") -> Interpreter:
     raise ArchiveRefusedError(f"CPython {version} is not here, only {versions}; name it with --python")
 
 
-def _probed(path: str) -> Interpreter | None:
+def _probed(path: str) -> FoundInterpreter | None:
     try:
         done = subprocess.run(
             [path, "-I", "-S", "-c", PROBE], capture_output=True, text=True, timeout=PROBE_SECONDS, check=True
@@ -84,10 +84,10 @@ def _probed(path: str) -> Interpreter | None:
         kind, version, real, prefix = done.stdout.splitlines()
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
-    return Interpreter(version if kind == "CPython" else f"{version} ({kind})", real, prefix)
+    return FoundInterpreter(version if kind == "CPython" else f"{version} ({kind})", real, prefix)
 
 
-def lay_machine(root: str, interpreter: Interpreter) -> tuple[Bind, ...]:
+def lay_machine(root: str, interpreter: FoundInterpreter) -> tuple[Bind, ...]:
     """Make room in *root* for this machine's system and *interpreter*, and let its environments use that one.
 
     Returns what has to be laid over it. Files of users, and settings with secrets, are not among it.

@@ -12,7 +12,7 @@ import pytest
 from formulacode_dagster.releasing.replays.portable.contents import ArchiveRefusedError
 from formulacode_dagster.releasing.replays.portable.slim import (
     PROGRAMS,
-    Interpreter,
+    FoundInterpreter,
     find_interpreter,
     lay_machine,
     require_machine,
@@ -61,7 +61,7 @@ def test_system_and_interpreter_are_laid_over_the_environment(tmp_path: Path) ->
     (root / "opt" / "venv" / "bin" / "python").symlink_to("/usr/local/bin/python3")
     (root / "opt" / "venv" / "pyvenv.cfg").write_text("home = /usr/local/bin\nversion_info = 3.12.1\n")
     (prefix / "bin").mkdir(parents=True)
-    binds = lay_machine(str(root), Interpreter("3.12.1", f"{prefix}/bin/python3.12", str(prefix)))
+    binds = lay_machine(str(root), FoundInterpreter("3.12.1", f"{prefix}/bin/python3.12", str(prefix)))
     assert not any(bind.writable for bind in binds)
     inside = {bind.inside: bind.source for bind in binds}
     assert (inside["/usr"], inside[str(prefix)]) == ("/usr", str(prefix))
