@@ -71,6 +71,8 @@ MODEL_FAULTS = tuple(fault for fault in ModelFault if fault not in (ModelFault.H
 """A model that gives the other verdict is no fault that a platform can see."""
 ENGINE_STAGES = {Kind.DOCKER: (Stage.IMAGES, Stage.MEASUREMENTS), Kind.REGISTRY: (Stage.PUBLISHED_IMAGES,)}
 DAY = 86_400.0
+CALLS = 6
+"""Each outside system answers about so many in a month."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Sizes:
         """How often *kind* may strike."""
         if kind in ROWS or kind in COMMITS or kind in FILES:
             return self.rows if kind in ROWS else self.commits if kind in COMMITS else self.files
-        return 12
+        return CALLS
 
 
 Plan = Sequence[Injection]
