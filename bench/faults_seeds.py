@@ -108,20 +108,20 @@ class World:
         self._database = Database(self._url)
         self._stack.callback(self._database.close)
         self._database.migrate()
+        self._process = WarmProcess()
+        self._stack.callback(self._process.close)
         self._github = github_app(self._repositories, limits=UNLIMITED)
         self._model, self._hub = Flaky(model_app()), Flaky(hub_app(self._home / "hub"))
         apps: dict[str, ASGIApp] = {"github": self._github, "model": self._model, "hub": self._hub}
         self._urls = {name: self._stack.enter_context(serving(app)) for name, app in apps.items()}
-        self._process = WarmProcess(self._fresh(hub=False))
-        self._stack.callback(self._process.close)
+        self._process.warm(self._fresh(hub=False))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def prepare(self, wanted: dict[bool, State]) -> None:
-        """Wait for the process; unless *wanted* has the ends, run the month without faults to the Hub and a folder."""
-        self._process.wait()
+        """Unless *wanted* has the ends of the month without faults, run it, to the Hub and to a folder."""
         self.wanted = wanted
         for hub in () if wanted else (True, False):
             place = self._fresh(hub)

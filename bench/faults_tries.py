@@ -65,13 +65,14 @@ class WarmProcess:
     _database: ClassVar[Database]
     _idle: ClassVar[list[Child]] = []
 
-    def __init__(self, place: Place) -> None:
-        self._pool = ProcessPoolExecutor(1, get_context("fork"), WarmProcess._warm, (place,))
-        self._warmed = self._pool.submit(WarmProcess._end_idle)
+    def __init__(self) -> None:
+        """Fork it at once, while no thread of this process is at work."""
+        self._pool = ProcessPoolExecutor(1, get_context("fork"))
+        self._pool.submit(os.getpid).result()
 
-    def wait(self) -> None:
-        """Wait until it has run the month."""
-        self._warmed.result()
+    def warm(self, place: Place) -> None:
+        """Run the month in it."""
+        self._pool.submit(WarmProcess._warm, place).result()
 
     def run(self, place: Place, plans: Sequence[Plan], *, force: bool) -> End:
         """Run the month once for each of *plans*, at once; the end is the best one."""
