@@ -121,7 +121,7 @@ bench-scale: setup ## a month of 20,000 pull requests on 1, 4 and 16 workers bes
 bench-site: setup ## the site of 2,000 tasks with 20 agents: seconds to build, bytes of the first page: [TASKS=2000 AGENTS=20]
 	@$(BIN)/python -m bench.site_scale $(if $(TASKS),--tasks "$(TASKS)") $(if $(AGENTS),--agents "$(AGENTS)")
 
-bench-faults: setup ## thousands of months with kills, full disks, dead systems and two runs at once, compared with one without: [SEEDS=2000 FIRST=0 EVERY=1 JOBS=16]
+bench-faults: setup ## thousands of months with kills, full disks, dead systems and two runs at once, compared with one without: [SEEDS=2000 FIRST=0 EVERY=1 JOBS=16], Ctrl-C ends it with its report
 	@$(BIN)/python -m bench.faults $(if $(SEEDS),--seeds "$(SEEDS)") $(if $(FIRST),--first "$(FIRST)") $(if $(EVERY),--every "$(EVERY)") $(if $(JOBS),--jobs "$(JOBS)")
 
 equal-rows: setup ## a month of the sample repositories alone and on two workers, rows by checksum: make equal-rows [MONTH=2026-01 KILL=1 OVER=celery REPOSITORY=owner/name]

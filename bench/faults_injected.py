@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.runner import runner
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.selection.classification import endpoint
 from sandbox.github.faults import Fault as GitHubFault
@@ -70,6 +71,8 @@ MODEL_FAULTS = tuple(fault for fault in ModelFault if fault not in (ModelFault.H
 """A model that gives the other verdict is no fault that a platform can see."""
 ENGINE_STAGES = {Kind.DOCKER: (Stage.IMAGES, Stage.MEASUREMENTS), Kind.REGISTRY: (Stage.PUBLISHED_IMAGES,)}
 DAY = 86_400.0
+CALLS = 6
+"""Each outside system answers about so many in a month."""
 
 
 @dataclass(frozen=True)
@@ -93,40 +96,48 @@ class Sizes:
         """How often *kind* may strike."""
         if kind in ROWS or kind in COMMITS or kind in FILES:
             return self.rows if kind in ROWS else self.commits if kind in COMMITS else self.files
-        return 12
+        return CALLS
 
 
 Plan = Sequence[Injection]
+WRITTEN = Sizes(rows=160, commits=140, files=190)
+"""Number of writes that plans are drawn for, about those of a month: so a seed is the same on every machine."""
 
 
-def systematic(sizes: Sizes) -> list[Plan]:
-    """One plan for each write at which a process may end."""
-    return [[Injection(kind, at)] for kind in WRITES for at in range(1, sizes.of(kind) + 1)]
-
-
-def drawn(seed: int, sizes: Sizes) -> list[Plan]:
-    """The tries that go wrong of *seed*: one to three, of one to three faults each."""
+def plan_of(seed: int) -> list[Plan]:
+    """The tries that go wrong of *seed*: one to three, of one to three faults each; below 0, one kill at a write."""
+    if seed < 0:
+        return [systematic()[-seed - 1]]
     dice = random.Random(seed)  # noqa: S311 - the same every time, no secret
     return [
         [
-            Injection(kind, dice.randint(1, sizes.of(kind)), dice.randrange(1_000))
+            Injection(kind, dice.randint(1, WRITTEN.of(kind)), dice.randrange(1_000))
             for kind in dice.sample(list(Kind), dice.choice((1, 1, 2, 3)))
         ]
         for _ in range(dice.choice((1, 1, 2, 3)))
     ]
 
 
+def systematic() -> list[Plan]:
+    """One plan for each write at which a process may end."""
+    return [[Injection(kind, at)] for kind in WRITES for at in range(1, WRITTEN.of(kind) + 1)]
+
+
 @dataclass
 class Injector:
     """Counts the writes of this process, and strikes."""
 
-    plan: Plan
-    home: Path
-    say: Callable[[str], None]
+    say: Callable[[Kind], None]
     """Hears of each fault before it strikes."""
+    plan: Plan = ()
+    home: Path = Path()
     counts: Counter[str] = field(default_factory=Counter)
     """Of `rows`, `commits` and `files`, and of items of stages whose outside system is a stand-in."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def restart(self, plan: Plan, home: Path) -> None:
+        """Count from the beginning, for another try."""
+        self.plan, self.home, self.counts = plan, home, Counter()
 
     def install(self, database: Database) -> None:
         """Watch statements of *database* and files below the home; for the rest of this process."""
@@ -140,7 +151,8 @@ class Injector:
 
         dialect.do_commit = do_commit
         sys.addaudithook(self._file)
-        # waits for the model pass a hundred times as fast
+        # waits for the model pass a hundred times as fast, those for further results ten times
+        setattr(runner, "KEEP_SECONDS", runner.KEEP_SECONDS / 10)  # noqa: B010
         hasty = {**vars(asyncio), "sleep": lambda seconds: asyncio.sleep(seconds / 100)}
         setattr(endpoint, "asyncio", SimpleNamespace(**hasty))  # noqa: B010
 
@@ -210,7 +222,7 @@ class Injector:
 class Breaking(httpx.AsyncHTTPTransport):
     """HTTP whose connections break, from the *at*-th request on for a few of them."""
 
-    def __init__(self, injection: Injection, say: Callable[[str], None]) -> None:
+    def __init__(self, injection: Injection, say: Callable[[Kind], None]) -> None:
         super().__init__()
         self._injection, self._say, self._count = injection, say, 0
 

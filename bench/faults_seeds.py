@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
-import select
 import shutil
-import signal
-import sys
-import time
-import traceback
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Self
 
 import polars.selectors as cs
-from sqlalchemy import make_url, text
+from pydantic import Field
+from sqlalchemy import func, make_url, select, text
 from starlette.types import ASGIApp
 
 from bench.equal_rows import COMPARED, checksum, differences, without
-from bench.faults_injected import (
-    DAY,
-    MODEL_FAULTS,
-    PASSING_GITHUB,
-    Breaking,
-    Flaky,
-    Injection,
-    Injector,
-    Kind,
-    Plan,
-    Sizes,
-)
-from bench.faults_month import MONTH, Place, Run, SimulatedClock
-from formulacode_dagster.models.errors import FormulaCodeError
+from bench.faults_injected import MODEL_FAULTS, PASSING_GITHUB, Flaky, Injection, Kind, Plan, Sizes
+from bench.faults_month import MONTH, Place
+from bench.faults_tries import BROKEN, LEASES_RUN_OUT, SUCCESS, End, WarmProcess
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.store import ledger
@@ -52,10 +33,10 @@ from sandbox.github.faults import Faults, FaultSource, ScriptedFault
 from sandbox.github.limits import Limits
 from sandbox.hub import app as hub_app
 from sandbox.model.app import app as model_app
+from sandbox.model.faults import Fault as ModelFault
 from sandbox.model.faults import ModelFaults
 from sandbox.server import serving
 
-TRY_SECONDS = 120.0
 CLEAN_TRIES = 4
 FORCED_TRIES = 2
 UNLIMITED = Limits(
@@ -65,7 +46,9 @@ UNLIMITED = Limits(
 """Limits are injected, as any fault: nothing waits for them in earnest."""
 ATTEMPTS = frozenset({"attempt", "attempts"})
 """How often something was tried differs."""
-SUCCESS, STOPPED, BROKEN = range(3)
+EMPTIED = "; ".join(
+    ["SET LOCAL session_replication_role = replica", *(str(table.delete()) for table in METADATA.sorted_tables)]
+)
 
 _AT = "^(?:.*_at|attempts?)$"
 State = dict[str, list[object]]
@@ -85,7 +68,7 @@ class Ended(StrEnum):
 class Tried:
     """One seed, and what struck it."""
 
-    label: str
+    seed: int
     plan: Sequence[Plan]
     ended: Ended = Ended.EQUAL
     tries: int = 0
@@ -93,16 +76,28 @@ class Tried:
     findings: list[str] = field(default_factory=list)
 
 
-class World:
-    """A database and the sandbox's servers, for one seed after the other."""
+class CountedFaults(ModelFaults):
+    """Faults of the model, which count how often they struck."""
 
-    def __init__(self, folder: Path, server: str, name: str, wanted: dict[bool, State] | None = None) -> None:
-        """*wanted* are the ends of the month without faults, for the Hub and for a folder, where they are known."""
+    struck: Counter[str] = Field(default_factory=Counter)
+
+    def of(self, call: int) -> ModelFault | None:
+        """The fault of the *call*-th call."""
+        if fault := super().of(call):
+            self.struck[Kind.MODEL] += 1
+        return fault
+
+
+class World:
+    """A database, the sandbox's servers, and a warm process, for one seed after the other."""
+
+    def __init__(self, folder: Path, server: str, name: str) -> None:
         self._repositories, self._server, self._name = folder / "repositories", server, name
         self._home = folder / name
         self._stack = ExitStack()
         self.sizes = Sizes(0, 0, 0)
-        self.wanted: dict[bool, State] = {} if wanted is None else wanted
+        self.wanted: dict[bool, State] = {}
+        """Ends of the month without faults, for the Hub and for a folder."""
 
     def __enter__(self) -> Self:
         administrator = Database(self._server)
@@ -110,30 +105,34 @@ class World:
             connection.execute(text(f'CREATE DATABASE "{self._name}"'))
         administrator.close()
         self._url = make_url(self._server).set(database=self._name).render_as_string(hide_password=False)
-        with self._database() as database:
-            database.migrate()
+        self._database = Database(self._url)
+        self._stack.callback(self._database.close)
+        self._database.migrate()
+        self._process = WarmProcess()
+        self._stack.callback(self._process.close)
         self._github = github_app(self._repositories, limits=UNLIMITED)
         self._model, self._hub = Flaky(model_app()), Flaky(hub_app(self._home / "hub"))
         apps: dict[str, ASGIApp] = {"github": self._github, "model": self._model, "hub": self._hub}
         self._urls = {name: self._stack.enter_context(serving(app)) for name, app in apps.items()}
+        self._process.warm(self._fresh(hub=False))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def reference(self) -> Self:
-        """Run the month without faults, to a folder and to the Hub, and keep how it ends."""
-        for hub in (True, False):
+    def prepare(self, wanted: dict[bool, State]) -> None:
+        """Unless *wanted* has the ends of the month without faults, run it, to the Hub and to a folder."""
+        self.wanted = wanted
+        for hub in () if wanted else (True, False):
             place = self._fresh(hub)
-            code, told = self._try(place, [], [[]])
-            if code != SUCCESS:
-                raise RuntimeError(f"the month fails without faults: {told}")
-            self.wanted[hub] = self._state(place)
-        return self
+            end = self._try(place, [])
+            if end.code != SUCCESS:
+                raise RuntimeError(f"the month fails without faults: {end.told}")
+            self.wanted[hub], self.sizes = self._state(place), end.sizes
 
-    def tried(self, label: str, plan: Sequence[Plan]) -> Tried:
+    def tried(self, seed: int, plan: Sequence[Plan]) -> Tried:
         """The month under *plan*."""
-        tried = Tried(label, plan)
+        tried = Tried(seed, plan)
         hub = any(each.kind is Kind.HUB for tries in plan for each in tries)
         place, wanted = self._fresh(hub), self.wanted[hub]
         nothing: Plan = ()
@@ -141,22 +140,20 @@ class World:
         told = ""
         for faults, force in [*((faults, False) for faults in plan), *clean]:
             tried.tries += 1
-            tries: list[Plan] = [faults]
-            if any(each.kind is Kind.SECOND_RUN for each in faults):
-                tries.append([])
-                tried.struck[Kind.SECOND_RUN] += 1
-            code, told = self._try(place, faults, tries, tried.struck, force=force)
-            if code == BROKEN:
+            end = self._try(place, faults, force=force)
+            tried.struck += end.struck
+            told = end.told
+            if end.code == BROKEN:
                 tried.findings.append(f"try {tried.tries}: {told}")
-            # whatever was released must be what is released without faults
-            state = self._state(place)
-            if state["release"] and state["release"] != wanted["release"]:
-                tried.findings += [f"released: {line}" for line in _differing(wanted, state, ["release"])]
-            tried.findings += self._lost(state)
-            if code == SUCCESS and not faults:
+            tried.findings += self._lost()
+            if end.code == SUCCESS:
                 tried.ended = Ended.FORCED if force else Ended.EQUAL
-                tried.findings += _differing(wanted, state, wanted)
+                tried.findings += _differing(wanted, self._state(place), wanted)
                 break
+            # whatever was released must be what is released without faults
+            if place.destination.tags():
+                found = _differing(wanted, {"release": _released(place)}, ["release"])
+                tried.findings += [f"released: {line}" for line in found]
         else:
             tried.findings.append(f"never through: {told}")
         if tried.findings:
@@ -167,162 +164,64 @@ class World:
         home = self._home / "home"
         for folder in (home, self._home / "hub"):
             shutil.rmtree(folder, ignore_errors=True)
-        home.mkdir(parents=True)
+        home.mkdir(parents=True, exist_ok=True)
         self._hub.app = hub_app(self._home / "hub")
-        with self._database() as database, database.transaction() as connection:
-            connection.execute(text("SET LOCAL session_replication_role = replica"))
-            for table in METADATA.sorted_tables:
-                connection.execute(table.delete())
+        with self._database.transaction() as connection:
+            connection.exec_driver_sql(EMPTIED)
         return Place(home, self._repositories, self._url, self._urls, hub)
 
-    def _try(
-        self,
-        place: Place,
-        faults: Plan,
-        runs: Sequence[Plan],
-        struck: Counter[str] | None = None,
-        *,
-        force: bool = False,
-    ) -> tuple[int, str]:
-        """Run the month once for each of *runs*, at once; return the first one's end and words."""
+    def _try(self, place: Place, faults: Plan, *, force: bool = False) -> End:
+        """Run the month once, or twice at the same time, with *faults*."""
         by_kind = {each.kind: each for each in faults}
-        with self._database() as database, database.transaction() as connection:
-            # time passes between two tries: leases of the dead run out
-            connection.execute(text("UPDATE claims SET lease_until = '-infinity'"))
+        with self._database.transaction() as connection:
+            connection.execute(LEASES_RUN_OUT)
         gateway = self._github.state.gateway
         gateway.faults = FaultSource(_github_faults(by_kind.get(Kind.GITHUB)))
         gateway.reset()
-        self._model.app = model_app(_model_faults(by_kind.get(Kind.MODEL)))
+        of_model = _model_faults(by_kind.get(Kind.MODEL))
+        self._model.app = model_app(of_model)
         self._hub.restart(by_kind.get(Kind.HUB))
-        reading, writing = os.pipe()
-        children = [_forked(partial(_run, place, plan, writing, force=force)) for plan in runs]
-        os.close(writing)
-        heard = _read(reading, children)
-        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-        struck = Counter() if struck is None else struck
-        struck.update(line for line in heard if not line.startswith("{"))
-        struck[Kind.GITHUB] += sum(gateway.accounting.faults.values())
-        struck[Kind.HUB] += self._hub.struck
+        second: list[Plan] = [[]] if Kind.SECOND_RUN in by_kind else []
+        end = self._process.run(place, [faults, *second], force=force)
+        end.struck[Kind.SECOND_RUN] += len(second)
+        end.struck[Kind.GITHUB] += sum(gateway.accounting.faults.values())
+        end.struck[Kind.HUB] += self._hub.struck
+        end.struck += of_model.struck
         self._hub.restart(None)
-        struck[Kind.MODEL] += sum(self._model_failures().values())
-        ends = [json.loads(line) for line in heard if line.startswith("{")]
-        told = "; ".join(end["told"] for end in ends if end["told"])
-        if any(code == -signal.SIGALRM for code in codes):
-            return BROKEN, f"no end within {TRY_SECONDS:.0f} s"
-        if ends and not faults:
-            self.sizes = Sizes(**ends[0]["sizes"])
-            # what a child imports when it needs it, the next ones find
-            for name in ends[0]["modules"]:
-                if name not in sys.modules:
-                    with suppress(Exception):
-                        importlib.import_module(name)
-        if any(end["code"] == BROKEN for end in ends):
-            return BROKEN, told
-        return (SUCCESS if SUCCESS in codes else STOPPED), told
-
-    def _model_failures(self) -> Counter[str]:
-        import httpx
-
-        return Counter(httpx.get(f"{self._urls['model']}/_sandbox/calls").json()["faults"])
+        return end
 
     def _state(self, place: Place) -> State:
-        """What is stored and released; read in a child, as polars cannot be used before a fork and after it."""
-        reading, writing = os.pipe()
-        child = _forked(lambda: _tell(writing, json.dumps(self._read_state(place)).replace(str(self._home), "~")))
-        os.close(writing)
-        with os.fdopen(reading, "rb") as pipe:
-            told = pipe.read()
-        os.waitpid(child, 0)
-        state: State = json.loads(told)
-        return state
-
-    def _read_state(self, place: Place) -> State:
-        with self._database() as database, database.transaction() as connection:
+        """What is stored and released."""
+        with self._database.transaction() as connection:
             state: State = {
                 artifact.table.name: [_settled(row.model_dump(mode="json")) for row in artifact.read(connection, MONTH)]
                 for artifact in COMPARED
             }
             entries = ledger.entries_of(connection, MONTH)
         state["ledger"] = [entry.model_dump(mode="json", include={"stage", "item", "state"}) for entry in entries]
-        released = place.destination
-        state["release"] = [
-            {"tag": tag, "tasks": json.loads(read.frame.drop(cs.matches(_AT)).write_json())}
-            for tag in sorted(released.tags())
-            if (read := released.read(Month.parse(MONTH)))
-        ]
-        return state
+        state["release"] = _released(place)
+        settled: State = json.loads(json.dumps(state).replace(str(self._home), "~"))
+        return settled
 
-    def _lost(self, state: State) -> Iterator[str]:
+    def _lost(self) -> Iterator[str]:
         """Items that are done without a row, and rows of items that are not."""
-        for table, stage in ((CHANGES.table.name, Stage.PULL_REQUESTS), (IMAGES.table.name, Stage.IMAGES)):
-            rows = len(state[table])
-            done = sum(
-                entry["stage"] == stage and entry["state"] == ItemState.DONE and "#" in entry["item"]
-                for entry in state["ledger"]
-                if isinstance(entry, dict)
-            )
+        for table, stage in ((CHANGES.table, Stage.PULL_REQUESTS), (IMAGES.table, Stage.IMAGES)):
+            with self._database.transaction() as connection:
+                rows = connection.execute(select(func.count()).select_from(table)).scalar_one()
+                done = sum(
+                    entry.state is ItemState.DONE and "#" in entry.item
+                    for entry in ledger.entries_of(connection, MONTH, stage)
+                )
             if rows != done:
-                yield f"{rows} rows in {table}, and {done} items of {stage} are done"
-
-    @contextmanager
-    def _database(self) -> Iterator[Database]:
-        database = Database(self._url)
-        try:
-            yield database
-        finally:
-            database.close()
+                yield f"{rows} rows in {table.name}, and {done} items of {stage} are done"
 
 
-def _forked(work: Callable[[], int]) -> int:
-    """The process id of a child that does *work*, and ends with the number it returns."""
-    with warnings.catch_warnings():
-        # the servers' threads are idle, and hold no lock
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child:
-        return child
-    code = BROKEN
-    try:
-        code = work()
-    except BaseException:  # noqa: BLE001 - a child must not come back
-        traceback.print_exc()
-    finally:
-        os._exit(code)
-
-
-def _tell(pipe: int, text: str) -> int:
-    with os.fdopen(pipe, "w") as file:
-        file.write(text)
-    return SUCCESS
-
-
-def _run(place: Place, plan: Plan, writing: int, *, force: bool) -> int:
-    """The month in this process, which is a child's; what happens goes to the pipe."""
-    signal.alarm(int(TRY_SECONDS))
-    by_kind = {each.kind: each for each in plan}
-
-    def say(line: str) -> None:
-        os.write(writing, f"{line}\n".encode())
-
-    database = Database(place.database_url)
-    injector = Injector(plan, place.home, say)
-    clock = SimulatedClock()
-    if jump := by_kind.get(Kind.CLOCK):
-        clock = SimulatedClock(jump.at, (-DAY, DAY, -3600.0, 3600.0)[jump.way % 4], lambda: say(Kind.CLOCK))
-    transport = Breaking(by_kind[Kind.GITHUB_NETWORK], say) if Kind.GITHUB_NETWORK in by_kind else None
-    injector.install(database)
-    code, told = SUCCESS, ""
-    try:
-        Run(place, database, clock, injector.disturb, transport, force).all_stages()
-    except FormulaCodeError as error:
-        code, told = STOPPED, f"{type(error).__name__}: {error}"
-    except BaseException as error:  # noqa: BLE001 - a finding, unless it is the fault itself
-        code = STOPPED if isinstance(error, OSError) and plan else BROKEN
-        told = "".join(traceback.format_exception(error))[-3000:]
-    sizes = {name: injector.counts[name] for name in ("rows", "commits", "files")}
-    modules = [] if plan else sorted(name for name in sys.modules if not name.startswith("_"))
-    _tell(writing, json.dumps({"code": code, "told": told, "sizes": sizes, "modules": modules}) + "\n")
-    return code
+def _released(place: Place) -> list[object]:
+    return [
+        {"tag": tag, "tasks": json.loads(read.frame.drop(cs.matches(_AT)).write_json())}
+        for tag in sorted(place.destination.tags())
+        if (read := place.destination.read(Month.parse(MONTH)))
+    ]
 
 
 def _github_faults(injection: Injection | None) -> Faults:
@@ -333,27 +232,12 @@ def _github_faults(injection: Injection | None) -> Faults:
     return Faults(scripted=(ScriptedFault(call=injection.at, times=1 + injection.way % 5, fault=fault),))
 
 
-def _model_faults(injection: Injection | None) -> ModelFaults:
+def _model_faults(injection: Injection | None) -> CountedFaults:
     if injection is None:
-        return ModelFaults()
+        return CountedFaults()
     fault = MODEL_FAULTS[injection.way % len(MODEL_FAULTS)]
     calls = range(injection.at, injection.at + 1 + injection.way % 5)
-    return ModelFaults(by_call=dict.fromkeys(calls, fault), retry_after_seconds=0.01)
-
-
-def _read(pipe: int, children: Sequence[int]) -> list[str]:
-    """Lines that *children* write until the last of them has ended; those that do not end are killed."""
-    heard, ends = b"", time.monotonic() + TRY_SECONDS + 10
-    with os.fdopen(pipe, "rb", buffering=0) as file:
-        while ready := select.select([file], [], [], max(0.0, ends - time.monotonic()))[0]:
-            if not (part := ready[0].read(65536)):
-                break
-            heard += part
-        else:
-            for child in children:
-                os.kill(child, signal.SIGKILL)
-    # a process that was killed leaves no half line: each is one write
-    return heard.decode().splitlines()
+    return CountedFaults(by_call=dict.fromkeys(calls, fault), retry_after_seconds=0.01)
 
 
 def _settled(row: object) -> object:

@@ -54,4 +54,5 @@ class RegistryResource(SettingsResource):
             settings.registry_mode.value,
             Limits(settings.registry_retry_seconds),
             settings.registry_repository,
+            web=settings.github_web,
         )

@@ -334,7 +334,12 @@ class Settings(BaseSettings):
     def clone_url(self) -> str:
         """Base URL for cloning repositories: GITHUB_CLONE_URL, or the host of the API."""
         given = "github_clone_url" in self.model_fields_set
-        return self.github_clone_url if given else GitHubAddresses.of(self.github_api_url).web
+        return self.github_clone_url if given else self.github_web
+
+    @property
+    def github_web(self) -> str:
+        """Base URL of the pages of the GitHub whose API is used."""
+        return GitHubAddresses.of(self.github_api_url).web
 
     @property
     def mirrors_root(self) -> Path:

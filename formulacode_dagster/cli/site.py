@@ -54,12 +54,13 @@ def site(
     from formulacode_dagster.library.site.space import publish_space
     from resources.settings import read_settings
 
+    settings = read_settings()
     loaded = Dataset.load(dataset, revision=revision)
     with _results([each.month for each in loaded.index.months]) if results else nullcontext() as told:
-        written = write_site(loaded, folder, month or (), told, url)
+        written = write_site(loaded, folder, month or (), told, url, web=settings.github_web)
     console.print(f"{written.tasks} tasks of {written.months} months: {written.index}", highlight=False, soft_wrap=True)
     if space:
-        console.print(publish_space(folder, space, read_settings()), highlight=False, soft_wrap=True)
+        console.print(publish_space(folder, space, settings), highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from formulacode_dagster.operating.files.atomic import disk_errors
 from formulacode_dagster.releasing.dataset.index import IndexedMonth
 from formulacode_dagster.releasing.reporting.plots import attempt_plot, bars, cost_plot, share_plot
 from formulacode_dagster.releasing.results.checks import ORACLE
+from formulacode_dagster.sources.github.transport.addresses import PUBLIC_WEB
 
 from .card import social_card
 from .registry import RELEASES, month_table, release_view, task_table
@@ -70,6 +71,7 @@ class _Site:
     runs: Sequence[AgentRun]
     results: Sequence[ScopedResult]
     environment: Environment
+    web: str
 
     def page(self, template: str, here: str, root: str = ".", **content: Any) -> str:
         """Return the page *here* of *content*."""
@@ -81,12 +83,18 @@ class _Site:
 
 
 def write_site(
-    dataset: Dataset, folder: Path, months: Sequence[str] = (), results: SiteResults | None = None, url: str = ""
+    dataset: Dataset,
+    folder: Path,
+    months: Sequence[str] = (),
+    results: SiteResults | None = None,
+    url: str = "",
+    *,
+    web: str = PUBLIC_WEB,
 ) -> BuiltSite:
     """Write the site of *dataset* (of these *months*, or of all) into *folder*, over a site that is there.
 
     With *results*, tasks show attempts and reviews, agents are compared and have pages, and months have funnels. *url*
-    is the address at which the site will be, for the picture of its links.
+    is the address at which the site will be, for the picture of its links; *web* that of the GitHub of the tasks.
 
     Raises ConfigurationError for a month that was not released and for a folder with other content, ItemFailure
     (`unreadable`) for a task whose id is no valid file name, OutsideSystemError when the disk is full.
@@ -98,7 +106,8 @@ def write_site(
     told = results or SiteResults()
     runs = [run for run in told.runs if run.task_id in tasks]
     environment = _environment(dataset, url, has_results=bool(runs))
-    site = _Site(dataset, shown, tasks, told, runs, scoped_results(runs, shown, tasks) if runs else (), environment)
+    scoped = scoped_results(runs, shown, tasks) if runs else ()
+    site = _Site(dataset, shown, tasks, told, runs, scoped, environment, web)
     with disk_errors(f"the site in {folder}"):
         _make_room(folder)
         written = set()
@@ -194,7 +203,7 @@ def _task_files(site: _Site, paged: Collection[str]) -> Iterator[tuple[str, str]
         ]
         page = f"{TASKS}/{task_id}.html"
         reviews = site.told.reviews.get(task_id, ())
-        yield page, site.page("task.html.j2", page, "..", task=task_view(task), runs=runs, reviews=reviews)
+        yield page, site.page("task.html.j2", page, "..", task=task_view(task, site.web), runs=runs, reviews=reviews)
 
 
 def _plot_of(run: AgentRun) -> Any:

@@ -30,7 +30,6 @@ PROFILED = 10
 PLOTTED = 40
 """Workloads of a task whose samples are drawn; the others have only figures."""
 VARIANTS = ("statement_minimal", "statement_issue", "statement_hinted")
-GITHUB = "https://github.com"
 
 
 def replays_text(row: Mapping[str, Any]) -> str:
@@ -91,8 +90,8 @@ class TaskView:
     merge_commit: str
 
 
-def task_view(task: Task) -> TaskView:
-    """Content of the page of *task*."""
+def task_view(task: Task, web: str) -> TaskView:
+    """Content of the page of *task*, with links to the GitHub at *web*."""
     row: dict[str, Any] = {**dict.fromkeys(TaskRecord.model_fields), **task.row}
     repository = quote(row["repo_name"])
     replayed = notes_of(row["replays"] or "[]")
@@ -110,9 +109,9 @@ def task_view(task: Task) -> TaskView:
         variants={name: markdown(row[name]) for name in VARIANTS if row[name] and row[name] != row["final_md"]},
         probes=tuple(json.loads(row["probes"] or "[]")),
         patch=tuple(patch_lines(row["patch"])),
-        pull_request=f"{GITHUB}/{repository}/{_change_of(row)}",
-        base_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_base_sha'])}",
-        merge_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_merge_commit_sha'])}",
+        pull_request=f"{web}/{repository}/{_change_of(row)}",
+        base_commit=f"{web}/{repository}/commit/{quote(row['pr_base_sha'])}",
+        merge_commit=f"{web}/{repository}/commit/{quote(row['pr_merge_commit_sha'])}",
     )
 
 

@@ -13,6 +13,7 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.runner.fingerprint import CODE_VERSIONS
+from formulacode_dagster.sources.github.transport.addresses import PUBLIC_WEB
 
 PROVENANCE_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -23,16 +24,16 @@ IMAGE = "image"
 _PACKAGE = "formulacode-dagster"
 
 
-def provenance_of(image: BuiltImage, *, reference: str, digest: str) -> bytes:
-    """The statement about *image*, published as *reference* under *digest*: its base, locks, spec and our version."""
+def provenance_of(image: BuiltImage, *, reference: str, digest: str, web: str = PUBLIC_WEB) -> bytes:
+    """The statement about *image*, published as *reference* under *digest*: its base, locks, spec and our version.
+
+    *web* is the address of the GitHub that its repository is at.
+    """
     spec = image.spec
     kept = image.model_dump(mode="json", exclude={"spec"})
     materials: list[dict[str, Any]] = [
-        {"uri": f"git+https://github.com/{spec.repository}", "digest": {"gitCommit": spec.base_sha}},
-        *(
-            {"uri": f"git+https://github.com/{module.repository}", "digest": {"gitCommit": module.sha}}
-            for module in spec.submodules
-        ),
+        {"uri": f"git+{web}/{spec.repository}", "digest": {"gitCommit": spec.base_sha}},
+        *({"uri": f"git+{web}/{module.repository}", "digest": {"gitCommit": module.sha}} for module in spec.submodules),
         {"name": "lock", "digest": {"sha256": spec.lock_sha256}},
         {
             "uri": f"docker://{spec.os_image.replace('{python}', spec.python)}",

@@ -13,6 +13,7 @@ from formulacode_dagster.models.release import PublishedImage
 from formulacode_dagster.releasing.registries.names import MAX_NAME, ImageName, docker_name
 from formulacode_dagster.releasing.registries.provenance import PROVENANCE_TYPE, image_of, provenance_of
 from formulacode_dagster.releasing.registries.sbom import SBOM_TYPE, sbom_of
+from formulacode_dagster.sources.github.transport.addresses import PUBLIC_WEB
 
 from .accounts import STRANGER, Account, Credentials
 from .client import Limits, RegistryClient, base_url
@@ -37,14 +38,17 @@ class Registry:
         mode: Literal["single", "mirror"],
         limits: Limits | None = None,
         repository: str = SINGLE_REPOSITORY,
+        *,
+        web: str = PUBLIC_WEB,
     ) -> None:
-        """*repository* is that of all images in mode `single`."""
+        """*repository* is that of all images in mode `single`, and *web* the address of the GitHub of their code."""
         self._host = url.removeprefix("https://").removeprefix("http://").strip("/")
         self._base = base_url(url)
         self._namespace = namespace.strip("/").lower()
         self._account = account
         self._mode, self._repository = mode, repository
         self._limits = limits or Limits(RATE_LIMIT_SECONDS)
+        self._web = web
         # one store for all images of a run, and one for anonymous pulls
         self._ours, self._public = PullBack(), PullBack()
 
@@ -73,9 +77,8 @@ class Registry:
                 puller, store = (stranger, self._public) if is_public else (client, self._ours)
                 pulled = store.pull(puller, path, manifest.digest)
             told = {"reference": reference, "digest": manifest.digest}
-            provenance = attach(
-                client, path, manifest, PROVENANCE_TYPE, provenance_of(image, **told), "provenance.intoto.json"
-            )
+            statement = provenance_of(image, **told, web=self._web)
+            provenance = attach(client, path, manifest, PROVENANCE_TYPE, statement, "provenance.intoto.json")
             sbom = attach(
                 client, path, manifest, SBOM_TYPE, sbom_of(image, created=pulled.created, **told), "sbom.cdx.json"
             )

@@ -71,6 +71,16 @@ def test_strangers_texts_are_text_and_nothing_else(site: Path) -> None:
     }
 
 
+def test_pages_link_to_the_server_that_has_the_repository(tmp_path: Path) -> None:
+    dataset = hostile_dataset(tmp_path / "data", tasks=1)
+    write_site(dataset, tmp_path / "site", web="https://git.corp.example")
+    (path,) = (tmp_path / "site" / "tasks").iterdir()
+    page = Page(path)
+    links = [value for name, value in page.attributes if name == "href" and value.startswith("https:")]
+    assert len(links) == 3
+    assert all(link.startswith("https://git.corp.example/acme/") for link in links)
+
+
 def test_pages_run_only_the_sites_scripts_and_load_nothing_external(site: Path) -> None:
     paths = sorted(site.rglob("*.html"))
     assert {path.parent.name for path in paths} == {"site", "tasks", "releases"}

@@ -105,8 +105,17 @@ def test_every_format_grades_by_the_same_files_what_started_from_the_same(row, t
         scripts[HarnessFormat.HARBOR].replace(f" --diff {AGENT_DIFF}".encode(), b"") == scripts[HarnessFormat.FC_EVAL]
     )
     recipes = [(build_context(each) / "Dockerfile").read_text() for each in folders.values()]
-    common = slice("# What grading starts from", "bin/hold\n")
+    common = slice("# What grading starts from", '>"$BASH_ENV"\n')
     assert len({recipe[recipe.index(common.start) : recipe.index(common.stop)] for recipe in recipes}) == 1
+
+
+@pytest.mark.parametrize("format_", HarnessFormat)
+def test_only_images_whose_container_is_kept_by_hold_have_it(row, tmp_path, format_):
+    folder = export_task(row, format_, tmp_path / "task")
+    compose = folder / "docker-compose.yaml"
+    is_held = compose.exists() and "bin/hold" in compose.read_text()
+    assert ("bin/hold" in (build_context(folder) / "Dockerfile").read_text()) is is_held
+    assert is_held is (format_ is not HarnessFormat.HARBOR)
 
 
 @pytest.mark.parametrize("format_", HarnessFormat)

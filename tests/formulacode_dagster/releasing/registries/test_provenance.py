@@ -31,6 +31,15 @@ def test_the_statement_tells_base_lock_spec_and_version(image: BuiltImage) -> No
     assert set(details["builder"]["version"]) == {"formulacode-dagster"}
 
 
+def test_the_statement_links_to_the_server_that_has_the_repository(image: BuiltImage) -> None:
+    web = "https://github.acme.internal"
+    statement = provenance_of(image, reference=REFERENCE, digest=DIGEST, web=web)
+    base, *_ = json.loads(statement)["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert base["uri"] == f"git+{web}/Acme/Fast.py"
+    assert b"github.com" not in statement
+    assert image_of(statement, digest=DIGEST, image_id=image.digest) == image
+
+
 def test_the_image_comes_back_whole_and_equal_images_make_equal_statements(image: BuiltImage) -> None:
     statement = provenance_of(image, reference=REFERENCE, digest=DIGEST)
     assert image_of(statement, digest=DIGEST, image_id=image.digest) == image

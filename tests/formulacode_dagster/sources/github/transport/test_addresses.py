@@ -29,7 +29,7 @@ def test_addresses_follow_from_that_of_the_api(monkeypatch, api, graphql, web):
     monkeypatch.setenv("GITHUB_API_URL", api)
     assert read_settings().clone_url == web
     monkeypatch.setenv("GITHUB_CLONE_URL", "https://elsewhere.example")
-    assert read_settings().clone_url == "https://elsewhere.example"
+    assert (read_settings().clone_url, read_settings().github_web) == ("https://elsewhere.example", web)
 
 
 def test_pages_of_another_host_are_references_there_only():
