@@ -47,7 +47,10 @@ def is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
         return True
     if entry.state is not ItemState.FAILED:
         return False
-    return entry.reason in REPAIRABLE_KINDS or (entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS)
+    # without a step, its stage does nothing else
+    if item.kind is ItemKind.STEP or entry.reason in REPAIRABLE_KINDS:
+        return True
+    return entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS
 
 
 def _holds_wanted(item: WorkItem[T], names: set[str]) -> bool:

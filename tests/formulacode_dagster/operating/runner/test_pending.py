@@ -39,3 +39,9 @@ def test_a_mirror_that_a_person_repairs_is_tried_by_every_run(reason: FailureKin
     assert is_pending(ITEM, ended(MAX_ATTEMPTS + 5, reason=reason))
     assert not is_pending(ITEM, ended(1, reason=FailureKind.LOCK))
     assert not is_pending(ITEM, ended(1, state=ItemState.REJECTED, reason=reason))
+
+
+def test_a_step_without_which_a_stage_does_nothing_is_tried_by_every_run() -> None:
+    entry = ended(MAX_ATTEMPTS + 5, reason=FailureKind.VANISHED)
+    assert is_pending(WorkItem("discovery", "v1", None), entry)
+    assert not is_pending(ITEM, entry)
