@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -64,16 +63,17 @@ class TaskContainer:
 
 @contextmanager
 def task_image(folder: Path, daemon: DockerDaemon) -> Iterator[str]:
-    """Build the image of the exported task in *folder*; yield its id, and remove it at the end."""
-    with tempfile.TemporaryDirectory(prefix="fc-evaluate-") as scratch:
-        built = Path(scratch, "image")
-        context = str(build_context(folder).resolve())
-        _run(daemon, ["build", "--quiet", f"--iidfile={built}", context], BUILD_SECONDS)
-        image = built.read_text().strip()
+    """Build the image of the exported task in *folder*; yield its name, and remove it at the end.
+
+    Each time it has a name of its own: the image of a task that is graded twice at once stays for the other.
+    """
+    name = f"formulacode-evaluate:{uuid.uuid4().hex}"
+    context = str(build_context(folder).resolve())
     try:
-        yield image
+        _run(daemon, ["build", "--quiet", f"--tag={name}", context], BUILD_SECONDS)
+        yield name
     finally:
-        daemon.run(["rmi", image], timeout=FILE_SECONDS)
+        daemon.run(["rmi", name], timeout=FILE_SECONDS)
 
 
 @contextmanager

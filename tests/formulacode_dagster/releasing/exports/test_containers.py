@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import docker.errors
 import pytest
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.releasing.exports.containers import task_container
+from formulacode_dagster.releasing.exports.containers import task_container, task_image
 from tests.support.docker import OS_IMAGE
 
 pytestmark = pytest.mark.docker
@@ -33,11 +34,24 @@ def test_a_container_is_there_for_the_length_of_its_block() -> None:
     assert not is_there(daemon, container.name)
 
 
+def test_an_image_stays_while_another_grading_of_the_task_has_it(tmp_path: Path) -> None:
+    (tmp_path / "environment").mkdir()
+    (tmp_path / "environment" / "Dockerfile").write_text(f"FROM {OS_IMAGE.format(python='3.11')}\nRUN touch /graded\n")
+    daemon = DockerDaemon()
+    with task_image(tmp_path, daemon) as image:
+        with task_image(tmp_path, daemon) as other:
+            same = daemon.client.images.get(image).id == daemon.client.images.get(other).id
+        with task_container(image, LIMITS, daemon) as container:
+            assert daemon.run(["exec", container.name, "ls", "/graded"], timeout=30).ok
+    assert same
+    assert not daemon.run(["image", "inspect", image], timeout=30).ok
+
+
 def test_a_container_ends_with_the_process_that_is_killed() -> None:
     program = f"""
 import time
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.releasing.exports.containers import task_container
+from formulacode_dagster.releasing.exports.containers import task_container, task_image
 with task_container({OS_IMAGE.format(python="3.11")!r}, {LIMITS!r}, DockerDaemon()) as container:
     print(container.name, flush=True)
     time.sleep(600)
