@@ -14,8 +14,8 @@ import os
 import signal
 from importlib import import_module
 
-CONTEXT = 16_384
-"""Tokens of question and answer together: the longest question has some 12,000."""
+CONTEXT = 32_768
+"""Tokens of question and answer together, as many as the model has; the longest question has some 77,000 characters."""
 
 
 def main() -> None:
