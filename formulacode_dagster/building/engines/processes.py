@@ -59,10 +59,12 @@ class Bounds:
 
     def describe(self, timeout: float, *, home: str) -> dict[str, object]:
         """The bounds as `confine` reads them; *home* is the command's home folder."""
+        usable = len(os.sched_getaffinity(0))
+        cores = min(usable, math.ceil(self.limits.cpus)) if self.limits is not None else usable
         described: dict[str, object] = {
             "isolate_network": self.isolate_network,
             "apart": self.is_apart,
-            "view": self.view.describe(home) if self.view is not None else None,
+            "view": self.view.describe(home, cores) if self.view is not None else None,
             "limits": None,
         }
         if self.limits is not None:

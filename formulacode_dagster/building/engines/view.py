@@ -22,13 +22,14 @@ class CommandView:
     """They may be inside read-only ones."""
     readonly: tuple[Path, ...] = ()
 
-    def describe(self, home: str) -> dict[str, object]:
-        """The view as `confine` reads it; *home* is the home folder of its user."""
+    def describe(self, home: str, cores: int) -> dict[str, object]:
+        """The view as `confine` reads it; *home* is the home folder of its user, *cores* what it counts."""
         user, group = untrusted_user()
         return {
             "user": user,
             "group": group,
             "home": home,
+            "cores": cores,
             "memory_bytes": MEMORY_FILES,
             "readonly": [(str(path), str(path.resolve())) for path in self.readonly],
             "writable": [str(path) for path in self.writable],

@@ -29,6 +29,8 @@ SYSTEM_SETTINGS = (
 )
 """Files below /etc that programs need and that hold no secrets."""
 DEVICES = ("null", "zero", "full", "random", "urandom")
+ONLINE = "/sys/devices/system/cpu/online"
+"""What the C library, and with it `os.cpu_count`, counts processors by."""
 
 
 def lay_view(libc: ctypes.CDLL, view: dict[str, Any]) -> None:
@@ -60,6 +62,9 @@ def lay_view(libc: ctypes.CDLL, view: dict[str, Any]) -> None:
     write("/etc/group", f"root:x:0:\nformulacode:x:{group}:\n")
     for path, source, readonly in mounts:
         bind(libc, path, source, readonly)
+    if os.path.exists(ONLINE):
+        write("/cores", f"0-{view['cores'] - 1}\n")
+        mount(libc, "/cores", ONLINE, readonly=True)
     must(libc.umount2(b"/old", MNT_DETACH), "the old root stays")
     os.rmdir("/old")
     must(libc.mount(None, b"/", None, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, None), "the root stays writable")
@@ -80,8 +85,13 @@ def bind(libc: ctypes.CDLL, path: str, source: str, readonly: bool) -> None:
     elif not os.path.exists(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write(path, "")
+    mount(libc, f"/old{source}", path, readonly)
+
+
+def mount(libc: ctypes.CDLL, source: str, path: str, readonly: bool) -> None:
+    """Lay *source* over the file or folder *path*, which exists."""
     place = path.encode()
-    must(libc.mount(f"/old{source}".encode(), place, None, MS_BIND | MS_REC, None), f"{path} cannot be mounted")
+    must(libc.mount(source.encode(), place, None, MS_BIND | MS_REC, None), f"{path} cannot be mounted")
     if readonly:
         # those of the machine are locked, and have to be named again
         kept = os.statvfs(path).f_flag & (MS_NODEV | MS_NOEXEC)

@@ -118,7 +118,7 @@ except BlockingIOError:
 def view_of(folder: Path) -> dict[str, object]:
     """A view of the user nobody with *folder*."""
     number = 65534 if os.getuid() == 0 else os.getuid()
-    user = {"user": number, "group": number, "home": str(folder), "memory_bytes": 1 << 20}
+    user = {"user": number, "group": number, "home": str(folder), "cores": 1, "memory_bytes": 1 << 20}
     return {**user, "readonly": [], "writable": [str(folder)]}
 
 
