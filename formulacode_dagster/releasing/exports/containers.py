@@ -65,12 +65,14 @@ class TaskContainer:
 def task_image(folder: Path, daemon: DockerDaemon) -> Iterator[str]:
     """Build the image of the exported task in *folder*; yield its name, and remove it at the end.
 
-    Each time it has a name of its own: the image of a task that is graded twice at once stays for the other.
+    Each time it is an image of its own, by a label: the daemon fails a build whose equal another grading removes.
     """
-    name = f"formulacode-evaluate:{uuid.uuid4().hex}"
+    use = uuid.uuid4().hex
+    name = f"formulacode-evaluate:{use}"
     context = str(build_context(folder).resolve())
     try:
-        _run(daemon, ["build", "--quiet", f"--tag={name}", context], BUILD_SECONDS)
+        marks = [f"--tag={name}", f"--label=formulacode.evaluate={use}"]
+        _run(daemon, ["build", "--quiet", *marks, context], BUILD_SECONDS)
         yield name
     finally:
         daemon.run(["rmi", name], timeout=FILE_SECONDS)

@@ -34,16 +34,16 @@ def test_a_container_is_there_for_the_length_of_its_block() -> None:
     assert not is_there(daemon, container.name)
 
 
-def test_an_image_stays_while_another_grading_of_the_task_has_it(tmp_path: Path) -> None:
+def test_two_gradings_of_a_task_at_once_share_no_image(tmp_path: Path) -> None:
     (tmp_path / "environment").mkdir()
     (tmp_path / "environment" / "Dockerfile").write_text(f"FROM {OS_IMAGE.format(python='3.11')}\nRUN touch /graded\n")
     daemon = DockerDaemon()
     with task_image(tmp_path, daemon) as image:
         with task_image(tmp_path, daemon) as other:
-            same = daemon.client.images.get(image).id == daemon.client.images.get(other).id
+            is_shared = daemon.client.images.get(image).id == daemon.client.images.get(other).id
         with task_container(image, LIMITS, daemon) as container:
             assert daemon.run(["exec", container.name, "ls", "/graded"], timeout=30).ok
-    assert same
+    assert not is_shared
     assert not daemon.run(["image", "inspect", image], timeout=30).ok
 
 
