@@ -143,8 +143,9 @@ def _altered(text: str, drawn: _Drawn) -> str:
     line: list[str] = []
     """The tokens of the statement so far."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.NUMBER and token.string.isdigit():
-            value, is_option = int(token.string), len(line) > 1 and line[0] in OPTIONS and line[1] == "="
+        digits = token.string.replace("_", "")
+        if token.type == tokenize.NUMBER and digits.isdigit():
+            value, is_option = int(digits), len(line) > 1 and line[0] in OPTIONS and line[1] == "="
             if len(line) > 1 and line[-2] in SEEDED and line[-1] in ("(", "="):
                 replaced.append((token.start, token.end, drawn.seed(value)))
             elif not is_option and drawn.changes(value):

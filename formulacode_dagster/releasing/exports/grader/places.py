@@ -24,11 +24,7 @@ GRADED = "/opt/formulacode/graded"
 HARNESS = os.path.join(GRADED, "harness.pyz")
 AGENT = "agent"
 ARMS = ("base", "control", "oracle", AGENT)
-FIRST_USER = 20_000 + 8 * random.SystemRandom().randrange(5000)
-"""Arms build and run as separate users: none can reach the files of another, nor those of the agent.
-
-Random, since the kernel counts the processes of a user over all containers of the machine.
-"""
+USERS, USERS_OF_A_GRADING = range(20_000, 2**30), 2 * len(ARMS)
 BUILD_FAILED_CHARACTERS = 3000
 DIFF_SECONDS = 300.0
 MOST_DIFF_BYTES = 64 * 2**20
@@ -53,6 +49,25 @@ HOW_TO_BUILD = re.compile(
 """Files that may bring plug-ins of pytest, start with the interpreter, or be compared with by tests (`pkg/testing/`,
 which may be timed too): an agent may change them only if the author did.
 """
+
+
+def draw_first_user(mapped: str) -> int:
+    """Draw the first of the users of this grading's arms, from those that the user namespace has, as *mapped* says.
+
+    Random, since the kernel counts the processes of a user over all containers of the machine: two gradings at once
+    with a user in common would find each other's processes. A rootless daemon has few users to draw from.
+
+    https://man7.org/linux/man-pages/man7/user_namespaces.7.html
+    """
+    spans = ((int(first), int(count)) for first, _, count in map(str.split, mapped.splitlines()))
+    end = max((min(first + count, USERS.stop) for first, count in spans if first + count > USERS.start), default=0)
+    number = max(1, (end - USERS.start) // USERS_OF_A_GRADING)
+    return USERS.start + USERS_OF_A_GRADING * random.SystemRandom().randrange(number)
+
+
+with open("/proc/self/uid_map") as _mapped:
+    FIRST_USER = draw_first_user(_mapped.read())
+    """Arms build and run as separate users: none can reach the files of another, nor those of the agent."""
 
 
 class ArmFailedError(Exception):

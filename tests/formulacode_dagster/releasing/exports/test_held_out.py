@@ -60,6 +60,15 @@ def test_seeds_become_others(change: str) -> None:
     assert ("SIZE = 1000\n" in text) is (change == SEEDS)
 
 
+def test_digits_may_be_in_groups() -> None:
+    drawn = draw({"s.py": b"class S:\n    params = [10_000, 3]\n"}, ["s.S.time_it(10000)"], RANDOM, INTEGERS)
+    assert drawn is not None
+    (name,) = drawn.names.values()
+    size = int(name.partition("(")[2].rstrip(")"))
+    assert 10_150 <= size <= 10_600
+    assert drawn.files == {"s.py": f"class S:\n    params = [{size}, 3]\n".encode()}
+
+
 def test_a_suite_with_nothing_to_change_has_no_other_inputs() -> None:
     for content in (b"def time_it():\n    f(3)\n", b"", b"def broken(:\n", b"\xff"):
         assert draw({"b/s.py": content}, ["s.time_it"], RANDOM, ODD) is None

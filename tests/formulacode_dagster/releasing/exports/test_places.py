@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.releasing.exports.grader import places
-from formulacode_dagster.releasing.exports.grader.places import ArmFailedError, Place, install
+from formulacode_dagster.releasing.exports.grader.places import ArmFailedError, Place, draw_first_user, install
 from formulacode_dagster.releasing.exports.grader.running import Done
 
 SUITE = {"benchmarks/own_tests.py": "suite", "tests/test_a.py": "after", "tests/new/test_b.py": "new"}
@@ -83,6 +83,22 @@ def test_a_build_leads_no_file_of_the_suite_out_of_its_arm(place, tmp_path, lay,
 def test_an_agent_may_change_test_helpers_only_as_the_author_did(path, counts):
     authors = frozenset({"pkg/testing/compare.py", "pkg/testing/test_compare.py", "testing/test_all.py"})
     assert places._counts(path, "benchmarks/", authors) is counts
+
+
+@pytest.mark.parametrize(
+    ("mapped", "last"),
+    [
+        ("         0          0 4294967295\n", 2**30),
+        ("0 1000 1\n1 100000 65536\n", 65_537),
+        ("0 1000 1\n", 20_008),
+    ],
+)
+def test_users_of_a_grading_are_drawn_from_all_that_are_mapped(mapped, last):
+    drawn = [draw_first_user(mapped) for _ in range(400)]
+    assert 20_000 <= min(drawn) <= max(drawn) <= last - 8
+    # two gradings at once have none in common
+    assert all((number - 20_000) % 8 == 0 for number in drawn)
+    assert len(set(drawn)) > 390 or last < 2**30
 
 
 @pytest.fixture
