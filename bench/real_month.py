@@ -1,0 +1,110 @@
+"""A month of real repositories, unselected: every pull request of every mirror, by the README's own commands.
+
+python -m bench.real_month --repositories DIR [--month 2026-01] [--before 2025-12]
+
+GitHub, model, Hub and registry are the sandbox's, over the bare mirrors owner/name.git of DIR; everything else is as in
+production. The month before, of which only the intake and the classifications are run, is what `plan` expects this one
+by. A second run goes on where the first ended; FC_HOME holds all of it. Ends with 1 if a command fails, and names it.
+The last line is JSON: the funnel with its losses, speed-ups with intervals, what was planned and what it cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from formulacode_dagster.cli.operate import database, read_forecast, read_funnel
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import item_key
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.operating.store.artifacts import MEASUREMENTS, REPOSITORIES
+from formulacode_dagster.operating.store.database import Database
+from resources.settings import make_home
+from sandbox.session import running_sandbox
+
+MONTH, BEFORE = "2026-01", "2025-12"
+STAGES_BEFORE = ("repositories", "pull_requests", "classifications")
+FC_DATA = Path(sys.executable).with_name("fc-data")
+
+
+def main() -> int:
+    """Run the commands one after the other, and print what the month came to."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--repositories", type=Path, required=True, help="folder of bare mirrors owner/name.git")
+    parser.add_argument("--month", default=MONTH, help="YYYY-MM")
+    parser.add_argument("--before", default=BEFORE, help="YYYY-MM, by which `plan` expects; empty: none")
+    options = parser.parse_args()
+    home, started = make_home(), time.monotonic()
+    with running_sandbox(options.repositories, home / "sandbox") as sandbox:
+        os.environ.update(sandbox.environment)
+        failed = [command for command in commands(options.month, options.before, home) if not succeeds(command)]
+        with database() as store:
+            report = figures(store, options.month)
+    report |= {
+        "mirrors": len(list(options.repositories.glob("*/*.git"))),
+        "cores": len(os.sched_getaffinity(0)),
+        "seconds_of_this_run": round(time.monotonic() - started),
+        "failed": [" ".join(command) for command in failed],
+    }
+    print(json.dumps(report))
+    return 1 if failed else 0
+
+
+def commands(month: str, before: str, home: Path) -> Iterator[Sequence[str]]:
+    """Yield the commands of the README for a month, without `fc-data`, in their order."""
+    yield ("preflight",)
+    if before:
+        for stage in STAGES_BEFORE:
+            yield ("run", "--month", before, "--stage", stage, "--yes")
+        yield ("plan", "--month", month)
+    yield ("run", "--month", month, "--yes")
+    yield ("funnel", "--month", month)
+    yield ("export", "--month", month, "--format", "harbor", str(home / "tasks"))
+    yield ("site", str(home / "site"))
+
+
+def succeeds(command: Sequence[str]) -> bool:
+    """Run an `fc-data` command in view of the user; return False if it fails."""
+    print(f"$ fc-data {' '.join(command)}", flush=True)
+    return subprocess.run([FC_DATA, *command], check=False).returncode == 0
+
+
+def figures(store: Database, month: str) -> dict[str, Any]:
+    """Return what *month* came to so far, from the database."""
+    parsed = Month.parse(month)
+    funnel = read_funnel(store, parsed)
+    try:
+        planned = read_forecast(store, parsed, as_planned=True)
+    except ConfigurationError:
+        planned = None
+    with store.transaction() as connection:
+        measured = MEASUREMENTS.read(connection, month)
+        names = {row.id: row.full_name for row in REPOSITORIES.read(connection, month)}
+    return {
+        "month": month,
+        "funnel": {step.name: step.count for step in funnel.steps},
+        "losses": [loss.model_dump(mode="json", exclude={"examples"}) for loss in funnel.losses],
+        "measured": [
+            {
+                "item": item_key(names[row.repository_id], row.number),
+                "verdict": row.verdict.value,
+                "speedup": round(row.speedup, 3),
+                "interval": [round(row.low, 3), round(row.high, 3)],
+                "source": row.provenance.source.value,
+            }
+            for row in measured
+        ],
+        "planned": {step.name: [step.count.low, step.count.high] for step in planned.steps} if planned else {},
+        "cost": {cost.stage.value: cost.cost.model_dump(exclude_defaults=True) for cost in funnel.costs},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""What `make real-month` does and says, on the months of the demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.real_month import commands, figures
+from formulacode_dagster.operating.store.database import Database
+
+
+def test_the_figures_of_a_month_say_what_became_of_it(demo_database: Database) -> None:
+    report = figures(demo_database, "2026-02")
+    funnel = report["funnel"]
+    assert funnel["pull_requests"] > funnel["candidates"] > funnel["performance"] >= len(report["measured"]) > 0
+    assert all(loss["count"] > 0 and loss["stage"] for loss in report["losses"])
+    measured = {row["item"]: row for row in report["measured"]}["sample-org/gridpath#12"]
+    low, high = measured["interval"]
+    assert measured["verdict"] == "faster"
+    assert low <= measured["speedup"] <= high
+    assert report["planned"]["candidates"]
+    assert report["cost"]["images"]["seconds"] > 0
+
+
+def test_a_month_without_one_before_is_not_planned() -> None:
+    plain = [command[0] for command in commands("2026-01", "", Path("home"))]
+    assert plain == ["preflight", "run", "funnel", "export", "site"]
+    assert ("plan", "--month", "2026-01") in list(commands("2026-01", "2025-12", Path("home")))
