@@ -115,12 +115,15 @@ def prepared_server(folder: Path) -> str:
 def report(found: Sequence[Tried], sizes: Sizes, seconds: float) -> int:
     """Print the table, then a line of JSON; return the exit code."""
     injected = {kind: sum(tried.struck[kind] for tried in found) for kind in Kind}
-    print(f"{'fault':34} {'injected':>8} {'seeds':>6} {'equal':>6} {'by force':>8} {'differ':>6}")
+    print(f"{'fault':34} {'injected':>8} {'seeds':>6}" + "".join(f"{ended:>9}" for ended in Ended))
     for kind in Kind:
         with_it = [tried for tried in found if tried.struck[kind]]
         ends = Counter(tried.ended for tried in with_it)
-        figures = (ends[Ended.EQUAL], ends[Ended.FORCED], ends[Ended.DIFFERS])
-        print(f"{kind:34} {injected[kind]:8} {len(with_it):6} {figures[0]:6} {figures[1]:8} {figures[2]:6}")
+        figures = (ends[Ended.EQUAL], ends[Ended.FORCED], ends[Ended.SHORT], ends[Ended.DIFFERS])
+        print(
+            f"{kind:34} {injected[kind]:8} {len(with_it):6} {figures[0]:6} {figures[1]:8}",
+            *(f"{n:6}" for n in figures[2:]),
+        )
     different = [tried for tried in found if tried.ended is Ended.DIFFERS]
     ends = Counter(tried.ended for tried in found)
     figures_of = {
@@ -130,6 +133,7 @@ def report(found: Sequence[Tried], sizes: Sizes, seconds: float) -> int:
         "injected": {kind.value: count for kind, count in injected.items()},
         "equal": ends[Ended.EQUAL],
         "by_force": ends[Ended.FORCED],
+        "short": ends[Ended.SHORT],
         "differ": sorted(tried.seed for tried in different),
         "never_injected": [kind.value for kind, count in injected.items() if not count],
         "seconds": round(seconds, 1),

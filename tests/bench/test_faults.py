@@ -41,6 +41,17 @@ def killed_at_first(database, injector, place, plan, *rest, **more):
 faults_tries.run = killed_at_first
 """
 
+STAYS_SHORT = """
+from bench import faults
+from bench.faults_injected import PASSING_GITHUB, Injection, Kind
+from sandbox.github.faults import Fault
+
+# the first three requests are searches
+ways = (way for way in range(100) if PASSING_GITHUB[way % len(PASSING_GITHUB)] is Fault.HALF_PAGE)
+way = next(way for way in ways if way % 5 == 2)
+faults.plan_of = lambda seed: [[Injection(Kind.GITHUB, 1, way)]]
+"""
+
 
 def run_seeds(before: str = "", *arguments: str) -> tuple[int, dict[str, Any]]:
     script = f"{before}\nimport sys\nfrom bench.faults import main\nsys.exit(main())"
@@ -76,3 +87,9 @@ def test_rows_that_a_kill_loses_are_found() -> None:
     """A ledger that is written before the rows: the next run believes it."""
     code, figures = run_seeds(LOSES_ROWS, "--seeds", "1")
     assert (code, figures["differ"]) == (1, [0])
+
+
+@pytest.mark.slow
+def test_repositories_that_a_short_search_hides_are_no_difference() -> None:
+    code, figures = run_seeds(STAYS_SHORT, "--seeds", "1")
+    assert (code, figures["short"], figures["differ"]) == (0, 1, [])
