@@ -2,10 +2,11 @@
 
 python -m bench.real_month --repositories DIR [--month 2026-01] [--before 2025-12]
 
-GitHub, model, Hub and registry are the sandbox's, over the bare mirrors owner/name.git of DIR; everything else is as in
-production. The month before, of which only the intake and the classifications are run, is what `plan` expects this one
-by. A second run goes on where the first ended; FC_HOME holds all of it. Ends with 1 if a command fails, and names it.
-The last line is JSON: the funnel with its losses, speed-ups with intervals, what was planned and what it cost.
+GitHub, model, Hub and registry are the sandbox's, over the bare mirrors owner/name.git of DIR, which should be those of
+`real_month_repositories.txt`; everything else is as in production. The month before, of which only the intake and the
+classifications are run, is what `plan` expects this one by. A second run goes on where the first ended; FC_HOME holds
+all of it. Ends with 1 if a command fails, and names it. The last line is JSON: the funnel with its losses, speed-ups
+with intervals, what was planned and what it cost.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from sandbox.session import running_sandbox
 
 MONTH, BEFORE = "2026-01", "2025-12"
 STAGES_BEFORE = ("repositories", "pull_requests", "classifications")
+LISTED = Path(__file__).with_name("real_month_repositories.txt")
 FC_DATA = Path(sys.executable).with_name("fc-data")
 
 
@@ -47,14 +49,21 @@ def main() -> int:
         failed = [command for command in commands(options.month, options.before, home) if not succeeds(command)]
         with database() as store:
             report = figures(store, options.month)
+    mirrors = {f"{path.parent.name}/{path.stem}" for path in options.repositories.glob("*/*.git")}
     report |= {
-        "mirrors": len(list(options.repositories.glob("*/*.git"))),
+        "mirrors": len(mirrors),
+        "listed_but_missing": sorted(listed() - mirrors),
         "cores": len(os.sched_getaffinity(0)),
         "seconds_of_this_run": round(time.monotonic() - started),
         "failed": [" ".join(command) for command in failed],
     }
     print(json.dumps(report))
     return 1 if failed else 0
+
+
+def listed() -> set[str]:
+    """Return the names of the repositories that the month is to have."""
+    return {line for line in LISTED.read_text().splitlines() if not line.startswith("#")}
 
 
 def commands(month: str, before: str, home: Path) -> Iterator[Sequence[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.real_month import commands, figures
+from bench.real_month import LISTED, commands, figures, listed
 from formulacode_dagster.operating.store.database import Database
 
 
@@ -25,3 +25,9 @@ def test_a_month_without_one_before_is_not_planned() -> None:
     plain = [command[0] for command in commands("2026-01", "", Path("home"))]
     assert plain == ["preflight", "run", "funnel", "export", "site"]
     assert ("plan", "--month", "2026-01") in list(commands("2026-01", "2025-12", Path("home")))
+
+
+def test_the_list_has_at_least_forty_repositories_each_once() -> None:
+    lines = [line for line in LISTED.read_text().splitlines() if not line.startswith("#")]
+    assert len(lines) == len(listed()) >= 40
+    assert all(name.count("/") == 1 for name in listed())
