@@ -6,15 +6,19 @@ handlers with its own and removes them again. So a thread receives the signals i
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_slept: ContextVar[list[float] | None] = ContextVar("slept", default=None)
 
 
 class Stopped(BaseException):
@@ -68,7 +72,10 @@ class StopRequest:
 
     def sleep(self, seconds: float) -> None:
         """Sleep; raises Stopped as soon as a stop is requested."""
+        started = time.monotonic()
         self._event.wait(seconds)
+        if (slept := _slept.get()) is not None:
+            slept.append(time.monotonic() - started)
         self.raise_if_requested()
 
     def at_last(self, act: Callable[[], object]) -> None:
@@ -102,6 +109,20 @@ class StopRequest:
             with self._lock:
                 self._concerned.pop(key)
         self.raise_if_requested()
+
+
+@contextmanager
+def counting_sleep() -> Iterator[Callable[[], float]]:
+    """Yield what says how many seconds the block has slept by `StopRequest.sleep` so far, threads with its context too.
+
+    That is what waits do: for a turn on the machine, or for an outside system.
+    """
+    slept: list[float] = []
+    token = _slept.set(slept)
+    try:
+        yield lambda: math.fsum(slept)
+    finally:
+        _slept.reset(token)
 
 
 _current = StopRequest()

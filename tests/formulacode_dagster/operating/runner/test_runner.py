@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import errno
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -11,6 +12,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
 from formulacode_dagster.models.items import Cost, ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason, SkipReason
+from formulacode_dagster.operating.cancellation.stopping import stop_request
 from formulacode_dagster.operating.runner.pending import MAX_ATTEMPTS
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
@@ -260,3 +262,19 @@ def test_async_items_really_run_at_the_same_time(database: Database) -> None:
         run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), ItemKind.PULL_REQUEST, items, work, Kept())
     )
     assert summary.count(ItemState.DONE) == 5
+
+
+def test_what_an_item_waits_for_is_no_work_of_its_own(database: Database) -> None:
+    def work(item: WorkItem[str]) -> Outcome[str]:
+        if item.name == "a/b#1":
+            stop_request().sleep(0.5)
+        else:
+            time.sleep(0.5)
+        return Outcome("x")
+
+    items = [WorkItem(f"a/b#{n}", "v", "") for n in (1, 2)]
+    stage = StageRun(database, Stage.IMAGES, MONTH, "run")
+    asyncio.run(run_items(stage, ItemKind.PULL_REQUEST, items, in_thread(work), Kept()))
+    with database.transaction() as connection:
+        seconds = {entry.item: entry.cost.seconds for entry in ledger.entries_of(connection, MONTH, Stage.IMAGES)}
+    assert seconds["a/b#1"] < 0.3 < 0.5 <= seconds["a/b#2"]
