@@ -193,8 +193,8 @@ async def _work_on(
 ) -> None:
     """Finish each item of *batch* once, whatever *work* does; raises the error that stops the stage.
 
-    Spending since the last finished item is added to *cut_short*, because it has no entry of its own. Seconds in which an
-    item waits are no cost of its.
+    Spending since the last finished item is added to *cut_short*, because it has no entry of its own. Seconds in which
+    an item waits are no cost of it.
     """
     started = last = time.monotonic()
     left = {item.name: item for item in batch}
