@@ -58,6 +58,9 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fc-faults-", dir=SHARED_MEMORY)))
         server = prepared_server(folder)
         stack.callback(stop, folder)
+        # a process that is killed leaves its temporary files, which go with the folder
+        tempfile.tempdir = str(folder / "tmp")
+        Path(tempfile.tempdir).mkdir()
         jobs = range(min(options.jobs, len(seeds)))
         # all of them fork before one of them uses polars
         worlds = [stack.enter_context(World(folder, server, f"job{job}")) for job in jobs]
