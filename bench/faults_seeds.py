@@ -149,18 +149,14 @@ class World:
             if end.code == BROKEN:
                 tried.findings.append(f"try {tried.tries}: {told}")
             tried.findings += self._lost()
+            compare = invented if (is_short := self._is_short()) else _differing
             if end.code == SUCCESS:
-                tried.ended = Ended.FORCED if force else Ended.EQUAL
-                state = self._state(place)
-                if self._is_short():
-                    tried.ended = Ended.SHORT
-                    tried.findings += _not_among(wanted, state)
-                else:
-                    tried.findings += _differing(wanted, state, wanted)
+                tried.ended = Ended.SHORT if is_short else Ended.FORCED if force else Ended.EQUAL
+                tried.findings += compare(wanted, self._state(place), wanted)
                 break
             # whatever was released must be what is released without faults
-            if place.destination.tags() and not self._is_short():
-                found = _differing(wanted, {"release": _released(place)}, ["release"])
+            if place.destination.tags():
+                found = compare(wanted, {"release": _released(place)}, ["release"])
                 tried.findings += [f"released: {line}" for line in found]
         else:
             tried.findings.append(f"never through: {told}")
@@ -262,13 +258,26 @@ def _without_attempts(value: object) -> object:
     return [_without_attempts(part) for part in value] if isinstance(value, list) else value
 
 
-def _not_among(wanted: State, state: State) -> list[str]:
-    """Say which rows a month without faults has not, by table; the release's own row counts tasks."""
-    told = []
-    for table in wanted.keys() - {RELEASES.table.name, "release"}:
-        known = {checksum([row]) for row in wanted[table]}
-        told += [f"{table}: invented {row}" for row in state[table] if checksum([row]) not in known]
-    return told
+def invented(wanted: State, state: State, tables: Iterable[str]) -> list[str]:
+    """Say which rows a month without faults does not have, by table; of a release, which tasks."""
+    return [
+        f"{table}: invented {row}"
+        # a release's row counts its tasks
+        for table in tables
+        if table != RELEASES.table.name
+        for known in [{checksum([row]) for row in _single(wanted[table])}]
+        for row in _single(state[table])
+        if checksum([row]) not in known
+    ]
+
+
+def _single(rows: Sequence[object]) -> Iterator[object]:
+    """Yield *rows*, each task of a release by itself."""
+    for row in rows:
+        if isinstance(row, dict) and row.keys() == {"tag", "tasks"}:
+            yield from ({"tag": row["tag"], "task": task} for task in row["tasks"])
+        else:
+            yield row
 
 
 def _differing(wanted: State, state: State, tables: Iterable[str]) -> list[str]:

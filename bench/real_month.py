@@ -1,6 +1,6 @@
 """A month of real repositories, unselected: every pull request of every mirror, by the README's own commands.
 
-python -m bench.real_month --repositories DIR [--month 2026-01] [--before 2025-12]
+python -m bench.real_month --repositories DIR [--month 2026-01]
 
 GitHub, model, Hub and registry are the sandbox's, over the bare mirrors owner/name.git of DIR, which should be those of
 `real_month_repositories.txt`; everything else is as in production. The month before, of which only the intake and the
@@ -21,8 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from formulacode_dagster.cli.operate import database, read_forecast, read_funnel
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.cli.operate import database, read_funnel, read_plan
 from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.store.artifacts import MEASUREMENTS, REPOSITORIES
@@ -30,7 +29,7 @@ from formulacode_dagster.operating.store.database import Database
 from resources.settings import make_home
 from sandbox.session import running_sandbox
 
-MONTH, BEFORE = "2026-01", "2025-12"
+MONTH = "2026-01"
 STAGES_BEFORE = ("repositories", "pull_requests", "classifications")
 LISTED = Path(__file__).with_name("real_month_repositories.txt")
 FC_DATA = Path(sys.executable).with_name("fc-data")
@@ -41,12 +40,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repositories", type=Path, required=True, help="folder of bare mirrors owner/name.git")
     parser.add_argument("--month", default=MONTH, help="YYYY-MM")
-    parser.add_argument("--before", default=BEFORE, help="YYYY-MM, by which `plan` expects; empty: none")
     options = parser.parse_args()
     home, started = make_home(), time.monotonic()
     with running_sandbox(options.repositories, home / "sandbox") as sandbox:
         os.environ.update(sandbox.environment)
-        failed = [command for command in commands(options.month, options.before, home) if not succeeds(command)]
+        failed = [command for command in commands(options.month, home) if not succeeds(command)]
         with database() as store:
             report = figures(store, options.month)
     mirrors = {f"{path.parent.name}/{path.stem}" for path in options.repositories.glob("*/*.git")}
@@ -66,13 +64,12 @@ def listed() -> set[str]:
     return {line for line in LISTED.read_text().splitlines() if not line.startswith("#")}
 
 
-def commands(month: str, before: str, home: Path) -> Iterator[Sequence[str]]:
+def commands(month: str, home: Path) -> Iterator[Sequence[str]]:
     """Yield the commands of the README for a month, without `fc-data`, in their order."""
     yield ("preflight",)
-    if before:
-        for stage in STAGES_BEFORE:
-            yield ("run", "--month", before, "--stage", stage, "--yes")
-        yield ("plan", "--month", month)
+    for stage in STAGES_BEFORE:
+        yield ("run", "--month", Month.parse(month).previous().key, "--stage", stage, "--yes")
+    yield ("plan", "--month", month)
     yield ("run", "--month", month, "--yes")
     yield ("funnel", "--month", month)
     yield ("export", "--month", month, "--format", "harbor", str(home / "tasks"))
@@ -89,10 +86,7 @@ def figures(store: Database, month: str) -> dict[str, Any]:
     """Return what *month* came to so far, from the database."""
     parsed = Month.parse(month)
     funnel = read_funnel(store, parsed)
-    try:
-        planned = read_forecast(store, parsed, as_planned=True)
-    except ConfigurationError:
-        planned = None
+    planned = read_plan(store, parsed)
     with store.transaction() as connection:
         measured = MEASUREMENTS.read(connection, month)
         names = {row.id: row.full_name for row in REPOSITORIES.read(connection, month)}

@@ -35,17 +35,13 @@ UNITS = {
 
 def funnel(month: MonthOption) -> None:
     """Show how many items came in, how many went out, and why the others did not."""
-    from .operate import database, read_forecast, read_funnel
+    from .operate import database, read_funnel, read_plan
     from .terminal import show_funnel
 
     with database() as store:
         parsed = Month.parse(month)
         figures = read_funnel(store, parsed)
-        try:
-            planned = read_forecast(store, parsed, as_planned=True)
-        except ConfigurationError:
-            # the first month has no plan
-            planned = None
+        planned = read_plan(store, parsed)
     if figures.is_empty:
         raise ConfigurationError(f"no data on {month}", remedy=f"Run it first: fc-data run --month {month}")
     show_funnel(console, figures, planned)

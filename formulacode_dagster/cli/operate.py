@@ -101,6 +101,14 @@ def read_forecast(
     return forecast(current, earlier, pull_requests)
 
 
+def read_plan(store: Database, month: Month) -> Forecast | None:
+    """Return what was to be expected of *month* once its pull requests were taken in; None without an earlier month."""
+    try:
+        return read_forecast(store, month, as_planned=True)
+    except ConfigurationError:
+        return None
+
+
 def run_months(
     console: Console,
     instance: dg.DagsterInstance,

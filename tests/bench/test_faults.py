@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bench.faults_injected import WRITES, WRITTEN, Injection, Kind, plan_of, systematic
+from bench.faults_seeds import invented
 
 ROOT = Path(__file__).parents[2]
 LOSES_ROWS = """
@@ -93,3 +94,17 @@ def test_rows_that_a_kill_loses_are_found() -> None:
 def test_repositories_that_a_short_search_hides_are_no_difference() -> None:
     code, figures = run_seeds(STAYS_SHORT, "--seeds", "1")
     assert (code, figures["short"], figures["differ"]) == (0, 1, [])
+
+
+def test_a_month_with_fewer_rows_must_not_have_others() -> None:
+    def state(tasks: list[str], rows: list[int]) -> dict[str, list[object]]:
+        release: list[object] = [{"tag": "formulacode@2026-03", "tasks": [{"task_id": task} for task in tasks]}]
+        return {"images": [{"number": row} for row in rows], "release": release}
+
+    wanted = state(["a-1", "b-2"], [1, 2])
+    assert invented(wanted, state(["a-1"], [2]), wanted) == []
+    (row,) = invented(wanted, state(["a-1"], [2, 3]), wanted)
+    assert row == "images: invented {'number': 3}"
+    (task,) = invented(wanted, state(["a-1", "c-3"], [1]), wanted)
+    assert task.startswith("release: invented {")
+    assert "c-3" in task

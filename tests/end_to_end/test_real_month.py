@@ -21,10 +21,10 @@ def test_the_figures_of_a_month_say_what_became_of_it(demo_database: Database) -
     assert report["cost"]["images"]["seconds"] > 0
 
 
-def test_a_month_without_one_before_is_not_planned() -> None:
-    plain = [command[0] for command in commands("2026-01", "", Path("home"))]
-    assert plain == ["preflight", "run", "funnel", "export", "site"]
-    assert ("plan", "--month", "2026-01") in list(commands("2026-01", "2025-12", Path("home")))
+def test_the_month_before_is_taken_in_first_so_that_this_one_can_be_planned() -> None:
+    asked = list(commands("2026-01", Path("home")))
+    assert asked[1] == ("run", "--month", "2025-12", "--stage", "repositories", "--yes")
+    assert [command[0] for command in asked[4:]] == ["plan", "run", "funnel", "export", "site"]
 
 
 def test_the_list_has_at_least_forty_repositories_each_once() -> None:

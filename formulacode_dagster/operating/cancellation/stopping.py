@@ -111,18 +111,14 @@ class StopRequest:
         self.raise_if_requested()
 
 
-@contextmanager
-def counting_sleep() -> Iterator[Callable[[], float]]:
-    """Yield what says how many seconds the block has slept by `StopRequest.sleep` so far, threads with its context too.
+def clock_of_work() -> Callable[[], float]:
+    """Return a clock, in seconds, that stands still while this context, or a thread with it, is in `StopRequest.sleep`.
 
-    That is what waits do: for a turn on the machine, or for an outside system.
+    There an item waits for its turn on the machine.
     """
     slept: list[float] = []
-    token = _slept.set(slept)
-    try:
-        yield lambda: math.fsum(slept)
-    finally:
-        _slept.reset(token)
+    _slept.set(slept)
+    return lambda: time.monotonic() - math.fsum(slept)
 
 
 _current = StopRequest()

@@ -18,7 +18,7 @@ from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemE
 from formulacode_dagster.models.items import Cost, ItemKind, LedgerEntry
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 from formulacode_dagster.operating.cancellation import loops
-from formulacode_dagster.operating.cancellation.stopping import counting_sleep
+from formulacode_dagster.operating.cancellation.stopping import clock_of_work
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.spending import Spent, add_spending
 
@@ -196,34 +196,35 @@ async def _work_on(
     Spending since the last finished item is added to *cut_short*, because it has no entry of its own. Seconds in which
     an item waits are no cost of it.
     """
-    started = last = time.monotonic()
+    # each batch is a task of its own, and so has a context of its own
+    clock = clock_of_work()
+    started = last = clock()
     left = {item.name: item for item in batch}
 
     def end(item: WorkItem[T], how: Outcome[R] | Exception) -> None:
         nonlocal last
         _raise_if_fatal(how, item.name)
         del left[item.name]
-        last = time.monotonic()
-        seconds = max(0.0, last - started - slept())
-        result = result_of(run, item, how, previous=before.get(item.name), seconds=seconds)
+        # threads may wait side by side
+        last = max(last, clock())
+        result = result_of(run, item, how, previous=before.get(item.name), seconds=last - started)
         for settled in breaker.record(item, how, result):
             finish(settled)
 
-    with counting_sleep() as slept:
-        try:
-            await work.work(batch, end)
-        except Exception as error:  # a bug met by one item is that item's failure
-            if not left:
-                raise
-            for item in list(left.values()):
-                end(item, error)
-        else:
-            for item in list(left.values()):
-                end(item, RuntimeError("its batch ended without a word about it"))
-        finally:
-            if left:
-                cost = Cost(seconds=round(time.monotonic() - last, 3))
-                cut_short.append(Spent(run.month, run.stage, run.run_id, cost, min(left)))
+    try:
+        await work.work(batch, end)
+    except Exception as error:  # a bug met by one item is that item's failure
+        if not left:
+            raise
+        for item in list(left.values()):
+            end(item, error)
+    else:
+        for item in list(left.values()):
+            end(item, RuntimeError("its batch ended without a word about it"))
+    finally:
+        if left:
+            cost = Cost(seconds=round(max(0.0, clock() - last), 3))
+            cut_short.append(Spent(run.month, run.stage, run.run_id, cost, min(left)))
 
 
 def _raise_if_fatal(end: object, item: str) -> None:

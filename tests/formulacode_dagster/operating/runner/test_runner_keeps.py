@@ -47,6 +47,14 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
+    @classmethod
+    def of_the_runner(cls, monkeypatch: pytest.MonkeyPatch) -> Clock:
+        """Return one by which stages and the seconds of their items go."""
+        clock = cls()
+        for module in ("runner.runner", "cancellation.stopping"):
+            monkeypatch.setattr(f"formulacode_dagster.operating.{module}.time", clock)
+        return clock
+
 
 class Batches:
     """Collects how values are saved together, and signals a given number."""
@@ -132,8 +140,7 @@ def seconds_spent(database: Database) -> dict[str, float]:
 def test_what_an_item_took_that_was_cut_short_is_on_the_books(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
-    monkeypatch.setattr("formulacode_dagster.operating.runner.runner.time", clock)
+    clock = Clock.of_the_runner(monkeypatch)
 
     async def work(item: WorkItem[str]) -> Outcome[str]:
         clock.now += 70
@@ -159,8 +166,7 @@ def test_what_an_item_took_that_was_cut_short_is_on_the_books(
 def test_what_an_item_took_that_found_a_system_dead_is_on_the_books(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
-    monkeypatch.setattr("formulacode_dagster.operating.runner.runner.time", clock)
+    clock = Clock.of_the_runner(monkeypatch)
 
     async def work(_item: WorkItem[str]) -> Outcome[str]:
         clock.now += 70
