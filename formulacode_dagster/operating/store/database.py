@@ -45,6 +45,11 @@ _LOCK_HOLDER = text(
     " JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()"
     " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = :key AND l.objsubid = 1"
 )
+_IS_HELD = text(
+    "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
+    " AND l.classid::bigint = :high AND l.objid::bigint = :low)"
+)
 _DISK_FULL = "No space left on device"
 _OUT_OF_RESOURCES = "53"  # SQLSTATE class: disk full, out of memory, too many connections
 
@@ -200,18 +205,17 @@ class Database:
     def share(self, name: str) -> Iterator[Callable[[str], bool]]:
         """Hold the shared lock *name* during the block; yields a function that reports whether another lock is held.
 
-        It may say so of a name that others ask for at this moment. The server lets go of *name* as of a month.
+        The server lets go of *name* as of a month.
         """
         with self._reached(), self.engine.connect() as connection:
             _stay_open(connection)
             connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _key_of(name)})
 
             def is_held(other: str) -> bool:
-                asked = connection.begin_nested()
-                taken = _try_lock(connection, other)
-                # the server releases locks taken since the savepoint
-                asked.rollback()
-                return not taken
+                # looked up: trying to take it would look like holding it to all who ask at that moment
+                key = _key_of(other).to_bytes(8, signed=True)
+                halves = {"high": int.from_bytes(key[:4]), "low": int.from_bytes(key[4:])}
+                return bool(connection.execute(_IS_HELD, halves).scalar_one())
 
             try:
                 yield is_held

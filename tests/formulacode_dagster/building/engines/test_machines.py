@@ -102,6 +102,23 @@ def test_what_is_built_or_tested_in_a_session_has_no_cores_of_its_own(machine: M
     assert told == ["waits until nothing is timed on this machine"]
 
 
+def test_builds_that_begin_at_once_wait_for_no_timing(machine: Machine) -> None:
+    told: list[str] = []
+    together = threading.Barrier(8)
+    beside = Machine(machine.database, "daemon", note=told.append, wait_seconds=0.01)
+
+    def build() -> None:
+        together.wait(SECONDS)
+        for _ in range(20):
+            with beside.building():
+                pass
+
+    with ThreadPoolExecutor(8) as pool:
+        for building in [pool.submit(build) for _ in range(8)]:
+            building.result(SECONDS)
+    assert told == []
+
+
 def test_a_turn_ends_with_the_connection_of_its_holder(machine: Machine) -> None:
     held = ExitStack()
     held.enter_context(machine.timing())
