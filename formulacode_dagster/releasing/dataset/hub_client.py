@@ -98,15 +98,18 @@ def hub_errors(attempt: str, token: str) -> Iterator[None]:
 
 
 def download(api: HfApi, repo_id: str, path: str, revision: str) -> bytes | None:
-    """Return the current content of *path* at *revision* on the Hub; None if there is no such file."""
-    from huggingface_hub.errors import RemoteEntryNotFoundError
+    """Return the current content of *path* at *revision* on the Hub; None if there is no such file or dataset."""
+    from huggingface_hub.errors import RemoteEntryNotFoundError, RepositoryNotFoundError
 
     with tempfile.TemporaryDirectory(prefix="fc-hub-") as folder:
         try:
-            local = api.hf_hub_download(
-                repo_id, path, repo_type=REPO_TYPE, revision=revision, cache_dir=folder, force_download=True
-            )
+            local = api.hf_hub_download(repo_id, path, repo_type=REPO_TYPE, revision=revision, cache_dir=folder)
         except RemoteEntryNotFoundError:
+            return None
+        except RepositoryNotFoundError as error:
+            # also what the Hub answers to a wrong token, with 401
+            if error.response.status_code != 404:
+                raise
             return None
         return Path(local).read_bytes()
 

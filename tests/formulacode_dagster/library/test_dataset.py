@@ -86,6 +86,19 @@ def test_what_is_not_there_is_told_apart_from_a_dataset_without_tasks(tmp_path: 
         Dataset.load(tmp_path, revision="formulacode@2027-01")
 
 
+def test_a_dataset_that_nobody_has_released_yet_holds_no_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(app(tmp_path / "hub", tokens=frozenset({TOKEN}))) as url:
+        monkeypatch.setenv("HF_ENDPOINT", url)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        with pytest.raises(ConfigurationError, match="hub:acme/tasks holds no release"):
+            Dataset.load("acme/tasks")
+        monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+        with pytest.raises(ConfigurationError, match="the Hub refuses to read"):
+            Dataset.load("acme/tasks")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hub"], indirect=True)
 def test_a_revision_that_the_hub_has_not_is_an_error(name: str) -> None:
