@@ -21,7 +21,7 @@ from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
-from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.image import WORKLOADS_FOLDER, BuildSpec
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -32,6 +32,8 @@ PLAN = "plan"
 DONE = "done"
 AGENT = "agent"
 """Stage of an attempt that ended before anything could be planned: the agent made no spec."""
+WITHOUT_SUITE = "without_suite"
+"""The rule of an attempt without the suite of a later commit, which does not run at the base."""
 AGENT_RULE = f"{RULE}:"
 """Prefix of the rule of an agent's fix; the agent's name follows."""
 
@@ -193,6 +195,14 @@ class Attempts:
         started_at, started = datetime.now(tz=UTC), time.monotonic()
         result = self._attempt(fixes)
         self._keep(result, rule, rung, started_at, time.monotonic() - started)
+        return result
+
+    def make_without_suite(self, latest: AttemptResult) -> AttemptResult:
+        """Build what *latest* built, planned without a suite: workloads are found at measurement. Raises as `make`."""
+        started_at, started = datetime.now(tz=UTC), time.monotonic()
+        environment = latest.environment.model_copy(update={"benchmark_dir": WORKLOADS_FOLDER})
+        result = self._built(environment, self._spec(environment))
+        self._keep(result, WITHOUT_SUITE, Rung.RULES, started_at, time.monotonic() - started)
         return result
 
     def make_proposed(self, proposal: Proposal, asked_at: datetime, latest: AttemptResult) -> AttemptResult:

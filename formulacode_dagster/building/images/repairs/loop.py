@@ -29,6 +29,7 @@ MOST_ATTEMPTS = 6
 """Builds of one task in one run by rules, and by the first of the recipes; further recipes and an agent come on top."""
 MOST_SECONDS = 5400.0
 """After so long no further attempt is begun."""
+_ABOUT_SUITE = frozenset({FailureKind.BENCHMARKS, FailureKind.ONE_BENCHMARK_RUNS})
 _BEYOND_REPAIR = frozenset({FailureKind.TIMEOUT, FailureKind.CRATES})
 
 
@@ -87,10 +88,9 @@ class _Ladder:
         result = self._by_recipe(recipes)
         if result is None:
             result = self._repaired(self._attempts.make((), ""))
-        if result.holds is not None:
-            best = self._widened(result)
-        else:
-            best = result if self._author is None else self._attempts.by_agent(self._author, result)
+        best = self._widened(result) if result.holds is not None else self._without_later_suite(result)
+        if best.holds is None and self._author is not None:
+            best = self._attempts.by_agent(self._author, best)
         if best.holds is None:
             raise best.failure or ItemFailure(FailureKind.BUILD, f"{self._task.pr.item} failed")
         image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
@@ -145,6 +145,16 @@ class _Ladder:
             return result
         gained = len(tried.holds.image.benchmarks) - len(result.holds.image.benchmarks)
         return tried if gained > 0 or (by_metadata and gained == 0) else result
+
+    def _without_later_suite(self, result: AttemptResult) -> AttemptResult:
+        """Return *result*, or better: a suite that the base does not have, and that does not run at it, proves nothing
+        against the image.
+        """
+        suite_sha = result.environment.suite_sha
+        if result.stage not in _ABOUT_SUITE or suite_sha in ("", self._task.pr.change.base_sha):
+            return result
+        tried = self._attempts.make_without_suite(result)
+        return result if tried.holds is None else tried
 
     @property
     def _may_go_on(self) -> bool:

@@ -16,6 +16,7 @@ from formulacode_dagster.building.images.repairs.loop import build_until_it_hold
 from formulacode_dagster.building.images.submodules import submodule_mirrors
 from formulacode_dagster.building.planning.plan import plan_environment
 from formulacode_dagster.building.planning.resolver import Resolver
+from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
@@ -46,8 +47,8 @@ class Workshop:
         self.engine = ProcessEngine(self.root / "engine", LIMITS)
         self.cache = MirrorCache(self.root / "mirrors", f"file://{self.root}/origins")
 
-    def task(self, name: str, files: dict[str, str]) -> Task:
-        sample = make_sample(self.root / "origins" / "Acme" / name, name, files, ORACLE)
+    def task(self, name: str, files: dict[str, str], oracle: dict[str, str] = ORACLE) -> Task:
+        sample = make_sample(self.root / "origins" / "Acme" / name, name, files, oracle)
         pr = sample.pull_request()
         facts = pr.facts.model_copy(update={"merged_at": MERGED_AT, "month": MONTH.key})
         pr = pr.model_copy(update={"facts": facts})
@@ -55,14 +56,16 @@ class Workshop:
         plan: Callable[..., Environment] = partial(
             plan_environment, mirror, pr, month=MONTH, interpreters=frozenset({"3.11"}), resolver=self.resolver
         )
+        environment = plan()
         return Task(
             pr=pr,
-            environment=plan(),
+            environment=environment,
             mirror=mirror,
             anchor_sha=sample.anchor,
             os_image="fc-os:py{python}",
             replan=lambda fixes: plan(fixes=fixes),
             submodules=partial(submodule_mirrors, self.cache),
+            suite=first_suite(mirror, pr, environment.benchmark_dir, suite_sha=environment.suite_sha),
         )
 
     def build(self, task: Task, neighbour: Sequence[Fix] = (), ineffective: Sequence[Fix] = ()) -> BuiltImage:
@@ -157,3 +160,33 @@ def test_an_image_that_holds_is_never_lost_for_a_better_one(workshop: Workshop) 
     in_vain = workshop.kept[1].spec.fixes[0].model_copy(update={"evidence": "of another commit"})
     workshop.build(task, ineffective=[in_vain])
     assert workshop.story == [(4, "done", "")], "what won nothing is not tried again"
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "stage"),
+    [
+        ("from tinypure.testing import sizes\n\n\ndef time_it():\n    sizes()\n", "benchmarks"),
+        ("import tinypure\n\n\ndef time_it():\n    tinypure.sizes()\n", "one_benchmark_runs"),
+    ],
+)
+def test_a_suite_that_the_base_has_not_is_no_reason_to_lose_its_image(
+    workshop: Workshop, benchmark: str, stage: str
+) -> None:
+    files = {name: text for name, text in PURE.items() if not name.startswith(("benchmarks/", "asv"))}
+    oracle = {
+        "asv.conf.json": PURE["asv.conf.json"],
+        "benchmarks/bench.py": benchmark,
+        "tinypure/__init__.py": "def total(n):\n    return n * (n - 1) // 2\n\n\ndef sizes():\n    return [1]\n",
+        "tinypure/testing.py": "def sizes():\n    return [1]\n",
+    }
+    image = workshop.build(workshop.task("later", files, oracle))
+    assert workshop.story == [(4, stage, ""), (5, "done", "without_suite")]
+    assert (image.spec.has_suite, image.benchmarks) == (False, ())
+    assert "no suite: no asv configuration" in str(image.verifications)
+
+
+def test_a_suite_of_the_base_that_does_not_run_fails_its_image(workshop: Workshop) -> None:
+    files = {**PURE, "benchmarks/bench_total.py": "from tinypure.testing import sizes\n"}
+    with pytest.raises(ItemFailure, match=r"tinypure\.testing"):
+        workshop.build(workshop.task("broken", files))
+    assert [stage for _, stage, _ in workshop.story] == ["benchmarks"]
