@@ -51,9 +51,10 @@ def state_problem(
     view = task_view(facts, repository_description=repository_description, issues=issues, commits=commits)
     texts = [_text(issue) for issue in view.issues]
     secrets = secrets_of(facts, patch=patch, walk=walk, commits=commits)
-    suspects = Gates(secrets).new_names_in("\n\n".join(texts)) if names_at_base else frozenset()
-    known = names_at_base(suspects) if names_at_base and suspects else frozenset()
     minimal = write_minimal(view)
+    # the repository's own name may be among them: a patch may be the first to write it in a file
+    suspects = Gates(secrets).new_names_in("\n\n".join([*texts, minimal])) if names_at_base else frozenset()
+    known = names_at_base(suspects) if names_at_base and suspects else frozenset()
     gates = Gates(replace(secrets, names_at_base=known), earlier=[*texts, minimal])
     if telling := gates.judge(minimal, "statement_minimal"):
         raise ItemFailure(

@@ -137,6 +137,16 @@ def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
     assert asked == [{"frozenset"}]
 
 
+def test_the_name_of_a_repository_is_no_leak_if_a_patch_writes_it_first(
+    make_pull_request: MakePullRequest, patch: bytes
+) -> None:
+    importing = patch.replace(b" import wheels", b" import tables").replace(b"+from functools", b"+from wheels.cache")
+    facts = make_pull_request().facts
+    with pytest.raises(ItemFailure, match="'wheels'"):
+        state_problem(facts, patch=importing, names_at_base=lambda _: frozenset())
+    assert state_problem(facts, patch=importing, names_at_base=frozenset).statement.names_at_base == ("wheels",)
+
+
 def test_who_signed_the_pull_request_is_known_by_name(make_pull_request: MakePullRequest, patch: bytes) -> None:
     body = "Faster.\n\nCo-authored-by: Wilhelmina Coyote <minnie@acme.example>"
     pr = make_pull_request(body=body, issues=[issue(5, body="As Wilhelmina Coyote said, it takes 3 s.")])
