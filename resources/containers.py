@@ -145,10 +145,14 @@ class ContainersResource(SettingsResource):
         Leftovers of other machines' runs in the daemon are removed if *run_is_over*.
         """
         engine, _ = self.chosen()
-        stores: list[ImageStore] = [ProcessImageStore(self._builds)]
+        folders = ProcessImageStore(self._builds)
+        return [folders, self.image_store(engine, run_is_over)] if isinstance(engine, DockerEngine) else [folders]
+
+    def image_store(self, engine: Engine, run_is_over: RunIsOver = nobody_knows) -> ImageStore:
+        """Return the store that *engine* builds into."""
         if isinstance(engine, DockerEngine):
-            stores.append(DockerImageStore(engine.daemon, self._installation(), run_is_over))
-        return stores
+            return DockerImageStore(engine.daemon, self._installation(), run_is_over)
+        return ProcessImageStore(self._builds)
 
     @property
     def _builds(self) -> Path:

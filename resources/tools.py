@@ -35,7 +35,16 @@ def image_tools(
     engine, _ = containers.engine_for(stage.database, stage.month)
     turn = containers.machine(stage.database, engine, stage.note).building
     os_image = containers.settings.os_image
-    return ImageTools(engine, mirrors.cache(), containers.resolver(turn), os_image, authors, turn)
+    return ImageTools(
+        engine,
+        mirrors.cache(),
+        containers.resolver(turn),
+        os_image,
+        authors,
+        turn,
+        store=containers.image_store(engine),
+        cache_bytes=containers.budgets.build_cache,
+    )
 
 
 def measurement_tools(

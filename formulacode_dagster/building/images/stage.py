@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
+from formulacode_dagster.building.engines.image_store import ImageStore
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.engines.protocol import Engine, keeps
 from formulacode_dagster.building.images.repairs.attempts import Authors, Task
@@ -58,6 +59,10 @@ class ImageTools:
     """Authors of fixes if no rule applies; None without an agent."""
     turn: Turn = nullcontext
     """Excludes timings during builds and verifications."""
+    store: ImageStore | None = None
+    """The engine's store, whose build cache is trimmed after each image; None leaves that to housekeeping."""
+    cache_bytes: int | None = None
+    """Limit of that cache; None for no limit."""
 
 
 async def run(stage: StageRun, tools: ImageTools) -> StageSummary:
@@ -117,11 +122,22 @@ def _build(stage: StageRun, tools: ImageTools, item: WorkItem[tuple[PullRequest,
         )
     except ItemFailure as failure:
         failure.cost += Cost.total(agents)
+        _trim_cache(stage, tools)
         raise
+    _trim_cache(stage, tools)
     with stage.database.transaction() as connection:
         save_context(connection, context_of(image, task, declared))
     built = f"{image.size_bytes / 1e6:.0f} MB, {len(image.benchmarks)} benchmarks, attempt {image.attempts}"
     return Outcome(image, Cost.total((Cost(bytes=image.size_bytes), *agents)), built, log=log)
+
+
+def _trim_cache(stage: StageRun, tools: ImageTools) -> None:
+    """Bring the build cache within its limit: a month of large locks fills a disk before housekeeping comes."""
+    if tools.store is None or tools.cache_bytes is None:
+        return
+    trimmed = tools.store.trim_cache(tools.cache_bytes, dry_run=False)
+    if trimmed.records:
+        stage.note(f"removed {trimmed.freed / 1e9:.1f} GB of the build cache, beyond FC_BUILD_CACHE_GB")
 
 
 def _task_of(stage: StageRun, tools: ImageTools, pr: PullRequest, environment: Environment) -> Task:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from formulacode_dagster.building.engines.image_store import TrimmedCache
+from formulacode_dagster.building.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.building.images.stage import ImageTools, run
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind
@@ -27,6 +29,17 @@ class Engine(FailingEngine):
         return frozenset({"3.12"})
 
 
+class Store(ProcessImageStore):
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.trimmed: list[int | None] = []
+
+    def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache:
+        assert not dry_run
+        self.trimmed.append(budget)
+        return super().trim_cache(budget, dry_run=dry_run)
+
+
 def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run_builds(
     database: Database, tmp_path: Path
 ) -> None:
@@ -46,7 +59,8 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
     engine = Engine("the build was started")
     stage = StageRun(database, Stage.IMAGES, month, "run", RunOptions())
     resolver: Any = None
-    tools = ImageTools(engine, MirrorCache(tmp_path / "mirrors", (tmp_path / "host").as_uri()), resolver, "os:{python}")  # type: ignore[arg-type]  # it builds nothing
+    mirrors, store = MirrorCache(tmp_path / "mirrors", (tmp_path / "host").as_uri()), Store(tmp_path / "builds")
+    tools = ImageTools(engine, mirrors, resolver, "os:{python}", store=store, cache_bytes=7)  # type: ignore[arg-type]  # it builds nothing
 
     def built() -> LedgerEntry:
         (entry,) = run_loop(run(stage, tools)).worked
@@ -59,7 +73,8 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
         assert failed.reason == FailureKind.FILES_MISSING
         assert "1 file is missing" in failed.detail
         assert f"git -C {made.path} fetch --refetch" in failed.detail
-        assert engine.built == []
+        assert (engine.built, store.trimmed) == ([], [])
     made.git("hash-object", "-w", "--stdin", stdin=content)
     assert built().reason == FailureKind.BUILD
     assert engine.built
+    assert store.trimmed == [7], "a build that fails leaves its cache, too"
