@@ -90,3 +90,9 @@ def test_tox_nox_and_ci_tell_what_no_extra_does(chosen):
 )
 def test_a_file_that_cannot_be_read_declares_nothing(chosen, files):
     assert chosen(files) == ["pytest"]
+
+
+def test_what_conda_calls_iris_is_another_project_on_the_index(chosen):
+    files = {"ci/requirements/environment.yml": "dependencies: [iris>=3.9, ruff]\n"}
+    tests = {"tests/test_convert.py": "def test_iris():\n    import iris\n"}
+    assert chosen(files, tests=tests) == ["pytest", "scitools-iris>=3.9"]
