@@ -88,6 +88,7 @@ class Bars(ProgressListener):
         self._begun: dict[Stage, float] = {}
         self._said_at = clock()
         self._draws = console.is_terminal and not console.is_dumb_terminal
+        self._note_width = NOTE_WIDTH if self._draws else console.width
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓[/]"),
             TextColumn("{task.description:<20}"),
@@ -129,7 +130,7 @@ class Bars(ProgressListener):
         """Advance the bar."""
         counts = self._done[stage]
         counts[state] = counts.get(state, 0) + 1
-        note = f"{item} {reason or state.value}"[:NOTE_WIDTH]
+        note = f"{item} {reason or state.value}"[: self._note_width]
         self._progress.update(self._tasks[stage], advance=1, note=note)
         if (stage, state) == (Stage.MEASUREMENTS, ItemState.DONE) and self._speedup_of is not None:
             describe, self._speedup_of = self._speedup_of, None
@@ -141,7 +142,7 @@ class Bars(ProgressListener):
     def note(self, stage: Stage, text: str) -> None:
         """Show the newest line behind the bar."""
         if stage in self._tasks:
-            note = text.strip()[:NOTE_WIDTH]
+            note = text.strip()[: self._note_width]
             self._progress.update(self._tasks[stage], note=note)
             self._say_now_and_then(stage, note)
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
+from formulacode_dagster.building.engines.machines import REMEDY
 from formulacode_dagster.cli.terminal import Bars, plain, show_endings, show_findings, show_funnel, show_story
 from formulacode_dagster.models.items import Cost, ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.operating.runner.progress import ProgressListener
@@ -50,13 +51,13 @@ def test_where_bars_cannot_be_drawn_there_are_plain_lines(terminal: bool, term: 
 
 
 def test_without_bars_occasional_lines_show_progress_and_the_rest() -> None:
-    seconds = [0.0]
-    to = console()
+    seconds, waits = [0.0], f"a/b#2: waits until nothing is timed on this machine; {REMEDY}"
+    to = console(width=140)
     with Bars(to, clock=lambda: seconds[0]) as bars:
         bars.stage_started(Stage.MEASUREMENTS, "2026-02", 4, 0)
         for passed, act in (
             (5, lambda: bars.item_finished(Stage.MEASUREMENTS, "a/b#1", ItemState.DONE, "", 5.0)),
-            (20, lambda: bars.note(Stage.MEASUREMENTS, "a/b#2: round 3 of 7")),
+            (20, lambda: bars.note(Stage.MEASUREMENTS, waits)),
             (25, lambda: bars.note(Stage.MEASUREMENTS, "a/b#2: round 4 of 7")),
             (40, lambda: bars.item_finished(Stage.MEASUREMENTS, "a/b#2", ItemState.DONE, "", 35.0)),
         ):
@@ -65,7 +66,7 @@ def test_without_bars_occasional_lines_show_progress_and_the_rest() -> None:
         bars.stage_finished(Stage.MEASUREMENTS)
     assert printed(to).splitlines() == [
         "  measurements: 4 to do",
-        "  measurements: 1 of 4, about 1 min 0 s left, a/b#2: round 3 of 7",
+        "  measurements: 1 of 4, about 1 min 0 s left, " + waits,
         "  measurements: 2 of 4, about 40 s left, a/b#2 done",
         "  measurements: 2 done; 0 unchanged",
     ]
