@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
@@ -25,7 +25,7 @@ from .import_filter import still_ruled_out
 from .log import Log
 from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
-from .profile import with_time_in_change
+from .profile import reached_by, with_time_in_change
 from .relevance import (
     NO_TIME,
     NOTHING_LEFT_OUT,
@@ -54,6 +54,8 @@ SEARCH_SHARE = 0.5
 """Share of a task's time after which no further survey of a suite begins: the samples need the rest."""
 NOTHING_FOUND = "the repository has no suite, and no other workload executes the change"
 WEAK = f"its benchmarks spend less than {LEAST_TIME_IN_CHANGE:.0%} of their time in it"
+ENOUGH_REACHED = 0.5
+"""Share of the changed functions that benchmarks must execute if no other suite is to be looked for."""
 NOTHING_ELSE = "no other workload executes the change"
 
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
@@ -89,6 +91,27 @@ class Choice:
         """True if none of them spends much of its time in the change."""
         return all(candidate.is_weak for candidate in self.candidates)
 
+    @cached_property
+    def reached(self) -> tuple[float | None, tuple[str, ...]]:
+        """See `reached_by`."""
+        return reached_by(self.candidates, self.changed)
+
+    @property
+    def lacks(self) -> str:
+        """Reason to look for another suite; `` if there is none."""
+        share, _ = self.reached
+        if self.is_weak:
+            return WEAK
+        if share is not None and share < ENOUGH_REACHED:
+            return f"its benchmarks execute {share:.0%} of the changed functions"
+        return ""
+
+    def is_better_than(self, other: Choice) -> bool:
+        """Return True if it is aimed while *other* is weak, or executes a larger share of the change."""
+        if self.is_weak or other.is_weak:
+            return other.is_weak and not self.is_weak
+        return (self.reached[0] or 0.0) > (other.reached[0] or 0.0)
+
 
 @dataclass(frozen=True)
 class Chooser:
@@ -116,24 +139,24 @@ class Chooser:
 
         Raises the failure of the first suite if no later one does better; Rejection (`no_relevant_workload`) without a
         first suite and any result. After a survey that ran out of time the next suite is tried, and that failure is
-        raised in the end. Benchmarks that spend hardly any time in the change are taken only if nothing else is found.
+        raised in the end. Benchmarks that spend hardly any time in the change are taken only if nothing else is found;
+        for those that execute a small share of it other suites are tried, until that share stops growing.
         """
         unfinished: ItemFailure | None = None
-        weak: Choice | None = None
+        best: Choice | None = None
         ended: Rejection | ItemFailure = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, NOTHING_FOUND)
         try:
             if suite is not NO_SUITE:
-                choice = self._select(suite)
-                if not choice.is_weak:
-                    return choice
-                weak = choice
+                best = self._select(suite)
+                if not best.lacks:
+                    return best
         except (Rejection, ItemFailure) as end:
             if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
                 if end.kind not in UNFINISHED:
                     raise
                 unfinished = end
             ended = end
-        self.log(f"the suite of the {suite.name} does not reach the change: {WEAK if weak else ended}")
+        self._pass(suite, best.lacks if best else ended)
         self._restore(suite)
         for other in self.budget.paused_between(others(self._changed(sorted(self.extensions))), self.turn):
             if suite.sha256 == other.sha256:
@@ -144,21 +167,29 @@ class Chooser:
             self._install(other.files or {})
             try:
                 choice = self._select(other, known)
-                if not choice.is_weak:
+                if not choice.lacks:
                     return choice
-                weak = weak or choice
-                self.log(f"the suite of the {other.name} does not reach the change: {WEAK}")
+                self._pass(other, choice.lacks)
+                if best is None or choice.is_better_than(best):
+                    best = choice
+                elif not best.is_weak:
+                    # the share has stopped growing
+                    self._restore(other)
+                    break
             except (Rejection, ItemFailure) as end:
                 if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
                     unfinished = unfinished or end
-                self.log(f"the suite of the {other.name} does not reach the change: {end}")
+                self._pass(other, end)
             self._restore(other)
-        if weak is not None:
-            self.log(f"nothing is aimed better than the suite of the {weak.suite.name}")
-            if weak.suite.files is not None:
-                self._install(weak.suite.files)
-            return weak
+        if best is not None:
+            self.log(f"nothing is aimed better than the suite of the {best.suite.name}")
+            if best.suite.files is not None:
+                self._install(best.suite.files)
+            return best
         raise ended if unfinished is None else _with_the_rest(unfinished, ended)
+
+    def _pass(self, suite: SuiteFiles, reason: object) -> None:
+        self.log(f"the suite of the {suite.name} does not reach the change: {reason}")
 
     def _known(self, suite: SuiteFiles) -> frozenset[str]:
         """Benchmarks of *suite* that another was seen to have, and that do not execute the change."""

@@ -36,7 +36,7 @@ from .log import Log
 from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .procedure import Procedure
-from .profile import InstructionCounter, profile_base, reached_by
+from .profile import InstructionCounter, profile_base
 from .relevance import NOTHING_LEFT_OUT, BenchmarkCandidate, UntimedCounts
 from .returned import compare_returned
 from .sampling import MoreSeconds, Sampler, Taken, no_more_seconds
@@ -190,7 +190,7 @@ def measure_task(
                 failures=choice.failures,
                 left_out=choice.left_out,
             )
-            reached, unreached = reached_by(choice.candidates, choice.changed)
+            reached, unreached = choice.reached
             row = row.model_copy(update={"reached": reached, "unreached": unreached})
             sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
             if row.verdict in (Verdict.FASTER, Verdict.INCONCLUSIVE):

@@ -295,6 +295,69 @@ def test_without_one_the_first_is_taken_again():
     assert log.lines[-1] == "nothing is aimed better than the suite of the one"
 
 
+THREE = b"def total(n):\n    return %d\n\n\ndef mean(n):\n    return %d\n\n\ndef least(n):\n    return %d\n"
+PATCH_OF_THREE = b"""diff --git a/pkg/core.py b/pkg/core.py
+--- a/pkg/core.py
++++ b/pkg/core.py
+@@ -2 +2 @@
+-    return 1
++    return 4
+@@ -6 +6 @@
+-    return 2
++    return 5
+@@ -10 +10 @@
+-    return 3
++    return 6
+"""
+
+
+class Reaching(Listening):
+    """A session whose suites hold one benchmark each, which executes the lines of the change at *reached*."""
+
+    def __init__(self, **reached):
+        super().__init__()
+        self.reached, self.suite = reached, "base"
+
+    def read(self, _files):
+        return {}
+
+    def restore(self):
+        super().restore()
+        self.suite = "base"
+
+    def write(self, files):
+        super().write(files)
+        (self.suite,) = (path.removeprefix("benchmarks/").removesuffix(".py") for path in files)
+
+    def survey(self, **_):
+        lines = {"pkg/core.py": self.reached[self.suite]}
+        hit = surveyed(self.suite, is_ruled_out=False).model_copy(update={"lines": lines})
+        return Survey(benchmarks=(hit,), lost={}, extensions=())
+
+    def stacks(self, asked, **_):
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("reached", "taken", "tried"),
+    [
+        ({"base": (2, 6)}, "base", []),
+        ({"base": (2,), "one": (2, 6), "other": (2, 6, 10)}, "one", ["one"]),
+        ({"base": (2,), "one": (6,), "other": (2, 6)}, "base", ["one"]),
+        ({"base": (), "one": (2,), "other": (10,)}, "one", ["one", "other"]),
+    ],
+)
+def test_suites_are_tried_until_the_share_of_the_change_stops_growing(reached, taken, tried):
+    remote, plan, log = Reaching(**reached), SamplingPlan(), Log(None)
+    sources = {Arm.BASE: {"pkg/core.py": THREE % (1, 2, 3)}, Arm.ORACLE: {"pkg/core.py": THREE % (4, 5, 6)}}
+    given = (Nothing(), Surveyed(), "benchmarks", ResourceLimits(), plan, TimeBudget(plan.max_seconds), log)
+    chooser = Chooser(dict.fromkeys(Arm, remote), changed_files(PATCH_OF_THREE), sources, *given)
+    choice = chooser.choose(BASE_SUITE, lambda _: iter([ONE, OTHER]))
+    assert (choice.suite.name, remote.suite) == (taken, taken)
+    written = [call[1] for call in dict.fromkeys(remote.asked) if call[0] == "write"]
+    assert written == [f"benchmarks/{name}.py" for name in tried]
+
+
 class Unseen(Hurried):
     """A session in which stacks cannot be sampled."""
 

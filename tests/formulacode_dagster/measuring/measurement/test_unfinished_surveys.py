@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.measuring.measurement.changed_code import ChangedCode
 from formulacode_dagster.measuring.measurement.choosing import Choice, Chooser
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
@@ -40,7 +41,7 @@ def chosen(monkeypatch):
             choose.tried.append(suite.name)
             if ends[suite.name] is not None:
                 raise ends[suite.name]
-            return Choice(suite, [], [], None)
+            return Choice(suite, [], [], ChangedCode({}, {}, ()))
 
         monkeypatch.setattr(Chooser, "_select", select)
         monkeypatch.setattr(Chooser, "_changed", lambda *_: None)
