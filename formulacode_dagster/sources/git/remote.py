@@ -132,7 +132,10 @@ class GitRemote:
                 SYSTEM, f"the folder {self._folder} is not there", remedy="Set GITHUB_CLONE_URL to a folder of mirrors"
             )
         raise SuspectedOutage(
-            SYSTEM, FailureKind.VANISHED, f"{repository} cannot be cloned: there is no {self._folder / repository}.git"
+            SYSTEM,
+            FailureKind.MIRROR,
+            f"{repository} cannot be cloned: there is no {self._folder / repository}.git",
+            remedy="Fetch it there, then run again",
         )
 
     def _url_of(self, repository: str) -> str:

@@ -150,11 +150,11 @@ def test_an_uncloneable_repository_fails_only_its_pull_requests(seeded) -> None:
         said = platform.run(Stage.PULL_REQUESTS)
         assert said.succeeded, said.text
         failed = [entry for entry in platform.entries(Stage.PULL_REQUESTS).values() if entry.state is ItemState.FAILED]
-        assert {entry.reason for entry in failed} == {"vanished"}
+        assert {entry.reason for entry in failed} == {"mirror"}
         assert {entry.item.partition("#")[0] for entry in failed} == {WORDLOOM}
         assert all("cannot be cloned" in entry.detail for entry in failed)
     with platform.serve():
-        assert platform.run(Stage.PULL_REQUESTS, only=(WORDLOOM,), force=True).succeeded
+        assert platform.run(Stage.PULL_REQUESTS, only=(WORDLOOM,)).succeeded
     assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
 
 

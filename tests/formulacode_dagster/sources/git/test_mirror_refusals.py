@@ -16,10 +16,10 @@ from tests.support.git_origin import NAME
 QUICK = Backoff(first_seconds=0.01, longest_seconds=0.05)
 
 
-def test_a_repository_that_vanished_is_named(cache):
+def test_a_repository_that_the_folder_lacks_is_named(cache):
     with pytest.raises(ItemFailure, match="demo/gone") as caught:
         cache.ensure("demo/gone")
-    assert caught.value.kind == "vanished"
+    assert caught.value.kind == "mirror"
 
 
 def test_a_host_that_does_not_answer_stops_the_stage(tmp_path):
