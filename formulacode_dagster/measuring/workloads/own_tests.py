@@ -112,13 +112,18 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         candidates = relevant_tests(*runs, is_compiled=sides.is_compiled)
         places = {name: str(PurePosixPath(spec.package_root, name.partition("::")[0])) for name in candidates}
         present = remote.read(places.values())
-        tests = [
-            OwnTest(path, name.partition("::")[2], candidates[name])
+        by_name = {
+            name: OwnTest(path, name.partition("::")[2], candidates[name])
             for name, path in places.items()
             if path in present and is_same_everywhere(path, changed.tests, spec.package_name)
-        ]
+        }
+        tests = [*by_name.values()]
         if sides.is_compiled:
-            tests = speaking_of(tests, present, changed.words)
+            # a test that executes the Python part of the change comes before those that only speak of it
+            traced = {name for run in runs for name, test in run.tests.items() if _executes(test)}
+            others = [test for name, test in by_name.items() if name not in traced]
+            tests = [test for name, test in by_name.items() if name in traced]
+            tests += speaking_of(others, present, changed.words)
         why_not_all = "there was no time for all of them" if any(run.no_time for run in runs) else ""
         if any(run.is_enough for run in runs):
             why_not_all = "that is enough, and others were not run"

@@ -166,6 +166,17 @@ def test_tests_about_compiled_code_are_benchmarks_without_line_evidence(looked):
 
 
 @pytest.mark.slow
+def test_tests_that_execute_the_python_part_of_a_change_come_first(looked, monkeypatch):
+    monkeypatch.setattr(own_tests, "MOST_TESTS", 3)
+    suite, _ = looked(is_compiled=True)
+    assert {test.partition(": ")[2] for test in suite.adapted} == {
+        "test_total[1]",
+        "test_total[2]",
+        "TestInClass::test_total",
+    }
+
+
+@pytest.mark.slow
 def test_without_a_test_that_executes_the_change_there_is_no_suite(looked):
     suite, _ = looked(files={**FILES, "tests/test_core.py": TESTS.replace("core.total(", "str(")})
     assert suite is None
