@@ -305,6 +305,8 @@ class Occasion(StrEnum):
 LARGE_RATIO, SMALL_RATIO = 2.0, 1.1
 LEAST_TIME_IN_CHANGE = 0.03
 """Without such a share of its time a call would be 1.03 times faster, and a task must be 1.05 times faster."""
+LEAST_REACHED = 0.5
+"""Share of the changed functions that benchmarks execute; with less, others are looked for."""
 
 
 class Measurement(PullRequestRow):
@@ -405,9 +407,13 @@ class Measurement(PullRequestRow):
 
     @property
     def is_weakly_aimed(self) -> bool:
-        """True if it is unchanged and could not be else: no benchmark spends much of its time in the change."""
+        """True if it is unchanged and says little of the change: no benchmark spends much of its time in it, or all of
+        them leave most of it out.
+        """
         shares = [self.time_in_change.get(result.benchmark, 1.0) for result in self.results]
-        return self.verdict is Verdict.UNCHANGED and bool(shares) and max(shares) < LEAST_TIME_IN_CHANGE
+        is_weak = bool(shares) and max(shares) < LEAST_TIME_IN_CHANGE
+        is_partial = self.reached is not None and self.reached < LEAST_REACHED
+        return self.verdict is Verdict.UNCHANGED and (is_weak or is_partial)
 
     @property
     def speedup_text(self) -> str:

@@ -15,7 +15,7 @@ from formulacode_dagster.building.suites.remote import BenchmarkSelection, Harne
 from formulacode_dagster.measuring.workloads.documents import Shown
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure
+from formulacode_dagster.models.measurement import LEAST_REACHED, LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .changed_code import ChangedCode, changed_code
@@ -54,8 +54,6 @@ SEARCH_SHARE = 0.5
 """Share of a task's time after which no further survey of a suite begins: the samples need the rest."""
 NOTHING_FOUND = "the repository has no suite, and no other workload executes the change"
 WEAK = f"its benchmarks spend less than {LEAST_TIME_IN_CHANGE:.0%} of their time in it"
-ENOUGH_REACHED = 0.5
-"""Share of the changed functions that benchmarks must execute if no other suite is to be looked for."""
 NOTHING_ELSE = "no other workload executes the change"
 
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
@@ -102,7 +100,7 @@ class Choice:
         share, _ = self.reached
         if self.is_weak:
             return WEAK
-        if share is not None and share < ENOUGH_REACHED:
+        if share is not None and share < LEAST_REACHED:
             return f"its benchmarks execute {share:.0%} of the changed functions"
         return ""
 

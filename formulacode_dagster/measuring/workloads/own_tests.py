@@ -43,6 +43,8 @@ class OwnTest:
     file: str
     name: str
     seconds: float
+    lines: frozenset[tuple[int, str, int]] = frozenset()
+    """Changed lines that its call executes: side, path and number."""
 
     @property
     def function(self) -> PytestFunction:
@@ -68,8 +70,8 @@ def suites_of_tests(
         note(f"its own tests cannot be distinguished from: {failure}")
         return
     commit = merged if laid else commit
-    timed = [test for test in tests if test.seconds >= LEAST_SECONDS][:MOST_TESTS]
-    short = [test for test in tests if test.seconds < LEAST_SECONDS][:MOST_GROWN]
+    timed = covering_first([test for test in tests if test.seconds >= LEAST_SECONDS])[:MOST_TESTS]
+    short = covering_first([test for test in tests if test.seconds < LEAST_SECONDS])[:MOST_GROWN]
     told = f"{len(tests)} of its own tests execute the change, and {len(timed)} of them take long enough"
     note("; ".join(filter(None, [told, why_not_all])))
     if timed:
@@ -113,21 +115,36 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         places = {name: str(PurePosixPath(spec.package_root, name.partition("::")[0])) for name in candidates}
         present = remote.read(places.values())
         by_name = {
-            name: OwnTest(path, name.partition("::")[2], candidates[name])
+            name: OwnTest(path, name.partition("::")[2], candidates[name], _lines_of(name, runs))
             for name, path in places.items()
             if path in present and is_same_everywhere(path, changed.tests, spec.package_name)
         }
         tests = [*by_name.values()]
         if sides.is_compiled:
             # a test that executes the Python part of the change comes before those that only speak of it
-            traced = {name for run in runs for name, test in run.tests.items() if _executes(test)}
-            others = [test for name, test in by_name.items() if name not in traced]
-            tests = [test for name, test in by_name.items() if name in traced]
-            tests += speaking_of(others, present, changed.words)
+            others = [test for test in tests if not test.lines]
+            tests = [*filter(attrgetter("lines"), tests), *speaking_of(others, present, changed.words)]
         why_not_all = "there was no time for all of them" if any(run.no_time for run in runs) else ""
         if any(run.is_enough for run in runs):
             why_not_all = "that is enough, and others were not run"
         return tests, remote.read(laid), why_not_all
+
+
+def covering_first(tests: Sequence[OwnTest]) -> list[OwnTest]:
+    """Sort *tests* so that each of the first executes as many lines as possible that none before it does.
+
+    The others follow in their order.
+    """
+    left, first = dict.fromkeys(tests), []
+    covered: set[tuple[int, str, int]] = set()
+    while left:
+        best = max(left, key=lambda test: len(test.lines - covered))
+        if best.lines <= covered:
+            break
+        covered |= best.lines
+        first.append(best)
+        del left[best]
+    return [*first, *left]
 
 
 def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: Collection[str]) -> list[OwnTest]:
@@ -177,6 +194,15 @@ def _by_function(tests: Sequence[OwnTest]) -> dict[PytestFunction, list[str]]:
 
 def _adapted(functions: Mapping[PytestFunction, Sequence[str]]) -> tuple[str, ...]:
     return tuple(f"{function.file}: {name}" for function, names in functions.items() for name in names)
+
+
+def _lines_of(name: str, runs: Sequence[TestRun]) -> frozenset[tuple[int, str, int]]:
+    return frozenset(
+        (side, path, line)
+        for side, run in enumerate(runs)
+        for path, lines in run.tests[name].call_lines.items()
+        for line in lines
+    )
 
 
 def _executes(test: EndedTest) -> bool:

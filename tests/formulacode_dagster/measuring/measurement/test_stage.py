@@ -195,10 +195,19 @@ def test_what_is_no_faster_is_rejected_untested(faster, verdict):
     assert outcome.value == MeasuredPullRequest(row)
 
 
-@pytest.mark.parametrize(("share", "reason"), [(0.01, "weakly_aimed"), (0.5, "no_speedup"), (None, "no_speedup")])
-def test_what_is_unchanged_in_weak_workloads_has_a_reason_of_its_own(faster, share, reason):
+@pytest.mark.parametrize(
+    ("share", "reached", "reason"),
+    [
+        (0.01, 1.0, "weakly_aimed"),
+        (0.5, 0.5, "no_speedup"),
+        (0.5, 0.4, "weakly_aimed"),
+        (None, 0.0, "weakly_aimed"),
+        (None, None, "no_speedup"),
+    ],
+)
+def test_what_is_unchanged_in_weak_workloads_has_a_reason_of_its_own(faster, share, reached, reason):
     shares = {} if share is None else {"bench.time_total": share}
-    row = faster.model_copy(update={"verdict": Verdict.UNCHANGED, "time_in_change": shares})
+    row = faster.model_copy(update={"verdict": Verdict.UNCHANGED, "time_in_change": shares, "reached": reached})
     outcome = outcome_of(MeasuredPullRequest(row), "log")
     assert outcome.rejection is not None
     assert outcome.rejection.reason == reason

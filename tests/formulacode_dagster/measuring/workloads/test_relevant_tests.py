@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.measuring.correctness.runs import EndedTest, TestRun
-from formulacode_dagster.measuring.workloads.own_tests import OwnTest, relevant_tests, speaking_of
+from formulacode_dagster.measuring.workloads.own_tests import OwnTest, covering_first, relevant_tests, speaking_of
 
 
 def run_of(**tests):
@@ -65,6 +65,13 @@ class Case:
     names = [test.name for test in speaking_of(tests, {"f.py": source}, {"contains_xy", "prepare", "PyObject"})]
     assert names == ["test_two", "test_one"]
     assert speaking_of(tests, {"f.py": b"def ("}, {"contains_xy"}) == []
+
+
+def test_those_that_execute_other_lines_of_the_change_come_first():
+    lines = {"array": (1, 2), "same": (1, 2), "none": (), "scalar": (1, 3, 4), "rest": (2, 5)}
+    tests = [OwnTest("f.py", name, 1.0, frozenset((0, "a.py", at) for at in of)) for name, of in lines.items()]
+    assert [test.name for test in covering_first(tests)] == ["scalar", "rest", "array", "same", "none"]
+    assert covering_first([]) == []
 
 
 def test_the_longest_come_first_and_functions_before_second_parameters():
