@@ -40,10 +40,10 @@ def image_tools(
         mirrors.cache(),
         containers.resolver(turn),
         os_image,
+        containers.image_store(engine),
+        containers.budgets.build_cache,
         authors,
         turn,
-        store=containers.image_store(engine),
-        cache_bytes=containers.budgets.build_cache,
     )
 
 

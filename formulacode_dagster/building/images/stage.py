@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from .reproducibility import keep_listings
 from .submodules import submodule_mirrors
 
 BUILD_CONCURRENCY = 2
+_TRIMMING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,14 @@ class ImageTools:
     mirrors: MirrorCache
     resolver: Resolver
     os_image: str
+    store: ImageStore
+    """The engine's store, whose build cache is trimmed after each image."""
+    cache_bytes: int | None
+    """Limit of that cache; None for no limit."""
     authors: Authors | None = None
     """Authors of fixes if no rule applies; None without an agent."""
     turn: Turn = nullcontext
     """Excludes timings during builds and verifications."""
-    store: ImageStore | None = None
-    """The engine's store, whose build cache is trimmed after each image; None leaves that to housekeeping."""
-    cache_bytes: int | None = None
-    """Limit of that cache; None for no limit."""
 
 
 async def run(stage: StageRun, tools: ImageTools) -> StageSummary:
@@ -133,9 +135,9 @@ def _build(stage: StageRun, tools: ImageTools, item: WorkItem[tuple[PullRequest,
 
 def _trim_cache(stage: StageRun, tools: ImageTools) -> None:
     """Bring the build cache within its limit: a month of large locks fills a disk before housekeeping comes."""
-    if tools.store is None or tools.cache_bytes is None:
-        return
-    trimmed = tools.store.trim_cache(tools.cache_bytes, dry_run=False)
+    # two at once would each remove what is too much
+    with _TRIMMING:
+        trimmed = tools.store.trim_cache(tools.cache_bytes, dry_run=False)
     if trimmed.records:
         stage.note(f"removed {trimmed.freed / 1e9:.1f} GB of the build cache, beyond FC_BUILD_CACHE_GB")
 

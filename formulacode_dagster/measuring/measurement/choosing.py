@@ -154,9 +154,11 @@ class Chooser:
                     raise
                 unfinished = end
             ended = end
-        self._pass(suite, best.lacks if best else ended)
+        self._log_short_of(suite, best.lacks if best else ended)
         self._restore(suite)
         for other in self.budget.paused_between(others(self._changed(sorted(self.extensions))), self.turn):
+            if best is not None and not best.is_weak and self.budget.left < SEARCH_SHARE * self.budget.seconds:
+                break
             if suite.sha256 == other.sha256:
                 self.log(f"the suite of the {other.name} is the same")
                 continue
@@ -167,7 +169,7 @@ class Chooser:
                 choice = self._select(other, known)
                 if not choice.lacks:
                     return choice
-                self._pass(other, choice.lacks)
+                self._log_short_of(other, choice.lacks)
                 if best is None or choice.is_better_than(best):
                     best = choice
                 elif not best.is_weak:
@@ -177,7 +179,7 @@ class Chooser:
             except (Rejection, ItemFailure) as end:
                 if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
                     unfinished = unfinished or end
-                self._pass(other, end)
+                self._log_short_of(other, end)
             self._restore(other)
         if best is not None:
             self.log(f"nothing is aimed better than the suite of the {best.suite.name}")
@@ -186,7 +188,7 @@ class Chooser:
             return best
         raise ended if unfinished is None else _with_the_rest(unfinished, ended)
 
-    def _pass(self, suite: SuiteFiles, reason: object) -> None:
+    def _log_short_of(self, suite: SuiteFiles, reason: object) -> None:
         self.log(f"the suite of the {suite.name} does not reach the change: {reason}")
 
     def _known(self, suite: SuiteFiles) -> frozenset[str]:

@@ -114,12 +114,11 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         candidates = relevant_tests(*runs, is_compiled=sides.is_compiled)
         places = {name: str(PurePosixPath(spec.package_root, name.partition("::")[0])) for name in candidates}
         present = remote.read(places.values())
-        by_name = {
-            name: OwnTest(path, name.partition("::")[2], candidates[name], _lines_of(name, runs))
+        tests = [
+            OwnTest(path, name.partition("::")[2], candidates[name], _lines_of(name, runs))
             for name, path in places.items()
             if path in present and is_same_everywhere(path, changed.tests, spec.package_name)
-        }
-        tests = [*by_name.values()]
+        ]
         if sides.is_compiled:
             # a test that executes the Python part of the change comes before those that only speak of it
             others = [test for test in tests if not test.lines]

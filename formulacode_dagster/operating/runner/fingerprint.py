@@ -8,7 +8,7 @@ import json
 from formulacode_dagster.models.items import Stage
 
 CODE_VERSIONS: dict[Stage, str] = dict.fromkeys(Stage, "1") | {
-    **dict.fromkeys((Stage.ENVIRONMENTS, Stage.IMAGES), "3"),
+    **dict.fromkeys((Stage.ENVIRONMENTS, Stage.IMAGES), "4"),
     Stage.PROBLEM_STATEMENTS: "2",
     Stage.MEASUREMENTS: "6",
 }

@@ -48,7 +48,7 @@ _LOCK_HOLDER = text(
 _IS_HELD = text(
     "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()"
     " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1"
-    " AND l.classid::bigint = :high AND l.objid::bigint = :low)"
+    " AND (l.classid::bigint << 32 | l.objid::bigint) = :key)"
 )
 _DISK_FULL = "No space left on device"
 _OUT_OF_RESOURCES = "53"  # SQLSTATE class: disk full, out of memory, too many connections
@@ -213,9 +213,7 @@ class Database:
 
             def is_held(other: str) -> bool:
                 # looked up: trying to take it would look like holding it to all who ask at that moment
-                key = _key_of(other).to_bytes(8, signed=True)
-                halves = {"high": int.from_bytes(key[:4]), "low": int.from_bytes(key[4:])}
-                return bool(connection.execute(_IS_HELD, halves).scalar_one())
+                return bool(connection.execute(_IS_HELD, {"key": _key_of(other)}).scalar_one())
 
             try:
                 yield is_held

@@ -29,7 +29,6 @@ MOST_ATTEMPTS = 6
 """Builds of one task in one run by rules, and by the first of the recipes; further recipes and an agent come on top."""
 MOST_SECONDS = 5400.0
 """After so long no further attempt is begun."""
-_ABOUT_SUITE = frozenset({FailureKind.BENCHMARKS, FailureKind.ONE_BENCHMARK_RUNS})
 _BEYOND_REPAIR = frozenset({FailureKind.TIMEOUT, FailureKind.CRATES})
 
 
@@ -69,6 +68,14 @@ def build_until_it_holds(
     if result.holds is not None:
         keep_installed(result.holds.installed)
     return image, result.log
+
+
+def _fails_by_suite(result: AttemptResult) -> bool:
+    """Return True if no module of the suite can be imported, or none of its benchmarks runs."""
+    if result.stage == FailureKind.ONE_BENCHMARK_RUNS:
+        return True
+    verified = result.built and result.built.verified
+    return result.stage == FailureKind.BENCHMARKS and bool(verified and verified.lost and not verified.benchmarks)
 
 
 class _Ladder:
@@ -149,9 +156,11 @@ class _Ladder:
     def _without_later_suite(self, result: AttemptResult) -> AttemptResult:
         """Return *result*, or better: a suite that the base does not have, and that does not run at it, proves nothing
         against the image.
+
+        A list of benchmarks that was cut short without an error does: something in the image answers for the harness.
         """
         suite_sha = result.environment.suite_sha
-        if result.stage not in _ABOUT_SUITE or suite_sha in ("", self._task.pr.change.base_sha):
+        if suite_sha in ("", self._task.pr.change.base_sha) or not self._may_go_on or not _fails_by_suite(result):
             return result
         tried = self._attempts.make_without_suite(result)
         return result if tried.holds is None else tried

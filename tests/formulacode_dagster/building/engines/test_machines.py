@@ -103,20 +103,20 @@ def test_what_is_built_or_tested_in_a_session_has_no_cores_of_its_own(machine: M
 
 
 def test_builds_that_begin_at_once_wait_for_no_timing(machine: Machine) -> None:
-    told: list[str] = []
+    notes: list[str] = []
     together = threading.Barrier(8)
-    beside = Machine(machine.database, "daemon", note=told.append, wait_seconds=0.01)
+    noting = Machine(machine.database, "daemon", note=notes.append, wait_seconds=0.01)
 
     def build() -> None:
         together.wait(SECONDS)
         for _ in range(20):
-            with beside.building():
+            with noting.building():
                 pass
 
     with ThreadPoolExecutor(8) as pool:
         for building in [pool.submit(build) for _ in range(8)]:
             building.result(SECONDS)
-    assert told == []
+    assert notes == []
 
 
 def test_a_turn_ends_with_the_connection_of_its_holder(machine: Machine) -> None:

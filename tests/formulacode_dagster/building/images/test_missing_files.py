@@ -56,11 +56,11 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
         artifacts.ENVIRONMENTS.save(connection, [make_environment().model_copy(update=key)])
         done = LedgerEntry(stage=Stage.ENVIRONMENTS, month=month, item=pr.item, state=ItemState.DONE)
         ledger.record(connection, [done])
-    engine = Engine("the build was started")
+    engine: Any = Engine("the build was started")
     stage = StageRun(database, Stage.IMAGES, month, "run", RunOptions())
     resolver: Any = None
     mirrors, store = MirrorCache(tmp_path / "mirrors", (tmp_path / "host").as_uri()), Store(tmp_path / "builds")
-    tools = ImageTools(engine, mirrors, resolver, "os:{python}", store=store, cache_bytes=7)  # type: ignore[arg-type]  # it builds nothing
+    tools = ImageTools(engine, mirrors, resolver, "os:{python}", store, 7)
 
     def built() -> LedgerEntry:
         (entry,) = run_loop(run(stage, tools)).worked

@@ -338,6 +338,21 @@ class Reaching(Listening):
         return {}
 
 
+def chosen_of_three(remote, budget):
+    sources = {Arm.BASE: {"pkg/core.py": THREE % (1, 2, 3)}, Arm.ORACLE: {"pkg/core.py": THREE % (4, 5, 6)}}
+    given = (Nothing(), Surveyed(), "benchmarks", ResourceLimits(), SamplingPlan(), budget, Log(None))
+    chooser = Chooser(dict.fromkeys(Arm, remote), changed_files(PATCH_OF_THREE), sources, *given)
+    return chooser.choose(BASE_SUITE, lambda _: iter([ONE, OTHER]))
+
+
+def test_the_samples_keep_half_of_the_time_where_the_share_is_small():
+    clock = iter([0.0])
+    remote = Reaching(base=(2,), one=(2, 6), other=(2, 6, 10))
+    choice = chosen_of_three(remote, TimeBudget(100, clock=lambda: next(clock, 51.0)))
+    assert (choice.suite, remote.suite) == (BASE_SUITE, "base")
+    assert not [call for call in remote.asked if call[0] == "write"]
+
+
 @pytest.mark.parametrize(
     ("reached", "taken", "tried"),
     [
@@ -348,11 +363,8 @@ class Reaching(Listening):
     ],
 )
 def test_suites_are_tried_until_the_share_of_the_change_stops_growing(reached, taken, tried):
-    remote, plan, log = Reaching(**reached), SamplingPlan(), Log(None)
-    sources = {Arm.BASE: {"pkg/core.py": THREE % (1, 2, 3)}, Arm.ORACLE: {"pkg/core.py": THREE % (4, 5, 6)}}
-    given = (Nothing(), Surveyed(), "benchmarks", ResourceLimits(), plan, TimeBudget(plan.max_seconds), log)
-    chooser = Chooser(dict.fromkeys(Arm, remote), changed_files(PATCH_OF_THREE), sources, *given)
-    choice = chooser.choose(BASE_SUITE, lambda _: iter([ONE, OTHER]))
+    remote = Reaching(**reached)
+    choice = chosen_of_three(remote, TimeBudget(SamplingPlan().max_seconds))
     assert (choice.suite.name, remote.suite) == (taken, taken)
     written = [call[1] for call in dict.fromkeys(remote.asked) if call[0] == "write"]
     assert written == [f"benchmarks/{name}.py" for name in tried]

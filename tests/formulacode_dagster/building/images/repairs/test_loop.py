@@ -190,3 +190,12 @@ def test_a_suite_of_the_base_that_does_not_run_fails_its_image(workshop: Worksho
     with pytest.raises(ItemFailure, match=r"tinypure\.testing"):
         workshop.build(workshop.task("broken", files))
     assert [stage for _, stage, _ in workshop.story] == ["benchmarks"]
+
+
+def test_a_later_suite_that_hides_a_benchmark_fails_its_image(workshop: Workshop) -> None:
+    files = {name: text for name, text in PURE.items() if not name.startswith(("benchmarks/", "asv"))}
+    hiding = "import sys\n\n\ndef time_it():\n    pass\n\n\nvars(sys.modules[__name__]).pop('time_it')\n"
+    oracle = {"asv.conf.json": PURE["asv.conf.json"], "benchmarks/bench.py": hiding}
+    with pytest.raises(ItemFailure, match="were not found"):
+        workshop.build(workshop.task("hiding", files, oracle))
+    assert [stage for _, stage, _ in workshop.story] == ["benchmarks"]
