@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import inspect
+import itertools
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import suite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from types import ModuleType
 
 _WORD = re.compile(r"[A-Za-z_]\w+")
@@ -26,13 +27,37 @@ class FoundBenchmark(NamedTuple):
 
 
 def in_order_of_relevance(
-    benchmarks: Sequence[FoundBenchmark], names: Iterable[str]
-) -> list[tuple[FoundBenchmark, int]]:
-    """Every benchmark with each number of its combinations: first one of each, then the others.
+    benchmarks: Sequence[FoundBenchmark], names: Iterable[str], executing: Collection[FoundBenchmark]
+) -> Iterator[tuple[FoundBenchmark, int]]:
+    """Iterate over every benchmark with each number of its combinations: first one of each, then the others.
 
-    Within either, benchmarks that mention most of *names* come first, with more weight on names that few benchmarks
-    use; mentions in the surrounding module weigh less than those in its class or function.
+    In either part, benchmarks that mention most of *names* come first, with more weight on names that few benchmarks
+    use; mentions in the surrounding module weigh less than those in its class or function. The others begin with those
+    of *executing*, to which the caller adds what the first part shows to execute the change. They are taken in turns,
+    one combination of each, so that a survey that is cut short has seen large parameters and not just the first ones.
     """
+    ranked = _ranked(benchmarks, names)
+    counts = {benchmark: suite.combinations(benchmark.definition) for benchmark in ranked}
+    yield from ((benchmark, 0) for benchmark in ranked if counts[benchmark])
+    for is_executing in (True, False):
+        group = [benchmark for benchmark in ranked if (benchmark in executing) is is_executing]
+        others = [[(benchmark, index) for index in _by_halves(counts[benchmark])] for benchmark in group]
+        for turn in itertools.zip_longest(*others):
+            yield from filter(None, turn)
+
+
+def _by_halves(count: int) -> Iterator[int]:
+    """The numbers from 1 to below *count*: the middle, the middle of the upper half, that of the lower, and so on."""
+    gaps = collections.deque([(0, count)])
+    while gaps:
+        low, high = gaps.popleft()
+        middle = (low + high) // 2
+        if middle > low:
+            yield middle
+            gaps += [(middle, high), (low, middle)]
+
+
+def _ranked(benchmarks: Sequence[FoundBenchmark], names: Iterable[str]) -> list[FoundBenchmark]:
     wanted = frozenset(names)
     homes = {(benchmark.module, benchmark.owner or benchmark.attribute) for benchmark in benchmarks}
     words = {(module, name): wanted & _words(getattr(module, name)) for module, name in homes}
@@ -45,10 +70,7 @@ def in_order_of_relevance(
         near = sum(1 / uses[name] for name in own[place])
         return near + sum(1 / uses[name] for name in around[benchmarks[place].module]) / len(benchmarks)
 
-    places = sorted(range(len(benchmarks)), key=lambda place: -score(place))
-    counts = [suite.combinations(benchmark.definition) for benchmark in benchmarks]
-    first = [(benchmarks[place], 0) for place in places if counts[place]]
-    return first + [(benchmarks[place], index) for place in places for index in range(1, counts[place])]
+    return [benchmarks[place] for place in sorted(range(len(benchmarks)), key=lambda place: -score(place))]
 
 
 def _words(thing: Any) -> frozenset[str]:

@@ -53,7 +53,8 @@ class ImportTimeoutError(BaseException):
 def survey(request: dict[str, Any], emit: Emit) -> None:
     """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
 
-    Those that mention `names` come first, and those `ruled_out` are not run. If `enough` is a number it stops after as
+    Those that mention `names` come first, then further combinations of those that ran one of `lines`, and those
+    `ruled_out` are not run. If `enough` is a number it stops after as
     many ran, but not before one of them ran one of `lines`, if there are any. State between calls is reported for
     benchmarks that run one of them, or for all if there are none: it takes several setups.
     """
@@ -82,7 +83,9 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     # imports are not in the budget: on a busy machine nothing would be left of it to run a benchmark with
     deadline = time.monotonic() + float(request["budget"])
     caches = CacheFolders()
-    for (module, owner, attribute, benchmark), index in in_order_of_relevance(benchmarks, request["names"]):
+    executing: set[FoundBenchmark] = set()
+    for found, index in in_order_of_relevance(benchmarks, request["names"], executing):
+        module, owner, attribute, benchmark = found
         name = suite.label(benchmark, index)
         if only is not None and name not in only:
             continue
@@ -94,6 +97,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
             if answer["outcome"] == "ran":
                 watches = LineWatch(lines), native
                 answer = _run_once(benchmark, index, folder, watches, timeout, asked)
+            if answer.get("lines"):
+                executing.add(found)
             if left is not None and answer["outcome"] == "ran":
                 left -= 1
                 seek = seek and not answer.get("lines")

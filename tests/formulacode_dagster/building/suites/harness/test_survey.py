@@ -101,6 +101,39 @@ def test_relevant_benchmarks_come_first_one_of_each_before_combinations(session,
     ]
 
 
+COMBINED = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": "def changed(n):\n    return n\n",
+    "benchmarks/bench.py": """
+from pkg import core
+
+class TimeOther:
+    \"\"\"Only mentions what is changed.\"\"\"
+    params = [1, 2]
+    def time_other(self, n):
+        pass
+
+class TimeChanged:
+    params = [1, 2, 3, 4, 5]
+    def time_first(self, n):
+        core.changed(n)
+    def time_second(self, n):
+        core.changed(n)
+""",
+}
+
+
+def test_combinations_of_what_executes_the_change_follow_by_halves(session, lay):
+    lay(Path(session.repository), COMBINED)
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
+    found = remote.survey(lines={"pkg/core.py": [2]}, limit=5, budget=20)
+    assert [each.name.rpartition("_")[2] for each in found.benchmarks] == [
+        *("other(1)", "first(1)", "second(1)"),
+        *("first(3)", "second(3)", "first(4)", "second(4)", "first(2)", "second(2)", "first(5)", "second(5)"),
+        "other(2)",
+    ]
+
+
 @pytest.mark.slow
 def test_a_survey_continues_until_a_changed_line_is_executed(session, lay):
     lay(Path(session.repository), SPEAKING)
