@@ -38,6 +38,16 @@ def verifications_hold(month: JudgedMonth) -> CheckFinding:
     return verdicts.verifications_hold(month.done_rows(IMAGES, Stage.IMAGES))
 
 
+@month_check(blocking=False)
+def suites_load(month: JudgedMonth) -> CheckFinding:
+    """Every image finds at least half of the benchmarks that its suite's files have.
+
+    Often a system library is missing, which a repair rule could install; pull requests of the image are measured by
+    the benchmarks that are left, or by other workloads.
+    """
+    return verdicts.suites_load(month.done_rows(IMAGES, Stage.IMAGES))
+
+
 @stage_asset(
     Stage.IMAGES,
     deps=[environments],
@@ -48,7 +58,7 @@ def verifications_hold(month: JudgedMonth) -> CheckFinding:
     columns=RELATIONS["images"].columns,
     pool="build",
     is_shared=True,
-    checks=[failures_within_budget, verifications_hold, reproduces],
+    checks=[failures_within_budget, verifications_hold, suites_load, reproduces],
 )
 def images(
     context: dg.AssetExecutionContext,

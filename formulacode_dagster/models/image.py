@@ -144,6 +144,7 @@ class BuiltImage(PullRequestRow):
     attempts: int = Field(default=1, description="builds it took, this one included")
     installed: tuple[InstalledDistribution, ...] = Field(default=(), description="reference of `rebuild`")
     benchmarks: tuple[str, ...] = Field(description="names that discovery found")
+    expected_benchmarks: int = Field(default=0, description="that it should find, by the suite's files")
     verifications: tuple[Verification, ...] = Field(description="facts about the image, established by the host")
 
 

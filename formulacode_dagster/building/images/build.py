@@ -83,6 +83,7 @@ def build_and_verify(
     made = {
         "verifications": verified.verifications,
         "benchmarks": verified.benchmarks,
+        "expected_benchmarks": verified.expected_benchmarks,
         "installed": tuple(listing.summary for listing in installed),
     }
     return Built(image.model_copy(update=made), verified, outcome.log, installed)

@@ -1,9 +1,9 @@
-"""The verdict on a month of `images`. Pure.
+"""The verdicts on a month of `images`. Pure.
 
 Passing verifications are an invariant of the build: an image with a failed one ends as a failed item, and no row is
 written. A stored row can still lack one, or hold an obsolete one, if an earlier version of the code wrote it and a run
-limited to some items left it in the month; and a row can have been changed since. This check fails in those cases,
-before anything is measured.
+limited to some items left it in the month; and a row can have been changed since. `verifications_hold` fails in those
+cases, before anything is measured.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
+from formulacode_dagster.building.verification import discovery
 from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES
 from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.image import BuiltImage
+
+LEAST_FOUND = 0.5
+"""Share of a suite's benchmarks below which an image is doubtful."""
 
 
 class _Standing(StrEnum):
@@ -48,6 +52,24 @@ def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERI
         offenders,
         {"images": len(images), "sound": sound, **_benchmarks(images)},
         {name: {standing.value: counts[standing] for standing in _Standing} for name, counts in tally.items()},
+    )
+
+
+def suites_load(images: Sequence[BuiltImage]) -> CheckFinding:
+    """Pass when every image finds at least half of the benchmarks that its suite's files have.
+
+    An image with few of them is sound, and measures the change badly: what executes it may be among the others.
+    """
+    offenders = [
+        f"{image.spec.task_id}: {verification.detail}"
+        for image in images
+        for verification in image.verifications
+        if verification.name == discovery.NAME and len(image.benchmarks) < LEAST_FOUND * image.expected_benchmarks
+    ]
+    return CheckFinding.by_offenders(
+        f"{len(images) - len(offenders)} of {len(images)} images find half of their suite or more",
+        offenders,
+        {"images": len(images), "doubtful": len(offenders)},
     )
 
 

@@ -30,6 +30,8 @@ class ImageVerification:
     verifications: tuple[Verification, ...]
     benchmarks: tuple[str, ...]
     """Names of the benchmarks that were found."""
+    expected_benchmarks: int
+    """How many should be, by the suite's files."""
     facts: ImageFacts
     """Facts from the one pass over the image's files."""
     lost: Mapping[str, str] = field(default_factory=dict)
@@ -68,5 +70,6 @@ def verify(subject: Subject, listener: Listener | None = None) -> ImageVerificat
         asked = {verification.name for verification in made}
         survey = evidence.survey if "benchmarks" in asked else None
         if not isinstance(survey, Survey):
-            return ImageVerification(tuple(made), (), evidence.facts)
-        return ImageVerification(tuple(made), survey.discovered, evidence.facts, survey.lost)
+            return ImageVerification(tuple(made), (), 0, evidence.facts)
+        expected = len(evidence.reading.certain)
+        return ImageVerification(tuple(made), survey.discovered, expected, evidence.facts, survey.lost)

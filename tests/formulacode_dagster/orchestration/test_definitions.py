@@ -76,6 +76,7 @@ CHECKS = {
     ("environments", "every_lock_is_hashed"): True,
     ("environments", "interpreter_is_declared"): True,
     ("images", "verifications_hold"): True,
+    ("images", "suites_load"): False,
     ("images", "reproduces"): False,
     ("measurements", "controls_within_promise"): True,
     ("measurements", "time_and_work_agree"): False,

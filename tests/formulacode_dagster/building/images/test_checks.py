@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.building.images.checks import verifications_hold
+from formulacode_dagster.building.images.checks import suites_load, verifications_hold
 from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES
 from formulacode_dagster.models.image import WORKLOADS_FOLDER, BuiltImage, Verification
 from tests.records import make_image, make_spec
@@ -76,3 +76,14 @@ def test_a_month_without_images_passes_and_says_so() -> None:
     verdict = verifications_hold([])
     assert verdict.passed
     assert verdict.summary == "no images this month"
+
+
+@pytest.mark.parametrize(("expected", "passed"), [(0, True), (1, True), (2, True), (3, False)])
+def test_an_image_that_lost_most_of_its_suite_is_doubtful(expected: int, passed: bool, verified: BuiltImage) -> None:
+    lost = Verification(name="benchmarks", ok=True, detail="1 benchmarks, bench_qt lost: fontconfig not found")
+    others = tuple(each for each in verified.verifications if each.name != lost.name)
+    image = verified.model_copy(update={"expected_benchmarks": expected, "verifications": (*others, lost)})
+    verdict = suites_load([verified, image])
+    assert verdict.passed is passed
+    assert verdict.figures == {"images": 2, "doubtful": not passed}
+    assert verdict.offenders == (() if passed else (f"Acme__tiny-5: {lost.detail}",))
