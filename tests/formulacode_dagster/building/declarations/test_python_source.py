@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import gc
 import sys
 import threading
@@ -37,7 +39,8 @@ def eager_collection() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("eager_collection")
-def test_threads_parse_at_once() -> None:
+@pytest.mark.parametrize("is_locked", [True, False], ids=["with the lock", "beside a library without it"])
+def test_threads_parse_at_once(is_locked: bool) -> None:
     """CPython 3.11.7 raises SystemError after some hundred trees made by two threads without a lock."""
     failed: list[BaseException] = []
 
@@ -49,7 +52,15 @@ def test_threads_parse_at_once() -> None:
         except SystemError as error:
             failed.append(error)
 
+    def parse_without_lock() -> None:
+        for _ in range(400):
+            Lingering()
+            with contextlib.suppress(SystemError):
+                ast.parse("a == 'b'")
+
     threads = [threading.Thread(target=parse) for _ in range(4)]
+    if not is_locked:
+        threads.append(threading.Thread(target=parse_without_lock))
     for thread in threads:
         thread.start()
     for thread in threads:
