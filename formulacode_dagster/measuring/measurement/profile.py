@@ -91,7 +91,8 @@ def _is_little(share: float | None) -> bool:
 def reached_by(candidates: Sequence[BenchmarkCandidate], changed: ChangedCode) -> tuple[float | None, tuple[str, ...]]:
     """Share of the changed functions of which *candidates* execute a changed line, and names of the others.
 
-    None if there are no functions that can be traced.
+    Compiled code counts as one more function where a candidate is seen to execute it: where one executes Python of the
+    change, it is not known. None if there are no functions that can be traced.
     """
     executed = {
         (arm, path, line)
@@ -112,7 +113,8 @@ def reached_by(candidates: Sequence[BenchmarkCandidate], changed: ChangedCode) -
     ]
     if not changed.functions:
         return None, ()
-    return round(1 - len(unreached) / len(changed.functions), 4), tuple(unreached)
+    runs_compiled = any(candidate.executes_change and not candidate.executed for candidate in candidates)
+    return round(1 - len(unreached) / (len(changed.functions) + runs_compiled), 4), tuple(unreached)
 
 
 class InstructionCounter:

@@ -1,7 +1,8 @@
 import pytest
 
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
-from formulacode_dagster.measuring.measurement.changed_code import ChangedCode
+from formulacode_dagster.measuring.measurement.changed_code import ChangedCode, TracedFunction
+from formulacode_dagster.measuring.measurement.profile import reached_by
 from formulacode_dagster.measuring.measurement.relevance import (
     BenchmarkCandidate,
     UntimedCounts,
@@ -224,3 +225,20 @@ def test_a_copied_control_runs_the_base_except_for_cached_setups():
     )
     copied = {candidate.name: candidate.with_copied_control().runs_on(Arm.CONTROL) for candidate in candidates}
     assert list(copied.values()) == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("changed", "executed", "share"),
+    [(0, [()], None), (2, [(2,)], 0.5), (1, [()], 0.5), (2, [()], 0.3333), (1, [(), (1,)], 1.0)],
+)
+def test_compiled_code_counts_as_one_function_where_it_is_seen_to_run(changed, executed, share):
+    functions = [
+        TracedFunction(f"core.py:f{line}", {Arm.BASE: {"core.py": frozenset({line})}}, {})
+        for line in range(1, changed + 1)
+    ]
+    code = ChangedCode({}, {}, ("src/fast.c",), functions=tuple(functions))
+    candidates = [
+        BenchmarkCandidate({Arm.BASE: surveyed("time_it", lines={"core.py": lines} if lines else {})}, True)
+        for lines in executed
+    ]
+    assert reached_by(candidates, code)[0] == share
