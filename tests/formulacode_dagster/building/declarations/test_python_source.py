@@ -39,7 +39,7 @@ def eager_collection() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("eager_collection")
-@pytest.mark.parametrize("is_locked", [True, False], ids=["with the lock", "beside a library without it"])
+@pytest.mark.parametrize("is_locked", [True, False], ids=["with the lock", "with a library that does not take it"])
 def test_threads_parse_at_once(is_locked: bool) -> None:
     """CPython 3.11.7 raises SystemError after some hundred trees made by two threads without a lock."""
     failed: list[BaseException] = []
