@@ -27,7 +27,7 @@ from resources.watching import traced
 
 from .partitions import StepContext, month_of
 from .stage_asset import StageAsset
-from .stopping import stoppable
+from .stopping import retry_or_failure, stoppable
 
 SHOWN_ITEMS = 50
 BUSY_TRIES = 6
@@ -200,11 +200,7 @@ def _failing_as_dagster_does(context: StepContext) -> Iterator[None]:
     try:
         yield
     except OutsideSystemError as error:
-        failure = dg.Failure(description=str(error), metadata={"system": error.system})
-        # no RetryPolicy: its delay would have to be known when definitions load
-        if (delay := read_settings().retry_seconds) and context.retry_number == 0:
-            raise dg.RetryRequested(max_retries=1, seconds_to_wait=delay) from failure
-        raise failure from error
+        raise retry_or_failure(context, error) from error
     except BusyError as error:
         failure = dg.Failure(description=str(error), allow_retries=False)
         # a relaunched run may start before the server notices its predecessor's loss; others are told at once

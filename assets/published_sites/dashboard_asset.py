@@ -18,11 +18,10 @@ from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from formulacode_dagster.sources.dashboards.sites import Dashboard
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
-from resources.settings import read_settings
 
 from ..checks import partitioned_check, result_of
 from ..stage_asset import OWNER, table_metadata
-from ..stopping import stoppable
+from ..stopping import retry_or_failure, stoppable
 
 if TYPE_CHECKING:
     from formulacode_dagster.sources.dashboards.tables import SiteTables
@@ -125,10 +124,7 @@ def dashboard_run(context: dg.AssetExecutionContext, boards: DashboardsResource)
                 )
             yield boards.named(context.partition_key)
     except OutsideSystemError as error:
-        failure = dg.Failure(description=str(error), metadata={"system": error.system})
-        if (delay := read_settings().retry_seconds) and context.retry_number == 0:
-            raise dg.RetryRequested(max_retries=1, seconds_to_wait=delay) from failure
-        raise failure from error
+        raise retry_or_failure(context, error) from error
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
 

@@ -12,11 +12,21 @@ from assets.repositories import repositories
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.operating.runner.progress import ProgressListener, listener
+from formulacode_dagster.operating.runner.progress import ProgressListener, listener, listening
 from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.usage import add_usage
 from resources.postgres import PostgresResource
+
+
+class Announced(ProgressListener):
+    """Keeps what is announced."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def announce(self, text: str) -> None:
+        self.texts.append(text)
 
 
 def usage(run_id: str) -> ApiUsage:
@@ -87,6 +97,7 @@ def test_a_stage_is_retried_once_after_an_outage_if_configured(
 ) -> None:
     monkeypatch.setenv("FC_RETRY_SECONDS", delay)
     seen: list[int] = []
+    announced = Announced()
 
     @dg.asset(partitions_def=MONTHS)
     def probe(context) -> None:
@@ -94,10 +105,12 @@ def test_a_stage_is_retried_once_after_an_outage_if_configured(
         with stage_run(context, postgres, repositories, ItemConfig()):
             raise error
 
-    result = dg.materialize([probe], partition_key="2026-02", raise_on_error=False, instance=dagster_instance)
+    with listening(announced):
+        result = dg.materialize([probe], partition_key="2026-02", raise_on_error=False, instance=dagster_instance)
     (failure,) = result.get_step_failure_events()
     assert seen == list(range(tries))
     assert failure.step_failure_data.user_failure_data.description == str(error)
+    assert announced.texts == [f"{error}; trying once more in 1 s"] * (tries - 1)
 
 
 @pytest.mark.slow
