@@ -33,7 +33,7 @@ def stoppable(
 
 
 def retry_or_failure(context: StepContext, error: OutsideSystemError) -> dg.RetryRequested | dg.Failure:
-    """Return what Dagster is to raise for *error*: one retry after FC_RETRY_SECONDS, which is announced, or a failure."""
+    """Return what Dagster is to raise for *error*: one retry after FC_RETRY_SECONDS, and announce it; or a failure."""
     failure = dg.Failure(description=str(error), metadata={"system": error.system})
     delay = read_settings().retry_seconds
     if not delay or context.retry_number:
