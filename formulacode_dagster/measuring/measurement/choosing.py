@@ -138,7 +138,7 @@ class Chooser:
         Raises the failure of the first suite if no later one does better; Rejection (`no_relevant_workload`) without a
         first suite and any result. After a survey that ran out of time the next suite is tried, and that failure is
         raised in the end. Benchmarks that spend hardly any time in the change are taken only if nothing else is found;
-        for those that execute a small share of it other suites are tried, until that share stops growing.
+        for those that execute a small share of it other suites are tried, and the one with the largest is taken.
         """
         unfinished: ItemFailure | None = None
         best: Choice | None = None
@@ -172,10 +172,6 @@ class Chooser:
                 self._log_short_of(other, choice.lacks)
                 if best is None or choice.is_better_than(best):
                     best = choice
-                elif not best.is_weak:
-                    # the share has stopped growing
-                    self._restore(other)
-                    break
             except (Rejection, ItemFailure) as end:
                 if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
                     unfinished = unfinished or end
@@ -292,7 +288,9 @@ class Chooser:
             ruled_out = later
         self.tried.append((suite, candidates))
         candidates = self._with_time_in_change(candidates, changed)
-        selected = self._asked_of_state(select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed))
+        limit, seed = self.plan.max_benchmarks, self.plan.seed
+        aimed = select(candidates, limit=limit, seed=seed, is_partly_hidden=bool(changed.untraceable))
+        selected = self._asked_of_state(aimed)
         left_out = UntimedCounts.of(candidates, selected)
         self.log("; ".join(filter(None, [f"{len(selected)} of {len(candidates)} benchmarks are timed", str(left_out)])))
         ready = selected

@@ -59,9 +59,10 @@ def with_time_in_change(
     """Return *candidates* with the share of their time in changed functions, where *budget* seconds an arm suffice.
 
     The base is looked at first, and with the patch those that spend hardly any time in the change there. Nothing is
-    known of compiled code, other metrics, other threads and processes, and if all that changed there is new.
+    known of compiled code, other metrics, other threads and processes, and if all that changed there is new. If some of
+    the change cannot be traced, a little time in the rest is none that is known.
     """
-    if changed.untraceable or not changed.spans(Arm.BASE):
+    if not changed.spans(Arm.BASE):
         return [*candidates]
     shares: dict[str, float | None] = {
         each.name: 0.0 for each in candidates if each.quantity.metric is Metric.TIME and each.executed
@@ -81,6 +82,8 @@ def with_time_in_change(
         for each in asked:
             told = stacks[each.name].share_inside if each.name in stacks else None
             shares[each.name] = None if told is None else max(told, shares[each.name] or 0.0)
+    if changed.untraceable:
+        shares = {name: None if _is_little(share) else share for name, share in shares.items()}
     return [replace(candidate, time_in_change=shares.get(candidate.name)) for candidate in candidates]
 
 

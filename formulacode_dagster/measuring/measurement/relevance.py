@@ -178,16 +178,21 @@ def renewed(survey: Survey, again: Survey) -> Survey:
     return survey.model_copy(update={"benchmarks": (*kept, *newer.values()), "lost": again.lost})
 
 
-def select(candidates: Sequence[BenchmarkCandidate], *, limit: int, seed: int) -> list[BenchmarkCandidate]:
+def select(
+    candidates: Sequence[BenchmarkCandidate], *, limit: int, seed: int, is_partly_hidden: bool = False
+) -> list[BenchmarkCandidate]:
     """Return at most *limit* of those that execute the change: first a cover of it, then spread over the functions.
 
-    Those that spend hardly any time in it are left out, unless there are no others.
+    Those that spend hardly any time in it are left out, unless there are no others; so are those of which it is not
+    known, if the change *is_partly_hidden* from tracing: one line of compiled code may be all that they execute.
 
     Raises Rejection (`no_relevant_workload`) if none executes the change; ItemFailure if none is known to and some are
     unknown, which are never timed: `survey_unfinished` if there was no time to run them, else `relevance_unknown`.
     """
     if relevant := in_order_of_timing(candidates, limit=limit, seed=seed):
-        return ([candidate for candidate in relevant if not candidate.is_weak] or relevant)[:limit]
+        aimed = [candidate for candidate in relevant if not candidate.is_weak] or relevant
+        known = [candidate for candidate in aimed if candidate.time_in_change is not None] if is_partly_hidden else []
+        return (known or aimed)[:limit]
     unknown = [candidate for candidate in candidates if candidate.executes_change is None]
     left = sum(candidate.unknown == NO_TIME for candidate in unknown)
     if left:

@@ -358,11 +358,12 @@ def test_the_samples_keep_half_of_the_time_where_the_share_is_small():
     [
         ({"base": (2, 6)}, "base", []),
         ({"base": (2,), "one": (2, 6), "other": (2, 6, 10)}, "one", ["one"]),
-        ({"base": (2,), "one": (6,), "other": (2, 6)}, "base", ["one"]),
+        ({"base": (2,), "one": (6,), "other": (2, 6)}, "other", ["one", "other"]),
+        ({"base": (2,), "one": (6,), "other": (10,)}, "base", ["one", "other"]),
         ({"base": (), "one": (2,), "other": (10,)}, "one", ["one", "other"]),
     ],
 )
-def test_suites_are_tried_until_the_share_of_the_change_stops_growing(reached, taken, tried):
+def test_suites_are_tried_until_one_executes_half_of_the_change(reached, taken, tried):
     remote = Reaching(**reached)
     choice = chosen_of_three(remote, TimeBudget(SamplingPlan().max_seconds))
     assert (choice.suite.name, remote.suite) == (taken, taken)

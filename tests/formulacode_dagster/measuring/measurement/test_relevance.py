@@ -242,3 +242,20 @@ def test_compiled_code_counts_as_one_function_where_it_is_seen_to_run(changed, e
         for lines in executed
     ]
     assert reached_by(candidates, code)[0] == share
+
+
+@pytest.mark.parametrize(
+    ("shares", "is_partly_hidden", "expected"),
+    [
+        ((0.5, None, 0.01), False, ["time_0", "time_1"]),
+        ((0.5, None, None), True, ["time_0"]),
+        ((None, None, None), True, ["time_0", "time_1", "time_2"]),
+    ],
+)
+def test_known_time_in_the_change_comes_first_if_some_of_it_is_hidden(shares, is_partly_hidden, expected):
+    candidates = [
+        BenchmarkCandidate({Arm.BASE: surveyed(f"time_{place}")}, True, time_in_change=share)
+        for place, share in enumerate(shares)
+    ]
+    selected = select(candidates, limit=5, seed=0, is_partly_hidden=is_partly_hidden)
+    assert sorted(candidate.by_arm[Arm.BASE].attribute for candidate in selected) == expected
