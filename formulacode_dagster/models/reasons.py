@@ -214,6 +214,7 @@ class FailureKind(StrEnum):
 
 TRANSIENT_KINDS = frozenset(
     {
+        FailureKind.UNEXPECTED,
         FailureKind.TIMEOUT,
         FailureKind.INCOMPLETE,
         FailureKind.OVERLOADED,

@@ -10,7 +10,7 @@ from formulacode_dagster.models.items import Stage
 CODE_VERSIONS: dict[Stage, str] = dict.fromkeys(Stage, "1") | {
     **dict.fromkeys((Stage.ENVIRONMENTS, Stage.IMAGES), "4"),
     Stage.PROBLEM_STATEMENTS: "2",
-    Stage.MEASUREMENTS: "6",
+    Stage.MEASUREMENTS: "7",
 }
 """Raise a stage's version when its results would differ for the same inputs: its items are then pending again.
 

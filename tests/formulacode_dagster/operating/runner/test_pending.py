@@ -45,3 +45,8 @@ def test_a_step_without_which_a_stage_does_nothing_is_tried_by_every_run() -> No
     entry = ended(MAX_ATTEMPTS + 5, reason=FailureKind.VANISHED)
     assert is_pending(WorkItem("discovery", "v1", None), entry)
     assert not is_pending(ITEM, entry)
+
+
+def test_an_unexpected_error_may_be_one_of_the_moment() -> None:
+    assert is_pending(ITEM, ended(MAX_ATTEMPTS - 1, reason=FailureKind.UNEXPECTED))
+    assert not is_pending(ITEM, ended(MAX_ATTEMPTS, reason=FailureKind.UNEXPECTED))
