@@ -54,6 +54,7 @@ SEARCH_SHARE = 0.5
 """Share of a task's time after which no further survey of a suite begins: the samples need the rest."""
 NOTHING_FOUND = "the repository has no suite, and no other workload executes the change"
 WEAK = f"its benchmarks spend less than {LEAST_TIME_IN_CHANGE:.0%} of their time in it"
+UNKNOWN = f"of none of its benchmarks it is known that it spends {LEAST_TIME_IN_CHANGE:.0%} of its time in it"
 NOTHING_ELSE = "no other workload executes the change"
 
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
@@ -89,6 +90,13 @@ class Choice:
         """True if none of them spends much of its time in the change."""
         return all(candidate.is_weak for candidate in self.candidates)
 
+    @property
+    def is_aimed(self) -> bool:
+        """True unless all of them are weak, or may be, since time in the compiled part of a change is not seen."""
+        if self.is_weak or not (self.changed.untraceable and self.changed.spans(Arm.BASE)):
+            return not self.is_weak
+        return any(candidate.time_in_change is not None for candidate in self.candidates)
+
     @cached_property
     def reached(self) -> tuple[float | None, tuple[str, ...]]:
         """See `reached_by`."""
@@ -102,13 +110,15 @@ class Choice:
             return WEAK
         if share is not None and share < LEAST_REACHED:
             return f"its benchmarks execute {share:.0%} of the changed functions"
-        return ""
+        return "" if self.is_aimed else UNKNOWN
 
     def is_better_than(self, other: Choice) -> bool:
-        """Return True if it is aimed while *other* is weak, or executes a larger share of the change."""
-        if self.is_weak or other.is_weak:
-            return other.is_weak and not self.is_weak
-        return (self.reached[0] or 0.0) > (other.reached[0] or 0.0)
+        """Return True if it is aimed and *other* is not, or executes a larger share of the change."""
+        return self._rank > other._rank
+
+    @property
+    def _rank(self) -> tuple[bool, bool, float]:
+        return not self.is_weak, self.is_aimed, 0.0 if self.is_weak else self.reached[0] or 0.0
 
 
 @dataclass(frozen=True)
