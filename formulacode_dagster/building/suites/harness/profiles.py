@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LEAST_SECONDS = 0.1
 """Short calls are profiled for so long: a share of one of them is noise."""
+SETUPS_SECONDS = 2.0
+"""Seconds after which a benchmark that needs a setup for each call is not set up again."""
 OVERHEAD = 5
 """Limit of a benchmark as a multiple of its timeout: it is called at least twice, and the profiler slows it."""
 LEAST_SHARE = 0.01
@@ -130,20 +132,22 @@ def is_called_once(benchmark: suite.RunnableBenchmark, asked: dict[str, Any]) ->
 
 
 def call_warmed(benchmark: suite.RunnableBenchmark, once: bool, call: Callable[[tuple[object, ...]], bool]) -> None:
-    """*call* with its arguments while that asks for more, but with *once* a single time.
+    """*call* with its arguments while that asks for more; with *once* each time after a setup, for `SETUPS_SECONDS`.
 
     A warm-up call is ignored: compilation, imports and caching in it do not affect the others.
     """
-    for is_first in (True, False):
-        if benchmark.do_setup():
-            return
+    is_warm, is_more, deadline = False, True, time.monotonic() + SETUPS_SECONDS
+    while is_more and not benchmark.do_setup():
         try:
             arguments = suite.arguments(benchmark)
-            if is_first:
+            if not is_warm:
                 benchmark.func(*arguments)
+                is_warm = True
                 continue
-            while call(arguments) and not once:
-                pass
+            is_more = call(arguments)
+            while is_more and not once:
+                is_more = call(arguments)
+            is_more = is_more and time.monotonic() < deadline
         finally:
             benchmark.do_teardown()
 

@@ -51,15 +51,18 @@ def _sampled(
 ) -> tuple[dict[tuple[CodeType, ...], float], dict[str, Any]]:
     """Seconds by stack, from the benchmark inwards, and how many calls and seconds were looked at.
 
-    `elsewhere` are seconds of other threads and of ended processes, which no sample sees.
+    Setups between calls that are made *once* each are left out. `elsewhere` are seconds of other threads and of ended
+    processes, which no sample sees.
     """
     spent: dict[tuple[CodeType, ...], float] = {}
-    calls, began, last = 0, 0.0, 0.0
+    calls, began, ended, last, setups, is_between = 0, 0.0, 0.0, 0.0, 0.0, False
     thread = [0.0, 0.0]
 
     def look(_signal: int, frame: FrameType | None) -> None:
         nonlocal last
-        now, codes = time.process_time(), []
+        if is_between:
+            return
+        now, codes = time.process_time() - setups, []
         while frame is not None and frame.f_code is not call.__code__:
             codes.append(frame.f_code)
             frame = frame.f_back
@@ -69,23 +72,29 @@ def _sampled(
         last = now
 
     def call(arguments: tuple[object, ...]) -> bool:
-        nonlocal calls, began, last
+        nonlocal calls, began, ended, last, setups, is_between
         if not calls:
             began = last = time.process_time()
             thread[:] = [time.thread_time(), _of_children()]
             signal.setitimer(signal.ITIMER_PROF, LOOK_SECONDS, LOOK_SECONDS)
+        elif once:
+            setups += time.process_time() - ended
+        is_between = False
         benchmark.func(*arguments)
+        is_between = once
+        ended = time.process_time()
         calls += 1
-        return time.process_time() - began < seconds
+        return ended - began - setups < seconds
 
     before = signal.signal(signal.SIGPROF, look)
     try:
         call_warmed(benchmark, once, call)
-        total = time.process_time() - began if calls else 0.0
-        elsewhere = total - (time.thread_time() - thread[0]) + _of_children() - thread[1] if calls else 0.0
+        whole = time.process_time() - began
+        elsewhere = whole - (time.thread_time() - thread[0]) + _of_children() - thread[1] if calls else 0.0
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+    total = ended - began - setups
     return spent, {"calls": calls, "seconds": round(total, 6), "elsewhere": round(max(0.0, elsewhere), 6)}
 
 

@@ -33,6 +33,15 @@ class Suite:
 def time_broken():
     raise SystemExit("never")
 
+class Short:
+    number = 1
+
+    def setup(self):
+        sorted(range(200_000), key=str)
+
+    def time_short(self):
+        outer(2_000)
+
 class Used:
     number = 1
 
@@ -63,7 +72,7 @@ def test_each_stack_of_a_benchmark_has_its_time(session, lay):
     remote = HarnessClient(session, benchmark_dir="benchmarks")
     asked = remote.survey(lines={}, limit=5, budget=20).benchmarks
     told = remote.stacks(asked, seconds=0.2, budget=30)
-    assert set(told) == {"bench.Suite.time_outer(20000)", "bench.Used.time_use_up"}
+    assert set(told) == {"bench.Suite.time_outer(20000)", "bench.Short.time_short", "bench.Used.time_use_up"}
     outer = told["bench.Suite.time_outer(20000)"]
     assert outer.calls > 1
     assert outer.seconds_per_call * outer.calls == pytest.approx(outer.seconds)
@@ -75,7 +84,8 @@ def test_each_stack_of_a_benchmark_has_its_time(session, lay):
     assert by_stack[deepest] > 0.5 * sum(by_stack.values())
     assert sum(by_stack.values()) <= outer.seconds + 1e-3
     used = told["bench.Used.time_use_up"]
-    assert used.calls == 1
+    assert used.calls > 1
+    assert used.seconds_per_call < 0.2
     assert remote.stacks(asked, seconds=0.2, budget=0) == {}
 
 
@@ -96,6 +106,19 @@ def test_of_functions_asked_for_the_share_of_the_time_is_told(session, lay):
     assert share(begins["outer"], begins["outer"] + 1) > 0.95
     assert 0.5 < share(begins["slow"], begins["slow"] + 4) <= 1
     assert share(100, 110) == 0
+
+
+@pytest.mark.slow
+def test_short_calls_are_set_up_again_until_enough_is_seen(session, lay):
+    lay(Path(session.repository), {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": BENCH})
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
+    short = [one for one in remote.survey(lines={}, limit=5, budget=20).benchmarks if "short" in one.name]
+    (told,) = remote.stacks(short, seconds=0.05, budget=30, within={"pkg/core.py": [(1, 20)]}).values()
+    assert told.calls > 5
+    assert told.share_inside is not None
+    assert told.share_inside > 0.9
+    # setups take far longer than the calls
+    assert sum(stack.seconds for stack in told.stacks) <= told.seconds + 1e-3 < 0.2
 
 
 @pytest.mark.slow
