@@ -9,11 +9,12 @@ import pytest
 
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import SampledStacks, Survey, SurveyedBenchmark
-from formulacode_dagster.measuring.measurement.choosing import Chooser
+from formulacode_dagster.measuring.measurement.changed_code import ChangedCode, TracedFunction
+from formulacode_dagster.measuring.measurement.choosing import Choice, Chooser
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import changed_files
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
-from formulacode_dagster.measuring.measurement.relevance import UntimedCounts
+from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate, UntimedCounts
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -399,3 +400,35 @@ def test_weak_benchmarks_are_timed_if_a_better_suite_takes_too_long():
     choice = chooser.choose(ONE, lambda _: [OTHER])
     assert (choice.suite, choice.is_weak) == (ONE, True)
     assert any("no time to run 1 of 2 benchmarks once" in line for line in chooser.log.lines)
+
+
+TOTAL = TracedFunction(
+    "pkg/core.py:total", {Arm.BASE: {"pkg/core.py": frozenset({2})}}, {Arm.BASE: {"pkg/core.py": [(1, 2)]}}
+)
+
+
+def choice_of(*shares, untraceable=("src/fast.c",)):
+    hit = surveyed("e", is_ruled_out=False).model_copy(update={"lines": {"pkg/core.py": (2,)}})
+    candidates = [BenchmarkCandidate({Arm.BASE: hit}, True, time_in_change=share) for share in shares]
+    return Choice(ONE, candidates, [], ChangedCode({}, {}, untraceable, functions=(TOTAL,)))
+
+
+@pytest.mark.parametrize(
+    ("shares", "untraceable", "lacks"),
+    [
+        ((None, None), ("src/fast.c",), "of none of its benchmarks it is known that it spends 3% of its time in it"),
+        ((None, 0.4), ("src/fast.c",), ""),
+        ((None, None), (), ""),
+        ((0.01, 0.0), (), "its benchmarks spend less than 3% of their time in it"),
+    ],
+)
+def test_time_in_a_partly_compiled_change_must_be_known_of_a_benchmark(shares, untraceable, lacks):
+    assert choice_of(*shares, untraceable=untraceable).lacks == lacks
+
+
+def test_known_time_in_the_change_is_better_than_unknown_and_that_than_little():
+    known, unknown, little = choice_of(0.4), choice_of(None), choice_of(0.01)
+    assert known.is_better_than(unknown)
+    assert unknown.is_better_than(little)
+    assert not unknown.is_better_than(known)
+    assert not known.is_better_than(choice_of(0.9))
