@@ -13,7 +13,7 @@ from formulacode_dagster.models.environment import DroppedRequirement
 
 from .tree import Tree, join
 
-_OPTION_TAIL = re.compile(r"\s+--?[A-Za-z][\w-]*([= ].*)?$")
+_OPTION_TAIL = re.compile(r"(?<!\s)\s+--?[A-Za-z][\w-]*([= ].*)?$")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 
 

@@ -52,6 +52,8 @@ UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
 """Failures that another suite may spare a task, too; without one, another attempt continues."""
 SEARCH_SHARE = 0.5
 """Share of a task's time after which no further survey of a suite begins: the samples need the rest."""
+MOSTLY_IN_CHANGE = 0.5
+"""Share of its time in the change from which a benchmark is about the change, however few functions it executes."""
 NOTHING_FOUND = "the repository has no suite, and no other workload executes the change"
 WEAK = f"its benchmarks spend less than {LEAST_TIME_IN_CHANGE:.0%} of their time in it"
 UNKNOWN = f"of none of its benchmarks it is known that it spends {LEAST_TIME_IN_CHANGE:.0%} of its time in it"
@@ -108,6 +110,8 @@ class Choice:
         share, _ = self.reached
         if self.is_weak:
             return WEAK
+        if any((candidate.time_in_change or 0.0) >= MOSTLY_IN_CHANGE for candidate in self.candidates):
+            return ""
         if share is not None and share < LEAST_REACHED:
             return f"its benchmarks execute {share:.0%} of the changed functions"
         return "" if self.is_aimed else UNKNOWN
@@ -148,7 +152,8 @@ class Chooser:
         Raises the failure of the first suite if no later one does better; Rejection (`no_relevant_workload`) without a
         first suite and any result. After a survey that ran out of time the next suite is tried, and that failure is
         raised in the end. Benchmarks that spend hardly any time in the change are taken only if nothing else is found;
-        for those that execute a small share of it other suites are tried, and the one with the largest is taken.
+        for those that execute a small share of it, and spend little time there, other suites are tried, and the one
+        with the largest share is taken.
         """
         unfinished: ItemFailure | None = None
         best: Choice | None = None

@@ -97,7 +97,7 @@ class Gates:
         A plain word such as `cache` counts only as code: in backticks, called, or as an attribute.
         """
         in_code = "\n".join(part for block in blocks(text) for part in _marked_as_code(block.text, fenced=block.fenced))
-        code_words = {*re.findall(r"\w+", in_code), *re.findall(r"(?<=\w\.)\w+|\w+(?=\()", text)}
+        code_words = {*re.findall(r"\w+", in_code), *re.findall(r"(?<=\w\.)\w+|\b\w++(?=\()", text)}
         words = {*re.findall(r"\w+", text)}
         return frozenset(
             name for name in self._new_names if name in (words if _PARTICULAR_NAME.search(name) else code_words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import pytest
 
@@ -407,10 +408,14 @@ TOTAL = TracedFunction(
 )
 
 
-def choice_of(*shares, untraceable=("src/fast.c",)):
+MEAN = TracedFunction("pkg/core.py:mean", {Arm.BASE: {"pkg/core.py": frozenset({6})}}, {})
+LEAST = replace(MEAN, name="pkg/core.py:least", lines={Arm.BASE: {"pkg/core.py": frozenset({10})}})
+
+
+def choice_of(*shares, untraceable=("src/fast.c",), functions=(TOTAL,)):
     hit = surveyed("e", is_ruled_out=False).model_copy(update={"lines": {"pkg/core.py": (2,)}})
     candidates = [BenchmarkCandidate({Arm.BASE: hit}, True, time_in_change=share) for share in shares]
-    return Choice(ONE, candidates, [], ChangedCode({}, {}, untraceable, functions=(TOTAL,)))
+    return Choice(ONE, candidates, [], ChangedCode({}, {}, untraceable, functions=functions))
 
 
 @pytest.mark.parametrize(
@@ -424,6 +429,18 @@ def choice_of(*shares, untraceable=("src/fast.c",)):
 )
 def test_time_in_a_partly_compiled_change_must_be_known_of_a_benchmark(shares, untraceable, lacks):
     assert choice_of(*shares, untraceable=untraceable).lacks == lacks
+
+
+@pytest.mark.parametrize(
+    ("shares", "lacks"),
+    [
+        ((0.1, 0.5), ""),
+        ((0.1, 0.4), "its benchmarks execute 33% of the changed functions"),
+        ((None,), "its benchmarks execute 33% of the changed functions"),
+    ],
+)
+def test_a_benchmark_that_does_little_else_is_enough(shares, lacks):
+    assert choice_of(*shares, untraceable=(), functions=(TOTAL, MEAN, LEAST)).lacks == lacks
 
 
 def test_known_time_in_the_change_is_better_than_unknown_and_that_than_little():
