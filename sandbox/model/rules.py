@@ -44,7 +44,7 @@ _SPEED = re.compile(
     r"\b(?:fast(?:er|est)?(?!-forward)|speed(?:s|ing|ed)?[- ]?ups?|speed|optimi[sz](?!ers?\b)\w*|perf"
     r"|performan(?:ce|t)|slow\w*|cach(?:e|es|ed|ing)|memoi[sz]\w*|vectori[sz]\w*"
     r"|quadratic|linear[- ]time|batch(?:es|ed|ing)?|hoist\w*"
-    r"|pre-?comput\w*|recomput\w*|overhead|parallel\w*|accelerat\w*|efficien\w*|bottleneck|throughput|latency"
+    r"|pre-?comput\w*|recomput\w*|overhead|parallel[a-z]*|accelerat\w*|efficien\w*|bottleneck|throughput|latency"
     r"|numba|cythoni[sz]e\w*|early[- ]exit|short[- ]circuit\w*"
     rf"|(?:avoid\w*|redundant|unnecessary|needless|repeated)\b[^.\n]{{0,16}}?\b{_WORK})\b"
     r"|\bO\((?:1|n|m|k|log)\b",

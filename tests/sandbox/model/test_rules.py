@@ -17,6 +17,7 @@ PATCH = "diff --git a/pkg/core.py b/pkg/core.py\n--- a/pkg/core.py\n+++ b/pkg/co
         ("Pipeline", "Timings: 12.3 ms -> 4.1 ms", Category.UNCATEGORIZED),
         ("Skip the copy", "The same answer without a copy, faster.", Category.REMOVE_OR_REDUCE_WORK),
         ("Avoid repeated scans", "", Category.REMOVE_OR_REDUCE_WORK),
+        ("Run the chunks in parallel", "", Category.USE_PARALLELIZATION),
         ("PERF: hoist the invariant", "", Category.DO_IT_EARLIER_BATCH_THROTTLE),
     ],
 )
@@ -40,6 +41,7 @@ def test_words_of_speed_make_a_performance_change(title: str, body: str, categor
         ("Avoid a crash on empty input", ""),
         ("Remove redundant import", "<!-- did you measure the performance? -->"),
         ("Wait longer", "The timeout is 20 s now"),
+        ("Register the operation rv32.parallel_mov", ""),
     ],
 )
 def test_everything_else_is_not_performance(title: str, body: str) -> None:
