@@ -22,9 +22,9 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
 from formulacode_dagster.models.reasons import FailureKind
 
+from .commands import command_that_serves
 from .daemon import LABEL, DockerDaemon
 from .export import exported_files, image_config
-from .held_input import command_that_waits
 from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
 from .session import USER, DockerSession
 from .settings import DockerBuildSettings
@@ -155,7 +155,7 @@ class DockerEngine:
 
         Raises ItemFailure (`image_gone`) when the image is gone.
         """
-        command = command_that_waits(LIFETIME_SECONDS)
+        command = command_that_serves(DockerSession.python, LIFETIME_SECONDS)
         with ExitStack() as stack:
             content = stack.enter_context(self._committed(like)) if isinstance(like, DockerSession) else image.digest
             container = self._create(image, run_id=run_id, command=command, content=content)
@@ -163,8 +163,8 @@ class DockerEngine:
             with self._daemon.watched(f"start a container of {image.tag}"):
                 container.start()
             session = DockerSession(self._daemon, container, self._limits)
-            stack.callback(session.input.release)
-            session.input.hold()
+            stack.callback(session.commands.release)
+            session.commands.hold()
             yield session
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
@@ -229,7 +229,7 @@ class DockerEngine:
     def _create(self, image: BuiltImage, *, run_id: str, command: list[str], content: str = "") -> Container:
         """Make a container, whose standard input ends when whoever attached to it first is gone."""
         import docker.errors
-        from docker.types import Ulimit
+        from docker.types import LogConfig, Ulimit
 
         memory = f"{self._limits.memory_mb}m"
         # a container counts the cores of the machine
@@ -248,7 +248,8 @@ class DockerEngine:
                     },
                     environment={"FC_CORES": cores, "PYTHON_CPU_COUNT": cores},
                     stdin_open=True,
-                    init=True,
+                    # what a session writes is read as it comes, and kept nowhere
+                    log_config=LogConfig(type=LogConfig.types.NONE),
                     user=USER,
                     network_mode="none",
                     cap_drop=["ALL"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .daemon import DockerDaemon
@@ -16,24 +18,31 @@ def command_that_waits(seconds: float) -> list[str]:
 
 
 class HeldInput:
-    """The standard input of *container*, which was made with an open one."""
+    """The standard input of *container*, which was made with an open one; with its *outputs*, if they are wanted."""
 
-    def __init__(self, daemon: DockerDaemon, container: Container) -> None:
+    def __init__(self, daemon: DockerDaemon, container: Container, *, outputs: bool = False) -> None:
         self._daemon, self._container = daemon, container
-        self._held: Any = None
+        self._streams = {"stdin": 1, "stream": 1} | ({"stdout": 1, "stderr": 1} if outputs else {})
+        self.held: Any = None
+
+    @property
+    def connection(self) -> Any:
+        """The socket itself: what the SDK returns may be a file of it."""
+        return getattr(self.held, "_sock", self.held)
 
     def hold(self) -> None:
         """Attach to it: when this process ends, however it does, so does the container."""
         self.release()
         with self._daemon.watched("hold a container"):
-            self._held = self._container.attach_socket(params={"stdin": 1, "stream": 1})
+            self.held = self._container.attach_socket(params=self._streams)
 
     def release(self) -> None:
         """Let go of the container, which ends."""
-        held, self._held = self._held, None
+        connection, held, self.held = self.connection, self.held, None
         if held is not None:
+            # whoever reads from it elsewhere would not hear of a close
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
             # a file of a socket leaves the socket open
-            connection = getattr(held, "_sock", None)
             held.close()
-            if connection is not None:
-                connection.close()
+            connection.close()

@@ -11,13 +11,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.building.engines.protocol import Completed
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
 
+from .commands import CommandChannel
 from .daemon import DockerDaemon
 from .disk import DiskWatch
-from .held_input import HeldInput
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -30,13 +30,6 @@ TOOLS = "/opt/formulacode"
 INSTRUMENT = f"{TOOLS}/instrument"
 HARNESS = f"{TOOLS}/harness"
 TESTS = f"{TOOLS}/tests"
-IDLE_PROCESSES = 2
-"""The init process and the shell that keeps the container."""
-KILLED = 128 + 9
-"""Status of a command that SIGKILL ended."""
-ENDING_SECONDS = 0.5
-DEFUNCT = "<defunct>"
-"""State, at the end of a line of `ps -ef`, of an ended process that is not yet reaped."""
 
 
 class DockerSession:
@@ -52,7 +45,7 @@ class DockerSession:
         self._daemon = daemon
         self._container = container
         self._disk_bytes = limits.disk_mb * 1024 * 1024
-        self.input = HeldInput(daemon, container)
+        self.commands = CommandChannel(daemon, container)
 
     @property
     def container(self) -> Container:
@@ -107,50 +100,34 @@ class DockerSession:
         environment: Mapping[str, str],
         stdin: bytes | None,
     ) -> Completed:
-        options = ["exec", "--user", USER, "--workdir", cwd]
-        options += [f"--env={name}={value}" for name, value in environment.items()]
-        if stdin is not None:
-            options.append("--interactive")
         with DiskWatch(self._container, self._disk_bytes) as watch:
-            done = self._daemon.run([*options, str(self._container.id), *argv], timeout=timeout, stdin=stdin)
+            end = self.commands.run(argv, timeout=timeout, cwd=cwd, environment=environment, stdin=stdin)
         if watch.written is not None:
             raise ItemFailure(
                 FailureKind.DISK,
                 f"{argv[0]} was ended after it had written {watch.written / 1e6:.0f} MB",
                 remedy="Check what the code writes; FC_DISK_MB is the limit",
             )
-        self._settle(argv, done)
-        return done
+        if end.with_container:
+            with self._daemon.watched(f"look after {argv[0]}"):
+                self._daemon.client.ping()
+            raise _gone(argv[0], end.completed.stderr.decode(errors="replace")[-300:].strip())
+        if end.completed.timed_out or end.survivors:
+            self._restart(argv[0])
+        return end.completed
 
-    def _settle(self, argv: Sequence[str], done: Completed) -> None:
-        """Kill all processes of the command: survivors would disturb the next measurement."""
+    def _restart(self, command: str) -> None:
+        """Kill all processes of *command*: survivors would disturb the next measurement, and may dodge a signal."""
         import docker.errors
 
-        if done.rc == KILLED:
-            # who killed it may have killed the shell that keeps the container, which ends a moment later
-            time.sleep(ENDING_SECONDS)
-        with self._daemon.watched(f"look after {argv[0]}"):
+        with self._daemon.watched(f"end {command}"):
             try:
-                listed = self._container.top()["Processes"] or []
-                # a process that is just ending answers, and lists survivors, or nothing
-                if sum(DEFUNCT not in process[-1] for process in listed) < IDLE_PROCESSES:
-                    raise _gone(argv[0])
-                # by any name: a process names itself
-                if done.timed_out or len(listed) > IDLE_PROCESSES:
-                    # A signal from inside could be dodged; the end of the container's processes cannot.
-                    self._container.restart(timeout=0)
-                    self.input.hold()
+                self._container.restart(timeout=0)
             except docker.errors.APIError as error:
                 if "no space left" in str(error):
-                    raise OutsideSystemError("docker", "no space left", remedy="Free some space") from error
-                if "executable file not found" in str(error):
-                    raise OutsideSystemError(
-                        "docker",
-                        "it cannot list the processes of a container",
-                        why=str(error.explanation)[:300],
-                        remedy="Install ps (procps) where the daemon runs",
-                    ) from error
-                raise _gone(argv[0], str(error.explanation)[:300]) from error
+                    raise
+                raise _gone(command, str(error.explanation)[:300]) from error
+        self.commands.hold()
 
 
 def _gone(command: str, why: str = "") -> ItemFailure:

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -182,24 +183,29 @@ def test_a_timeout_in_a_session_kills_every_process_it_started(docker: DockerEng
             assert not [row for row in listed if "7654" in str(row)], "nothing outlives its command"
 
 
-def test_code_that_ends_its_container_fails_its_item(docker: DockerEngine, image: BuiltImage) -> None:
-    with (
-        docker.session(image, run_id=f"suicide-{MARK}") as session,
-        pytest.raises(ItemFailure, match="container ended"),
-    ):
-        session.run(["sh", "-c", "kill -9 -1"], timeout=30)
-    assert containers(docker, f"suicide-{MARK}") == []
+def test_code_cannot_end_its_container_nor_reach_who_runs_it(docker: DockerEngine, image: BuiltImage) -> None:
+    with docker.session(image, run_id=f"suicide-{MARK}") as session:
+        for sent in ("KILL", "INT", "CHLD", "STOP"):
+            # bash sends nothing to itself by -1
+            done = session.run(["bash", "-c", f"kill -{sent} -1; kill -{sent} 1; kill -9 $$"], timeout=30)
+            assert done.rc == 137, done
+        pried = session.run(
+            ["sh", "-c", "ls /proc/1/fd; cat /proc/1/environ /proc/1/maps; echo x > /proc/1/fd/1"], timeout=30
+        )
+        assert pried.stdout == b""
+        assert pried.stderr.lower().count(b"permission denied") == 4, pried.stderr
+        assert session.run(["echo", "still"], timeout=30).stdout == b"still\n"
 
 
-@pytest.mark.parametrize("listed", [None, ["docker-init"], ["docker-init", "[sleep] <defunct>"]])
-def test_a_container_that_is_just_ending_has_ended(
-    docker: DockerEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch, listed: list[str] | None
-) -> None:
-    rows = listed and [["root", "1", "0", "0", "12:00", "?", "00:00:00", command] for command in listed]
-    with docker.session(image, run_id=f"ending-{MARK}") as session:
-        monkeypatch.setattr(session._container, "top", lambda: {"Processes": rows})
-        with pytest.raises(ItemFailure, match="container ended"):
+def test_an_ended_container_fails_its_item(docker: DockerEngine, image: BuiltImage) -> None:
+    with docker.session(image, run_id=f"ended-{MARK}") as session:
+        (name,) = containers(docker, f"ended-{MARK}")
+        threading.Timer(1.0, docker.daemon.client.containers.get(name).kill).start()
+        with pytest.raises(ItemFailure, match="the container ended under sleep"):
+            session.run(["sleep", "60"], timeout=30)
+        with pytest.raises(ItemFailure, match="the container ended under true"):
             session.run(["true"], timeout=30)
+    assert containers(docker, f"ended-{MARK}") == []
 
 
 @ENDED_IN_A_DAEMON
