@@ -119,8 +119,8 @@ class Bars(ProgressListener):
         self._unchanged[stage] = already_done
         if stage in self._tasks:
             task = self._tasks[stage]
-            total = (self._progress.tasks[task].total or 0) + pending
-            self._progress.update(task, total=total)
+            # a leg that was cut short leaves its rest to the next
+            self._progress.update(task, total=self._progress.tasks[task].completed + pending)
         else:
             self._tasks[stage] = self._progress.add_task(stage.value, total=pending, note=month)
         if pending and not self._draws:

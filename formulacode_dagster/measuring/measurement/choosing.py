@@ -216,7 +216,7 @@ class Chooser:
             self.remotes[arm].write(files)
 
     def _restore(self, suite: SuiteFiles) -> None:
-        """Remove irrelevant benchmarks; if none is left, search and install the next suite."""
+        """Give the checkouts back the files that *suite* replaced."""
         if suite.files is not None:
             for remote in self.remotes.values():
                 remote.restore()

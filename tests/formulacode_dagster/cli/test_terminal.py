@@ -112,6 +112,16 @@ def test_a_stage_may_have_two_legs(terminal: bool) -> None:
     assert ("2/2" in printed(to)) is terminal
 
 
+def test_what_a_leg_left_is_counted_once() -> None:
+    to = console(terminal=True)
+    with Bars(to) as bars:
+        for pending in (10, 9):
+            bars.stage_started(Stage.IMAGES, "2026-01", pending, 0)
+            bars.item_finished(Stage.IMAGES, "a/b#1", ItemState.DONE, "", 1.0)
+            bars.stage_finished(Stage.IMAGES)
+    assert "2/10" in printed(to)
+
+
 def test_a_note_before_its_stage_is_no_crash() -> None:
     with Bars(console()) as bars:
         bars.note(Stage.IMAGES, "early")
