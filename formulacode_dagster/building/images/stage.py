@@ -19,7 +19,7 @@ from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.building.verification.contents import Listing
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.items import Cost, ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.month import Month
@@ -124,22 +124,28 @@ def _build(stage: StageRun, tools: ImageTools, item: WorkItem[tuple[PullRequest,
         )
     except ItemFailure as failure:
         failure.cost += Cost.total(agents)
-        _trim_cache(stage, tools)
+        _trim_cache(stage, tools, tools.cache_bytes)
         raise
-    _trim_cache(stage, tools)
+    except OutsideSystemError as outage:
+        if outage.system == "disk":
+            # the stage is tried again: what other builds use at the moment stays
+            _trim_cache(stage, tools, 0)
+        raise
+    _trim_cache(stage, tools, tools.cache_bytes)
     with stage.database.transaction() as connection:
         save_context(connection, context_of(image, task, declared))
     built = f"{image.size_bytes / 1e6:.0f} MB, {len(image.benchmarks)} benchmarks, attempt {image.attempts}"
     return Outcome(image, Cost.total((Cost(bytes=image.size_bytes), *agents)), built, log=log)
 
 
-def _trim_cache(stage: StageRun, tools: ImageTools) -> None:
-    """Bring the build cache within its limit: a month of large locks fills a disk before housekeeping comes."""
+def _trim_cache(stage: StageRun, tools: ImageTools, most: int | None) -> None:
+    """Bring the build cache to *most* bytes: a month of large locks fills a disk before housekeeping comes."""
     # two at once would each remove what is too much
     with _TRIMMING:
-        trimmed = tools.store.trim_cache(tools.cache_bytes, dry_run=False)
+        trimmed = tools.store.trim_cache(most, dry_run=False)
     if trimmed.records:
-        stage.note(f"removed {trimmed.freed / 1e9:.1f} GB of the build cache, beyond FC_BUILD_CACHE_GB")
+        why = "the disk is full" if most == 0 else "beyond FC_BUILD_CACHE_GB"
+        stage.note(f"removed {trimmed.freed / 1e9:.1f} GB of the build cache: {why}")
 
 
 def _task_of(stage: StageRun, tools: ImageTools, pr: PullRequest, environment: Environment) -> Task:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from formulacode_dagster.building.engines.image_store import TrimmedCache
 from formulacode_dagster.building.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.building.images.stage import ImageTools, run
+from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -56,7 +59,11 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
         artifacts.ENVIRONMENTS.save(connection, [make_environment().model_copy(update=key)])
         done = LedgerEntry(stage=Stage.ENVIRONMENTS, month=month, item=pr.item, state=ItemState.DONE)
         ledger.record(connection, [done])
-    engine: Any = Engine("the build was started")
+
+    def fill_the_disk() -> None:
+        raise OutsideSystemError("disk", "env tier: no space left")
+
+    engine: Any = Engine(fill_the_disk, "the build was started")
     stage = StageRun(database, Stage.IMAGES, month, "run", RunOptions())
     resolver: Any = None
     mirrors, store = MirrorCache(tmp_path / "mirrors", (tmp_path / "host").as_uri()), Store(tmp_path / "builds")
@@ -75,6 +82,9 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
         assert f"git -C {made.path} fetch --refetch" in failed.detail
         assert (engine.built, store.trimmed) == ([], [])
     made.git("hash-object", "-w", "--stdin", stdin=content)
+    with pytest.raises(OutsideSystemError, match="no space left"):
+        built()
+    assert store.trimmed == [0], "all of the cache goes where the disk is full"
     assert built().reason == FailureKind.BUILD
     assert engine.built
-    assert store.trimmed == [7], "a build that fails leaves its cache, too"
+    assert store.trimmed == [0, 7], "a build that fails leaves its cache, too"
