@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -44,6 +45,8 @@ _HEALTH = {Health.OK: "green", Health.WARNING: "yellow", Health.BROKEN: "red"}
 NOTE_WIDTH = 60
 LINE_SECONDS = 15.0
 """Seconds between two lines of progress without bars."""
+SILENT_SECONDS = 60.0
+"""Seconds after which the last line is said again, with its age: a step may take many minutes."""
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -104,13 +107,30 @@ class Bars(ProgressListener):
         self._tasks: dict[Stage, TaskID] = {}
         self._done: dict[Stage, dict[ItemState, int]] = {}
         self._unchanged: dict[Stage, int] = {}
+        self._newest: tuple[Stage, str, float] | None = None
+        """The newest note of a running stage, and when it came."""
+        self._over = threading.Event()
 
     def __enter__(self) -> Bars:
         self._progress.start()
+        if not self._draws:
+            threading.Thread(target=self._break_silences, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         self._progress.stop()
+
+    def _break_silences(self) -> None:
+        while not self._over.wait(LINE_SECONDS):
+            self.break_silence()
+
+    def break_silence(self) -> None:
+        """Without bars, say again what a stage is at if nothing was said for `SILENT_SECONDS`."""
+        newest, now = self._newest, self._clock()
+        if newest is not None and not self._draws and now - self._said_at >= SILENT_SECONDS:
+            stage, note, since = newest
+            self._say(stage, f"{note}, for {duration(now - since)}", now)
 
     def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:
         """Open the stage's bar, or lengthen it: a stage may have more than one leg."""
@@ -148,8 +168,11 @@ class Bars(ProgressListener):
 
     def _say_now_and_then(self, stage: Stage, note: str) -> None:
         now = self._clock()
-        if self._draws or now - self._said_at < LINE_SECONDS:
-            return
+        self._newest = (stage, note, now)
+        if not self._draws and now - self._said_at >= LINE_SECONDS:
+            self._say(stage, note, now)
+
+    def _say(self, stage: Stage, note: str, now: float) -> None:
         self._said_at = now
         task = self._progress.tasks[self._tasks[stage]]
         done, total = int(task.completed), int(task.total or 0)
@@ -177,6 +200,7 @@ class Bars(ProgressListener):
         counts = ", ".join(f"{n} {state.value}" for state, n in self._done[stage].items() if n)
         text = "; ".join(part for part in (counts, f"{self._unchanged[stage]} unchanged") if part)
         self._progress.update(self._tasks[stage], note=text, waits_for=("", 0.0))
+        self._newest = None
         if not self._draws:
             self._console.print(f"  {stage.value}: {text}", highlight=False)
 

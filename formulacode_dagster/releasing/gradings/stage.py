@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -134,11 +135,13 @@ class _Gradings:
         The author's patch comes first: without its reward, other probes say nothing.
         """
         started, results, unfinished = time.monotonic(), list[GradedProbe](), list[GradingProbe]()
+        count = itertools.count(1)
         with tempfile.TemporaryDirectory(prefix="fc-grading-") as scratch:
             folder = export_task(task.row, HarnessFormat.HARBOR, Path(scratch, "task"))
 
             def graded(probe: GradingProbe) -> GradedProbe:
-                self.stage.note(f"{item}: probe {probe}")
+                tries = f", try {next(count)} of {self.tools.tries}" if probe is GradingProbe.ORACLE else ""
+                self.stage.note(f"{item}: probe {probe}{tries}")
                 with self.tools.turn():
                     return self._graded(probe, task, folder, Path(scratch, f"{probe}.sh"))
 

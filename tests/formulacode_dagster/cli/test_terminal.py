@@ -72,6 +72,28 @@ def test_without_bars_occasional_lines_show_progress_and_the_rest() -> None:
     ]
 
 
+def test_a_long_step_says_how_long_it_takes() -> None:
+    seconds, to = [0.0], console()
+    with Bars(to, clock=lambda: seconds[0]) as bars:
+        bars.break_silence()
+        bars.stage_started(Stage.GRADINGS, "2026-02", 1, 0)
+        for passed in (1, 30, 70, 100, 130, 400):
+            if passed == 1:
+                bars.note(Stage.GRADINGS, "a/b#1: probe oracle, try 1 of 3")
+            seconds[0] = float(passed)
+            bars.break_silence()
+        bars.stage_finished(Stage.GRADINGS)
+        seconds[0] = 1000.0
+        bars.break_silence()
+    assert printed(to).splitlines() == [
+        "  gradings: 1 to do",
+        "  gradings: 0 of 1, a/b#1: probe oracle, try 1 of 3, for 1 min 10 s",
+        "  gradings: 0 of 1, a/b#1: probe oracle, try 1 of 3, for 2 min 10 s",
+        "  gradings: 0 of 1, a/b#1: probe oracle, try 1 of 3, for 6 min 40 s",
+        "  gradings: 0 unchanged",
+    ]
+
+
 def test_the_first_finished_task_is_shown_with_its_speedup_at_once() -> None:
     to = console(width=200)
     with Bars(to, speedup_of=lambda item: f"{len(item)}.00× (4.00 to 6.00)") as bars:
