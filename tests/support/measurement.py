@@ -37,6 +37,7 @@ class FolderSession:
 
     def __init__(self, folder: Path, build: Callable[[Path], Completed] | None, python: str) -> None:
         self.python = self.compiler = python
+        self.image = None
         self.folder = folder
         self.repository = str(folder / "repository")
         self.harness = str(folder / "harness")

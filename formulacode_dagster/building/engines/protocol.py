@@ -65,6 +65,8 @@ class Session(Protocol):
 
     compiler: str | None
     """An interpreter of the host whose bytecode the session's interpreter understands; None if there is none."""
+    image: str | None
+    """Digest of the image it was opened in; None in a folder of the host."""
 
     def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
         """Place a file in the harness folder, owned by the host's side; returns its path in the session."""

@@ -11,10 +11,12 @@ from functools import cache
 from importlib import resources
 from importlib.abc import Traversable
 
+from formulacode_dagster.building.engines.protocol import Session
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.cancellation.programs import run_program
 
 COMPILE_SECONDS = 120.0
+MOST_IMAGES = 32
 TAIL_CHARACTERS = 4000
 
 # Unchecked, since sources of an archive have no times to compare. No file of a checkout has such a path.
@@ -27,6 +29,9 @@ for name, source in json.load(sys.stdin).items():
     compiled[name + "c"] = base64.b64encode(head + marshal.dumps(code)).decode()
 json.dump(compiled, sys.stdout)
 """
+_ARGUMENTS = ("-I", "-S", "-c", _COMPILE)
+_of_images: dict[str, bytes] = {}
+"""The harness compiled by images, by their digests."""
 
 
 def harness_archive() -> bytes:
@@ -41,14 +46,36 @@ def compiled_archive(compiler: str) -> bytes:
 
     Raises ConfigurationError when *compiler* cannot compile it.
     """
-    sources = _sources()
-    request = json.dumps({name: content.decode() for name, content in sources.items()}).encode()
-    done = run_program([compiler, "-I", "-S", "-c", _COMPILE], timeout=COMPILE_SECONDS, stdin=request)
+    done = run_program([compiler, *_ARGUMENTS], timeout=COMPILE_SECONDS, stdin=_request())
     if done.returncode != 0:
         why = done.stderr.decode(errors="replace")[-TAIL_CHARACTERS:]
         raise ConfigurationError(f"{compiler} cannot compile the harness", why=why, remedy="Mend that interpreter")
-    compiled = {name: base64.b64decode(content) for name, content in json.loads(done.stdout).items()}
-    return _archive({**sources, **compiled})
+    return _with_bytecode(done.stdout)
+
+
+def archive_for(session: Session) -> bytes:
+    """The harness for *session*, with the bytecode of its interpreter if that can be had.
+
+    An image's own interpreter compiles it, once for each image: only tasks of the image depend on what comes of it.
+    """
+    if session.compiler is not None:
+        return compiled_archive(session.compiler)
+    if session.image is None:
+        return harness_archive()
+    if session.image not in _of_images:
+        if len(_of_images) >= MOST_IMAGES:
+            _of_images.clear()
+        done = session.run([session.python, *_ARGUMENTS], timeout=COMPILE_SECONDS, stdin=_request())
+        _of_images[session.image] = _with_bytecode(done.stdout) if done.ok else harness_archive()
+    return _of_images[session.image]
+
+
+def _request() -> bytes:
+    return json.dumps({name: content.decode() for name, content in _sources().items()}).encode()
+
+
+def _with_bytecode(compiled: bytes) -> bytes:
+    return _archive(_sources() | {name: base64.b64decode(content) for name, content in json.loads(compiled).items()})
 
 
 def _sources() -> dict[str, bytes]:

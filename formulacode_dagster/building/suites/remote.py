@@ -14,7 +14,7 @@ from formulacode_dagster.building.engines.callgrind import Callgrind
 from formulacode_dagster.building.engines.protocol import Completed, Session
 from formulacode_dagster.models.measurement import BaseProfile
 
-from .archive import compiled_archive, harness_archive
+from .archive import archive_for
 from .harness_output import all_names, describe, ending_of, parsed, require_end, sample_of, stacks_of
 from .questions import (
     Conditions,
@@ -109,9 +109,7 @@ class HarnessClient:
         self._benchmark_dir = benchmark_dir
         self._laid: Mapping[str, bytes] | None = None
         self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
-        self._archive = session.put(
-            ARCHIVE, compiled_archive(session.compiler) if session.compiler else harness_archive()
-        )
+        self._archive = session.put(ARCHIVE, archive_for(session))
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Content of files of the checkout, those that exist."""

@@ -162,7 +162,7 @@ class DockerEngine:
             stack.callback(remove_container, self._daemon, container)
             with self._daemon.watched(f"start a container of {image.tag}"):
                 container.start()
-            session = DockerSession(self._daemon, container, self._limits)
+            session = DockerSession(self._daemon, container, self._limits, image.digest)
             stack.callback(session.commands.release)
             session.commands.hold()
             yield session

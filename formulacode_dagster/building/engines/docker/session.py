@@ -41,7 +41,8 @@ class DockerSession:
     tests = TESTS
     compiler: str | None = None
 
-    def __init__(self, daemon: DockerDaemon, container: Container, limits: ResourceLimits) -> None:
+    def __init__(self, daemon: DockerDaemon, container: Container, limits: ResourceLimits, image: str) -> None:
+        self.image: str | None = image
         self._daemon = daemon
         self._container = container
         self._disk_bytes = limits.disk_mb * 1024 * 1024

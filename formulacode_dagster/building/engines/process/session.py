@@ -51,6 +51,7 @@ class ProcessSession:
         self._layout = layout
         self.shared = NOTHING_SHARED
         self.compiler = compiler
+        self.image: str | None = None
         self._bytecode = bytecode
         self._bounds = Bounds(limits, isolate_network=isolate_network)
         self._confined = confined

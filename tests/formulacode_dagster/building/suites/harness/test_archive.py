@@ -15,7 +15,8 @@ from pathlib import Path
 import asv_runner
 import pytest
 
-from formulacode_dagster.building.suites.archive import compiled_archive, harness_archive
+from formulacode_dagster.building.engines.protocol import Completed
+from formulacode_dagster.building.suites.archive import archive_for, compiled_archive, harness_archive
 from formulacode_dagster.building.suites.questions import Timed
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.errors import ConfigurationError
@@ -54,6 +55,31 @@ def test_an_interpreter_takes_its_own_bytecode_and_another_one_the_sources(tmp_p
 def test_an_interpreter_that_cannot_compile_the_harness_is_named():
     with pytest.raises(ConfigurationError, match="/bin/false cannot compile the harness"):
         compiled_archive("/bin/false")
+
+
+class InImage:
+    """A session of the image *image*, whose commands are counted."""
+
+    compiler = None
+
+    def __init__(self, image, python=sys.executable):
+        self.image, self.python, self.ran = image, python, 0
+
+    def run(self, argv, *, timeout, stdin):
+        self.ran += 1
+        done = subprocess.run(argv, input=stdin, capture_output=True, timeout=timeout)
+        return Completed(done.returncode, done.stdout, done.stderr, 0.1)
+
+
+def test_the_interpreter_of_an_image_compiles_it_once_for_the_image():
+    first, second, other, folder = InImage("a"), InImage("a"), InImage("b"), InImage(None)
+    archives = [archive_for(session) for session in (first, first, second, other, folder)]
+    assert archives == [compiled_archive(sys.executable)] * 4 + [harness_archive()]
+    assert [session.ran for session in (first, second, other, folder)] == [1, 0, 1, 0]
+
+
+def test_an_image_that_cannot_compile_it_gets_the_sources():
+    assert archive_for(InImage("broken", "/bin/false")) == harness_archive()
 
 
 def test_the_harness_is_written_in_python_3_7():
