@@ -19,6 +19,7 @@ from formulacode_dagster.models.grading import CHEATS, LEAST_REWARD, GradedProbe
 from formulacode_dagster.models.items import ItemKind, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason, SkipReason
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
+from formulacode_dagster.operating.runner.progress import duration
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.operating.store.measurements import add_gradings
@@ -143,7 +144,10 @@ class _Gradings:
                 tries = f", try {next(count)} of {self.tools.tries}" if probe is GradingProbe.ORACLE else ""
                 self.stage.note(f"{item}: probe {probe}{tries}")
                 with self.tools.turn():
-                    return self._graded(probe, task, folder, Path(scratch, f"{probe}.sh"))
+                    result = self._graded(probe, task, folder, Path(scratch, f"{probe}.sh"))
+                ended = f"{result.reason}, reward {result.reward:.2f}, in {duration(result.seconds)}"
+                self.stage.note(f"{item}: probe {probe}{tries}: {ended}")
+                return result
 
             results += tries_of(lambda: graded(GradingProbe.ORACLE), self.tools.tries)
             if sum(result.reward >= LEAST_REWARD for result in results) * 2 > self.tools.tries:

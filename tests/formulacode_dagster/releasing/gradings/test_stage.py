@@ -16,6 +16,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import PublishedImage
 from formulacode_dagster.operating.cancellation.loops import run_loop
+from formulacode_dagster.operating.runner.progress import ProgressListener, listening
 from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store import artifacts, ledger
 from formulacode_dagster.operating.store.database import Database
@@ -118,6 +119,24 @@ def test_a_task_with_a_wrong_reward_is_not_released(month: Database, grade: Any,
         assert month_records(connection, MONTH) == {}
         gate = release_gate(connection, MONTH, [])
     assert (gate.graded, gate.gradable, gate.not_gradable) == (1, 0, {ITEM: detail})
+
+
+def test_a_grading_says_what_each_probe_came_to(grade: Any) -> None:
+    notes: list[str] = []
+
+    class Notes(ProgressListener):
+        def note(self, stage: Stage, text: str) -> None:
+            assert stage is Stage.GRADINGS
+            notes.append(text)
+
+    with listening(Notes()):
+        grade()
+    assert notes[:3] == [
+        f"{ITEM}: probe oracle, try 1 of 3",
+        f"{ITEM}: probe oracle, try 1 of 3: faster, reward 1.00, in 0 s",
+        f"{ITEM}: probe oracle, try 2 of 3",
+    ]
+    assert notes[-1] == f"{ITEM}: probe {CHEATS[-1]}: unchanged, reward 0.00, in 0 s"
 
 
 def test_probes_of_an_unpaid_author_are_not_graded(grade: Any) -> None:
