@@ -134,7 +134,7 @@ def run_months(
             if options.only and not options.dry_run:
                 show_fates(console, store, month, options.only)
         if not succeeded:
-            console.print(f"To know more: {_tells_more(store, months)}", markup=False, highlight=False)
+            console.print(f"To know more: {_tells_more(store, months, stages)}", markup=False, highlight=False)
     return succeeded
 
 
@@ -162,13 +162,18 @@ def _show_month(console: Console, store: Database, month: Month, stages: tuple[S
         return
 
 
-def _tells_more(store: Database, months: Sequence[Month]) -> str:
-    """Return the command with details on a failure: of an item if one failed, of the month, or of a dead system."""
+def _tells_more(store: Database, months: Sequence[Month], stages: Sequence[Stage]) -> str:
+    """Return the command with details on a failure: of an item if one failed, of the month, or of a dead system.
+
+    If only some *stages* were run, it is an item that one of these lost.
+    """
     try:
         losses = [loss for month in months for loss in read_funnel(store, month).losses]
     except OutsideSystemError:
         return "fc-data preflight"
-    failed = [loss.examples[0] for loss in losses if loss.state is ItemState.FAILED]
+    failed = [
+        loss.examples[0] for loss in losses if (loss.stage in stages if stages else loss.state is ItemState.FAILED)
+    ]
     return f"fc-data why {failed[0]}" if failed else f"fc-data funnel --month {months[-1]}"
 
 

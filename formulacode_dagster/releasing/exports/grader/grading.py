@@ -180,7 +180,7 @@ class Grading:
             self._require_clocks(sampler)
             self._require_values(sampler)
             if judged.verdict != "faster":
-                raise Refused(judged.verdict)
+                raise Refused(judged.verdict, self._measured(judged))
             counted = self._require_honest(sampler, judged)
             self._require_held_out(arms, linkers, judged, sampler.judged("oracle"))
         except BenchmarksFailError as error:
@@ -288,6 +288,14 @@ class Grading:
             for name in self._task["benchmarks"]
         }
         self._report["samples"] = sampler.samples.values
+
+    def _measured(self, judged: ArmVerdict) -> str:
+        """Return what was measured, as a verdict that is not `faster` has no other reason."""
+        told = {name: self._metrics.get(name, math.nan) for name in ("rounds", "oracle_speedup")}
+        return (
+            f"{judged.speedup:.2f}× (95 % {judged.low:.2f} to {judged.high:.2f}) in {told['rounds']:.0f} rounds, the"
+            f" author's patch {told['oracle_speedup']:.2f}×, a second base {judged.control_speedup:.2f}×"
+        )
 
     def _require_honest(self, sampler: ArmSampler, judged: ArmVerdict) -> float:
         """Return the logarithm of the speed-up that counts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,3 +38,5 @@ def test_only_the_authors_patch_is_paid(tasks: Callable[[Package], Path], tmp_pa
         assert report["metrics"]["reward"] >= LEAST_REWARD
     else:
         assert (report["metrics"]["reward"], report["reason"] in REASONS[probe]) == (0, True), report["reason"]
+    if report["reason"] in {"unchanged", "slower", "inconclusive"}:
+        assert re.match(r"\d\.\d\d× \(95 % \d\.\d\d to \d\.\d\d\) in \d+ rounds, the author's patch ", report["detail"])
