@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import queue
+import select
+import ssl
 import struct
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 SERVER = Path(__file__).with_name("command_server.py")
 KILLED = 128 + 9
 """Status of a command that SIGKILL ended."""
+RECEIVED = 1 << 16
 _FRAME = struct.Struct("!cI")
-
-Frames = queue.SimpleQueue[tuple[bytes, bytes] | None]
-"""Kinds and contents as they come; None at the end."""
+_STREAM, _STDOUT = struct.Struct("!cxxxI"), b"\x01"
+"""Head of the daemon's frames: https://docs.docker.com/reference/api/engine/ (attach to a container)."""
+_GONE = (OSError, ValueError, AttributeError)
+"""What a connection raises that is closed, in the middle of a call as well."""
 
 
 def command_that_serves(python: str, seconds: float) -> list[str]:
@@ -50,17 +52,21 @@ class Ended:
 
 
 class CommandChannel(HeldInput):
-    """Requests to, and answers from, the command server of *container*, which ends with the holder of its input."""
+    """Requests to, and answers from, the command server of *container*, which ends with the holder of its input.
+
+    One thread reads and writes: a TLS connection is no place for two.
+    """
 
     def __init__(self, daemon: DockerDaemon, container: Container) -> None:
         super().__init__(daemon, container, outputs=True)
-        self._frames: Frames = queue.SimpleQueue()
+        self._streams_read = bytearray()
+        self._frames_read = bytearray()
 
     def hold(self) -> None:
         """Attach to the container."""
         super().hold()
-        self._frames = queue.SimpleQueue()
-        threading.Thread(target=_read, args=(self.held, self._frames), daemon=True).start()
+        self._streams_read.clear()
+        self._frames_read.clear()
 
     def run(
         self,
@@ -87,6 +93,7 @@ class CommandChannel(HeldInput):
                     else:
                         end = json.loads(content)
                         rc, survivors, is_over = end["rc"], end["survivors"], False
+                        break
             except TimeoutError:
                 timed_out, is_over = True, False
         seconds = time.monotonic() - started
@@ -94,42 +101,58 @@ class CommandChannel(HeldInput):
         return Ended(completed, with_container=is_over, survivors=survivors)
 
     def _send(self, request: bytes) -> None:
-        # whoever is gone says so by the end of the frames
-        with suppress(OSError):
+        # of a connection that is gone the answer tells
+        with suppress(*_GONE):
             self.connection.sendall(request)
 
     def _answer(self, deadline: float) -> Iterator[tuple[bytes, bytes]]:
-        """Yield frames up to the last of a command, or until the container ends. Raises TimeoutError."""
+        """Yield frames of the command server until the stream ends. Raises TimeoutError at the *deadline*."""
         while True:
-            try:
-                frame = self._frames.get(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
+            for stream, content in _taken(self._streams_read, _STREAM):
+                if stream == _STDOUT:
+                    self._frames_read += content
+                else:
+                    # only a server that fails writes there
+                    yield b"e", content
+            yield from _taken(self._frames_read, _FRAME)
+            received = self._receive(deadline)
+            if received == b"":
+                return
+            self._streams_read += received or b""
+
+    def _receive(self, deadline: float) -> bytes | None:
+        """Return what came, None for nothing yet, nothing at the end of the stream."""
+        connection = self.connection
+        if connection is None:
+            return b""
+        try:
+            # what TLS has decrypted already, no poll sees
+            if not (isinstance(connection, ssl.SSLSocket) and connection.pending()):
+                _wait_for(connection, deadline)
+            return bytes(connection.recv(RECEIVED))
+        except (TimeoutError, ssl.SSLWantReadError):
+            if time.monotonic() >= deadline:
                 raise TimeoutError from None
-            if frame is None:
-                # the next command hears of it, too
-                self._frames.put(None)
-                return
-            yield frame
-            if frame[0] == b"x":
-                return
+            return None
+        except _GONE:
+            return b""
 
 
-def _read(held: Any, frames: Frames) -> None:
-    """Take frames out of the daemon's until the stream ends, however it does."""
-    from docker.utils.socket import STDOUT, frames_iter
+def _wait_for(connection: Any, deadline: float) -> None:
+    """Wait until *connection* can be read; raises TimeoutError at the *deadline*, even if it can."""
+    poll, left = select.poll(), deadline - time.monotonic()
+    poll.register(connection, select.POLLIN)
+    if left <= 0 or not poll.poll(1000 * left):
+        raise TimeoutError
 
-    buffer = bytearray()
-    with suppress(OSError, ValueError):
-        for stream, content in frames_iter(held, tty=False):  # type: ignore[no-untyped-call]  # docker has no types
-            if stream != STDOUT:
-                # only a server that fails writes there
-                frames.put((b"e", content))
-                continue
-            buffer += content
-            while len(buffer) >= _FRAME.size:
-                kind, length = _FRAME.unpack_from(buffer)
-                if len(buffer) < _FRAME.size + length:
-                    break
-                frames.put((kind, bytes(buffer[_FRAME.size : _FRAME.size + length])))
-                del buffer[: _FRAME.size + length]
-    frames.put(None)
+
+def _taken(buffer: bytearray, head: struct.Struct) -> Iterator[tuple[bytes, bytes]]:
+    """Yield kind and content of each whole frame at the start of *buffer*, and remove it."""
+    while len(buffer) >= head.size:
+        kind, length = head.unpack_from(buffer)
+        end = head.size + length
+        if len(buffer) < end:
+            return
+        content = bytes(buffer[head.size : end])
+        del buffer[:end]
+        yield kind, content

@@ -46,3 +46,6 @@ class HeldInput:
             # a file of a socket leaves the socket open
             held.close()
             connection.close()
+            # that of a TLS connection stays open as long as the answer that brought it
+            if (response := getattr(held, "_response", None)) is not None:
+                response.close()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import ssl
 import subprocess
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.building.engines.docker.commands import CommandChannel, Ended, command_that_serves
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
 from formulacode_dagster.building.engines.docker.image_store import DockerImageStore
@@ -21,6 +25,7 @@ from formulacode_dagster.building.engines.docker.settings import DockerBuildSett
 from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.image import EngineName
+from tests.support.certificates import make_certificate
 from tests.support.docker import OS_IMAGE, ca_bundle, remove_images
 from tests.support.images import LIMITS, Sample, as_image, make_spec
 
@@ -30,8 +35,8 @@ pytestmark = pytest.mark.docker
 class Tunnel:
     """Carries every connection to a port of this machine over to the daemon's socket, and counts them."""
 
-    def __init__(self, target: str) -> None:
-        self._target = target
+    def __init__(self, target: str, *, tls: ssl.SSLContext | None = None) -> None:
+        self._target, self._tls = target, tls
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"tcp://127.0.0.1:{self._listening.getsockname()[1]}"
         self.connections = 0
@@ -48,6 +53,8 @@ class Tunnel:
         with suppress(OSError):
             while True:
                 near, _ = self._listening.accept()
+                if self._tls is not None:
+                    near = self._tls.wrap_socket(near, server_side=True)
                 far = socket.socket(socket.AF_UNIX)
                 far.connect(self._target)
                 self.connections += 1
@@ -63,11 +70,16 @@ class Tunnel:
 
 
 @pytest.fixture
-def tunnel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunnel]:
+def local_socket() -> str:
     local = DockerDaemon().environment.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     if not local.startswith("unix://"):
         pytest.skip(f"the daemon of this machine is at {local}, and remote already")
-    tunnel = Tunnel(local.removeprefix("unix://"))
+    return local.removeprefix("unix://")
+
+
+@pytest.fixture
+def tunnel(local_socket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunnel]:
+    tunnel = Tunnel(local_socket)
     monkeypatch.setenv("DOCKER_HOST", tunnel.address)
     yield tunnel
     tunnel.close()
@@ -94,6 +106,49 @@ def test_all_that_the_engine_does_goes_through_the_daemons_address(tunnel: Tunne
     finally:
         remove_images(name)
     assert engine.daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={name}"}) == []
+
+
+def test_commands_go_over_tls(local_socket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, certificate = make_certificate(tmp_path)
+    (tmp_path / "cert.pem").write_bytes(certificate.read_bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    tunnel = Tunnel(local_socket, tls=context)
+    for name, value in (("HOST", tunnel.address), ("TLS_VERIFY", "1"), ("CERT_PATH", str(tmp_path))):
+        monkeypatch.setenv(f"DOCKER_{name}", value)
+    # requests prefers it to the certificates of the daemon
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
+    daemon, much = DockerDaemon(), os.urandom(3_000_000)
+    command = command_that_serves("python3", 120)
+    container = daemon.client.containers.create(OS_IMAGE.replace("{python}", "3.12"), command, stdin_open=True)
+    channel = CommandChannel(daemon, container)
+
+    def ask(*argv: str, timeout: float = 60, stdin: bytes | None = None) -> Ended:
+        return channel.run(argv, timeout=timeout, cwd="/", environment={}, stdin=stdin)
+
+    try:
+        container.start()
+        channel.hold()
+        assert isinstance(channel.connection, ssl.SSLSocket)
+        assert ask("cat", stdin=much).completed.stdout == much
+        for number in range(50):
+            assert ask("echo", str(number)).completed.stdout == f"{number}\n".encode()
+        began = time.monotonic()
+        assert ask("sleep", "30", timeout=1).completed.timed_out
+        container.restart(timeout=0)
+        channel.hold()
+        talking = ask("sh", "-c", "while :; do echo more; sleep 0.01; done", timeout=1).completed
+        assert (talking.timed_out, talking.stdout[:10]) == (True, b"more\nmore\n")
+        assert time.monotonic() - began < 10
+        channel.release()
+        assert container.wait(timeout=20)["StatusCode"] == 0
+        assert ask("true").with_container
+    finally:
+        channel.release()
+        container.remove(force=True)
+        daemon.client.close()
+        tunnel.close()
 
 
 def test_a_daemon_that_only_a_docker_context_names_is_found(
