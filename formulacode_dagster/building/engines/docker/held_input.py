@@ -43,9 +43,8 @@ class HeldInput:
             # whoever reads from it elsewhere would not hear of a close
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-            # a file of a socket leaves the socket open
-            held.close()
-            connection.close()
-            # that of a TLS connection stays open as long as the answer that brought it
+            # a TLS connection stays open as long as the answer that brought it, a file of a socket leaves that open
             if (response := getattr(held, "_response", None)) is not None:
                 response.close()
+            held.close()
+            connection.close()
