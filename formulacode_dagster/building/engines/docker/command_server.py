@@ -205,4 +205,5 @@ def are_left() -> bool:
     return True
 
 
-main()
+if __name__ == "__main__":
+    main()
