@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bench.real_month import LISTED, commands, figures, listed
 from formulacode_dagster.operating.store.database import Database
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_the_figures_of_a_month_say_what_became_of_it(demo_database: Database) -> None:
     report = figures(demo_database, "2026-02")
     funnel = report["funnel"]
