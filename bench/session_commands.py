@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -19,7 +20,6 @@ from typing import Any
 from formulacode_dagster.building.engines.docker.commands import CommandChannel, command_that_serves
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 
-CLOCK_TICK = 100
 COMMAND, SECONDS = ("true",), 60.0
 
 
@@ -68,7 +68,7 @@ def milliseconds(run: Callable[[], bool], commands: int) -> float:
 def busy_seconds() -> float:
     """Return the seconds that all cores have worked since the machine started (proc(5), `/proc/stat`)."""
     user, nice, system, _idle, _iowait, *others = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
-    return (int(user) + int(nice) + int(system) + sum(map(int, others[:3]))) / CLOCK_TICK
+    return (int(user) + int(nice) + int(system) + sum(map(int, others[:3]))) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 
 SIZE = 8_000
 MOST_SECONDS = 0.03
-"""Of CPU time for one text; what takes less on no machine takes long."""
+"""CPU time for one text from which its growth is looked at."""
 SHORTER, MOST_GROWTH = 4, 9
-"""Of a quarter of a text a linear pattern takes a quarter of the time, one that grows by the square a sixteenth."""
+"""For a quarter of a text, a linear pattern takes a quarter of the time, one that grows by the square a sixteenth."""
 PIECES = (
     *("`", "a.", "A/", "a1 ", "%41", "&#4", "@a ", "@x\n", "a@b.", "a@b", "= ( x ", "x" * 40 + " ", "A b ", "A.b@c "),
     *(" ", "\n", "\t", "> ", "a", "1", "#", "-", "*", "[", "(", "<", '"', "'", "<!--", "```\n", "a,", "https://a.b/"),

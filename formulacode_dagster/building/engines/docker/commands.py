@@ -32,7 +32,7 @@ _FRAME = struct.Struct("!cI")
 _STREAM, _STDOUT = struct.Struct("!cxxxI"), b"\x01"
 """Head of the daemon's frames: https://docs.docker.com/reference/api/engine/ (attach to a container)."""
 _GONE = (OSError, ValueError, AttributeError)
-"""What a connection raises that is closed, in the middle of a call as well."""
+"""Errors of a closed connection, in the middle of a call as well."""
 
 
 def command_that_serves(python: str, seconds: float) -> list[str]:
@@ -101,7 +101,7 @@ class CommandChannel(HeldInput):
         return Ended(completed, with_container=is_over, survivors=survivors)
 
     def _send(self, request: bytes) -> None:
-        # of a connection that is gone the answer tells
+        # the answer shows that a connection is gone
         with suppress(*_GONE):
             self.connection.sendall(request)
 

@@ -290,11 +290,11 @@ class Grading:
         self._report["samples"] = sampler.samples.values
 
     def _measured(self, judged: ArmVerdict) -> str:
-        """Return what was measured, as a verdict that is not `faster` has no other reason."""
-        told = {name: self._metrics.get(name, math.nan) for name in ("rounds", "oracle_speedup")}
+        """Return the measured figures, the only reason of a verdict other than `faster`."""
+        rounds, oracle = self._metrics["rounds"], self._metrics.get("oracle_speedup", math.nan)
         return (
-            f"{judged.speedup:.2f}× (95 % {judged.low:.2f} to {judged.high:.2f}) in {told['rounds']:.0f} rounds, the"
-            f" author's patch {told['oracle_speedup']:.2f}×, a second base {judged.control_speedup:.2f}×"
+            f"{judged.speedup:.2f}× (95 % {judged.low:.2f} to {judged.high:.2f}) in {rounds:.0f} rounds, the"
+            f" author's patch {oracle:.2f}×, a second base {judged.control_speedup:.2f}×"
         )
 
     def _require_honest(self, sampler: ArmSampler, judged: ArmVerdict) -> float:

@@ -1,4 +1,4 @@
-"""The first process of a session's container, here in a namespace of nothing: requests in, frames out."""
+"""The first process of a session's container, run here as an ordinary process: requests in, frames out."""
 
 from __future__ import annotations
 
@@ -54,8 +54,10 @@ def server() -> Iterator[Server]:
 
 
 def test_commands_run_one_after_the_other(server: Server) -> None:
-    told = server.ask("sh", "-c", "echo $TOLD; pwd; echo no >&2; exit 3", environment={"TOLD": "yes"}, cwd="/tmp")
-    assert told == {"rc": 3, "survivors": False, "out": b"yes\n/tmp\n", "err": b"no\n"}
+    answer = server.ask(
+        "sh", "-c", "echo $GREETING; pwd; echo no >&2; exit 3", environment={"GREETING": "yes"}, cwd="/tmp"
+    )
+    assert answer == {"rc": 3, "survivors": False, "out": b"yes\n/tmp\n", "err": b"no\n"}
     assert server.ask("sh", "-c", "kill -TERM $$")["rc"] == 143
     assert server.ask("true") == {"rc": 0, "survivors": False, "out": b"", "err": b""}
 
@@ -69,8 +71,8 @@ def test_standard_input_is_passed_whole_and_may_be_left_unread(server: Server) -
 
 
 def test_of_each_stream_only_the_first_bytes_are_kept(server: Server) -> None:
-    told = server.ask("sh", "-c", "head -c 5000000 /dev/zero; head -c 5000000 /dev/zero >&2", most=70_000)
-    assert (told["rc"], len(told["out"]), len(told["err"])) == (0, 70_000, 70_000)
+    answer = server.ask("sh", "-c", "head -c 5000000 /dev/zero; head -c 5000000 /dev/zero >&2", most=70_000)
+    assert (answer["rc"], len(answer["out"]), len(answer["err"])) == (0, 70_000, 70_000)
 
 
 def test_what_cannot_be_started_has_the_status_of_a_shell(server: Server) -> None:
@@ -82,10 +84,10 @@ def test_what_cannot_be_started_has_the_status_of_a_shell(server: Server) -> Non
 
 
 @pytest.mark.parametrize("left", ["sleep 5 &", "setsid sleep 5 > /dev/null 2>&1 &", "(setsid sh -c 'sleep 5; :' &);"])
-def test_processes_that_are_left_are_told(server: Server, left: str) -> None:
+def test_processes_that_are_left_are_reported(server: Server, left: str) -> None:
     began = time.monotonic()
-    told = server.ask("bash", "-c", f"{left} echo done")
-    assert (told["rc"], told["survivors"], told["out"]) == (0, True, b"done\n")
+    answer = server.ask("bash", "-c", f"{left} echo done")
+    assert (answer["rc"], answer["survivors"], answer["out"]) == (0, True, b"done\n")
     assert time.monotonic() - began < 4, "it does not wait for their output"
 
 
