@@ -66,7 +66,11 @@ def archive_for(session: Session) -> bytes:
         if len(_of_images) >= MOST_IMAGES:
             _of_images.clear()
         done = session.run([session.python, *_ARGUMENTS], timeout=COMPILE_SECONDS, stdin=_request())
-        _of_images[session.image] = _with_bytecode(done.stdout) if done.ok else harness_archive()
+        try:
+            _of_images[session.image] = _with_bytecode(done.stdout)
+        except (ValueError, TypeError, AttributeError):
+            # an interpreter that cannot, or says something else
+            _of_images[session.image] = harness_archive()
     return _of_images[session.image]
 
 

@@ -78,8 +78,12 @@ def test_the_interpreter_of_an_image_compiles_it_once_for_the_image():
     assert [session.ran for session in (first, second, other, folder)] == [1, 0, 1, 0]
 
 
-def test_an_image_that_cannot_compile_it_gets_the_sources():
-    assert archive_for(InImage("broken", "/bin/false")) == harness_archive()
+@pytest.mark.parametrize("said", [None, "Welcome!", "[]", '{"__main__.pyc": 1}'])
+def test_an_image_that_cannot_compile_it_gets_the_sources(tmp_path, said):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n" if said is None else f"#!/bin/sh\necho '{said}'\n")
+    python.chmod(0o755)
+    assert archive_for(InImage(str(tmp_path), str(python))) == harness_archive()
 
 
 def test_the_harness_is_written_in_python_3_7():
