@@ -145,7 +145,8 @@ class _Gradings:
                 self.stage.note(f"{item}: probe {probe}{tries}")
                 with self.tools.turn():
                     result = self._graded(probe, task, folder, Path(scratch, f"{probe}.sh"))
-                ended = f"{result.reason}, reward {result.reward:.2f}, in {duration(result.seconds)}"
+                reason = f"{result.reason} ({result.detail})" if result.detail else result.reason
+                ended = f"{reason}, reward {result.reward:.2f}, in {duration(result.seconds)}"
                 self.stage.note(f"{item}: probe {probe}{tries}: {ended}")
                 return result
 

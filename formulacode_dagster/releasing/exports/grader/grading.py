@@ -281,6 +281,7 @@ class Grading:
             "control_speedup": judged.control_speedup,
             "oracle_speedup": oracle.speedup,
             "rounds": float(len(next(iter(sampler.samples.values["base"].values())))),
+            "builds": float(len(set(sampler.samples.objects[AGENT]))),
         }
         self._metrics.update({name: value for name, value in told.items() if math.isfinite(value)})
         self._report["benchmarks"] = {
@@ -291,9 +292,10 @@ class Grading:
 
     def _measured(self, judged: ArmVerdict) -> str:
         """Return the measured figures, the only reason of a verdict other than `faster`."""
-        rounds, oracle = self._metrics["rounds"], self._metrics.get("oracle_speedup", math.nan)
+        oracle, builds = self._metrics.get("oracle_speedup", math.nan), self._metrics["builds"]
+        rounds = f"{self._metrics['rounds']:.0f} rounds" + (f" of {builds:.0f} builds" if builds else "")
         return (
-            f"{judged.speedup:.2f}× (95 % {judged.low:.2f} to {judged.high:.2f}) in {rounds:.0f} rounds, the"
+            f"{judged.speedup:.2f}× (95 % {judged.low:.2f} to {judged.high:.2f}) in {rounds}, the"
             f" author's patch {oracle:.2f}×, a second base {judged.control_speedup:.2f}×"
         )
 

@@ -260,14 +260,21 @@ def _keep_package_alone(place: Place) -> None:
             before, after = (os.path.join(venv, library, name) for venv in (sealed, base.venv))
             if name.endswith((".pth", "customize.py")) or _is_same(before, after):
                 continue
-            theirs, ours = os.path.join(built, library, name), os.path.join(place.venv, library, name)
-            if os.path.isdir(ours):
-                shutil.rmtree(ours)
-            elif os.path.lexists(ours):
-                os.unlink(ours)
-            if os.path.lexists(theirs):
-                os.rename(theirs, ours)
+            _remove(os.path.join(place.venv, library, name))
+            # a version that is made from the state of the checkout differs, and with it the name of the metadata
+            for theirs in os.listdir(os.path.join(built, library)):
+                if _without_version(theirs) == _without_version(name):
+                    os.rename(os.path.join(built, library, theirs), os.path.join(place.venv, library, theirs))
     shutil.rmtree(built)
+
+
+def _without_version(name: str) -> str:
+    """Return *name*, or that of the distribution if it is its metadata.
+
+    https://packaging.python.org/en/latest/specifications/recording-installed-packages/#the-dist-info-directory
+    """
+    stem, extension = os.path.splitext(name)
+    return stem.partition("-")[0] + extension if extension in {".dist-info", ".egg-info"} else name
 
 
 def _is_same(before: str, after: str) -> bool:

@@ -81,11 +81,12 @@ def require_honest(**told):
     return Grading(TASK, b"", "")._require_honest(SampledWork(**told), judged(4.0))
 
 
-def test_what_was_measured_is_the_reason_of_other_verdicts():
+@pytest.mark.parametrize(("builds", "rounds"), [(0.0, "12 rounds"), (11.0, "12 rounds of 11 builds")])
+def test_what_was_measured_is_the_reason_of_other_verdicts(builds, rounds):
     grading = Grading(TASK, b"", "")
-    grading._metrics.update(rounds=12.0, oracle_speedup=1.07)
+    grading._metrics.update(rounds=12.0, builds=builds, oracle_speedup=1.07)
     said = grading._measured(judged(1.04)._replace(low=0.99, high=1.09, control_speedup=1.01))
-    assert said == "1.04× (95 % 0.99 to 1.09) in 12 rounds, the author's patch 1.07×, a second base 1.01×"
+    assert said == f"1.04× (95 % 0.99 to 1.09) in {rounds}, the author's patch 1.07×, a second base 1.01×"
 
 
 def test_honest_work_counts_as_it_was_measured():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,36 @@ def test_a_build_leads_no_file_of_the_suite_out_of_its_arm(place, tmp_path, lay,
     assert [path.name for path in others.iterdir()] == ["test_a.py"]
     assert (others / "test_a.py").read_text() == "of another arm"
     assert {path: files_of(place)[path] for path in SUITE} == SUITE
+
+
+VERSION = "pkg-1.0+59.g68b209b"
+
+
+def installed(version, text):
+    return {"pkg/core.so": text, f"{version}.dist-info/RECORD": f"{text},,"}
+
+
+@pytest.mark.parametrize("version", [VERSION, f"{VERSION}.dirty"])
+def test_an_agents_build_keeps_its_metadata_whatever_its_version(version, tmp_path, lay, monkeypatch):
+    """Versions from git tell of changes, and without a RECORD nobody knows the objects that are linked again."""
+    for name in ("GRADED", "SEALED"):
+        monkeypatch.setattr(places, name, str(tmp_path / name))
+    venvs = [Path(places.SEALED, "venv"), Path(Place("base").venv), Path(Place("agent").venv)]
+    library = sysconfig.get_path("purelib", "posix_prefix", {"base": ""}).lstrip("/")
+    sealed, base, agent = (venv / library for venv in venvs)
+    lay(sealed, {"numpy.py": "numpy", "numpy-2.0.dist-info/RECORD": "numpy.py,,"})
+    for venv in venvs[1:]:
+        venv.parent.mkdir(parents=True)
+        places._copy(str(venvs[0]), str(venv))
+    lay(sealed, installed(VERSION, "sealed"))
+    lay(base, installed(VERSION, "base"))
+    lay(agent, {"new.py": "", "new.pth": "import new", **installed(version, "agent")})
+    places._keep_package_alone(Place("agent"))
+    assert {path.relative_to(agent).as_posix(): path.read_text() for path in agent.rglob("*") if path.is_file()} == {
+        "numpy.py": "numpy",
+        "numpy-2.0.dist-info/RECORD": "numpy.py,,",
+        **installed(version, "agent"),
+    }
 
 
 @pytest.mark.parametrize(
