@@ -133,10 +133,10 @@ def test_a_grading_says_what_each_probe_came_to(grade: Any) -> None:
         grade()
     assert notes[:3] == [
         f"{ITEM}: probe oracle, try 1 of 3",
-        f"{ITEM}: probe oracle, try 1 of 3: faster, reward 1.00, in 0 s",
+        f"{ITEM}: probe oracle, try 1 of 3: faster (seen), reward 1.00, in 0 s",
         f"{ITEM}: probe oracle, try 2 of 3",
     ]
-    assert notes[-1] == f"{ITEM}: probe {CHEATS[-1]}: unchanged, reward 0.00, in 0 s"
+    assert notes[-1] == f"{ITEM}: probe {CHEATS[-1]}: unchanged (seen), reward 0.00, in 0 s"
 
 
 def test_probes_of_an_unpaid_author_are_not_graded(grade: Any) -> None:
