@@ -18,7 +18,7 @@ from typing import Any
 from . import held_out, places
 from .equality import ComparedValues
 from .harness_session import EndedTests, Harness
-from .judging import ArmVerdict, median
+from .judging import ArmVerdict, median, sign_flip_p
 from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import ProcessesRemainError, adopt_orphans, cpu_of_children, empty_public, end_processes
 from .sampling import ArmSampler, BenchmarksFailError, with_linkers
@@ -44,7 +44,8 @@ LEAST_OUTSIDE_SECONDS, SHORT_SECONDS = 0.05, 20e-6
 """Time that need not be accounted for: of all batches together, and of each."""
 MOST_CPU, MOST_BESIDE = 3.0, 0.2
 """Limit of a process's CPU time as a multiple of the other arms', for the same timed work."""
-NOISE_FACTOR, LEAST_SECONDS = 4.0, 0.001
+NOISE_FACTOR, LEAST_SECONDS, MOVED_LEVEL = 4.0, 0.001, 0.005
+"""Preparing takes longer beyond so many times the bases' difference, so many seconds, and at this level."""
 FIRST_CALL_ROUNDS = 3
 NO_PROCESS = ("Resource temporarily unavailable", "can't start new thread", "BlockingIOError")
 """Signs in the message of a process that may not start another."""
@@ -447,20 +448,34 @@ class Grading:
 
     def _require_savings(self, sampler: ArmSampler) -> None:
         """Savings of calls must not be spent on imports and setups, unless the author does so."""
+        prepared = sampler.prepared
         # the minimum of each: other load only ever adds
-        prepared = {arm: min(taken) for arm, taken in sampler.prepared.items()}
         called = {arm: math.fsum(map(min, by_name.values())) for arm, by_name in sampler.first_calls.items()}
         self._report["prepare_seconds"], self._report["first_call_seconds"] = prepared, called
         if is_moved(prepared, called, AGENT) and not is_moved(prepared, called, "oracle"):
-            longer = prepared[AGENT] - prepared["base"]
+            longer = _mean(_longer(prepared, AGENT, "base"))
             raise Refused("work_moved", f"imports and setups take {longer:.3f} s longer")
 
 
-def is_moved(prepared: dict[str, float], called: dict[str, float], arm: str) -> bool:
-    """Return True if preparing takes longer on *arm* by most of what its calls save; all in seconds."""
-    longer, saved = prepared[arm] - prepared["base"], called["base"] - called[arm]
-    noise = NOISE_FACTOR * abs(prepared["base"] - prepared["control"]) + LEAST_SECONDS
-    return longer > max(noise, LEAST_SHARE * saved)
+def is_moved(prepared: dict[str, list[float]], called: dict[str, float], arm: str) -> bool:
+    """Return True if preparing takes longer on *arm* by most of what its calls save; all in seconds, each round's.
+
+    It has to be longer than on both bases, and too often for chance: where imports take a second, any two arms differ
+    by more than short calls can save.
+    """
+    noise = NOISE_FACTOR * abs(_mean(_longer(prepared, "control", "base"))) + LEAST_SECONDS
+    limit = max(noise, LEAST_SHARE * (called["base"] - called[arm]))
+    longer = [_longer(prepared, arm, other) for other in ("base", "control")]
+    return all(_mean(seconds) > limit and sign_flip_p(seconds) <= MOVED_LEVEL for seconds in longer)
+
+
+def _longer(prepared: dict[str, list[float]], arm: str, other: str) -> list[float]:
+    """Return by how much preparing took longer on *arm* in each round."""
+    return [mine - others for mine, others in zip(prepared[arm], prepared[other])]
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
 
 
 def _compared(names: list[str], surveyed: dict[str, dict[str, dict[str, Any]]]) -> tuple[frozenset[str], list[str]]:

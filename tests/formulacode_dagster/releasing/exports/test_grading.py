@@ -47,7 +47,7 @@ class SampledWork:
         self.tampered = {arm: told.get("tampered", {}).get(arm, set()) for arm in ARMS}
         self.first_calls = {arm: {NAME: [seconds[arm]] * 3} for arm in ARMS}
         self.spent = {arm: [told.get("cpu", {}).get(arm, 0.5)] for arm in ARMS}
-        self.prepared = {arm: [told.get("prepared", {}).get(arm, 0.01)] for arm in ARMS}
+        self.prepared = {arm: [told.get("prepared", {}).get(arm, 0.01)] * 9 for arm in ARMS}
         self.clocked = {arm: clocked(**told.get("clocked", {}).get(arm, {})) for arm in ARMS}
         self.memory = {arm: [told.get("memory", {}).get(arm, 0.95)] for arm in ARMS}
         self.differing = {NAME: told.get("differing", [])}
