@@ -44,7 +44,7 @@ LEAST_OUTSIDE_SECONDS, SHORT_SECONDS = 0.05, 20e-6
 """Time that need not be accounted for: of all batches together, and of each."""
 MOST_CPU, MOST_BESIDE = 3.0, 0.2
 """Limit of a process's CPU time as a multiple of the other arms', for the same timed work."""
-NOISE_FACTOR, LEAST_SECONDS, MOVED_LEVEL = 4.0, 0.001, 0.005
+NOISE_FACTOR, LEAST_SECONDS, MOVED_LEVEL = 4.0, 0.001, 0.01
 """Preparing takes longer beyond so many times the bases' difference, so many seconds, and at this level."""
 FIRST_CALL_ROUNDS = 3
 NO_PROCESS = ("Resource temporarily unavailable", "can't start new thread", "BlockingIOError")
