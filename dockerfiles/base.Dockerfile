@@ -18,14 +18,13 @@ ENV FC_UV=/opt/formulacode/uv/bin/uv \
 COPY --chmod=0555 scripts/install-compilers scripts/install-system /opt/formulacode/bin/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
-    --mount=type=secret,id=ca \
+    --mount=type=bind,from=access,target=/run/secrets \
     /opt/formulacode/bin/install-compilers
 
 COPY --chmod=0555 scripts/ /opt/formulacode/bin/
 COPY --chmod=0444 uv.txt instrument.txt python /opt/formulacode/task/
 RUN --mount=type=cache,target=/root/.cache \
-    --mount=type=secret,id=ca \
-    --mount=type=secret,id=index \
+    --mount=type=bind,from=access,target=/run/secrets \
     /opt/formulacode/bin/online /opt/formulacode/bin/install-tools
 
 RUN useradd --uid 1000 --user-group --create-home --shell /bin/bash formulacode \
@@ -36,6 +35,6 @@ WORKDIR /workspace
 COPY --chmod=0444 apt.txt /opt/formulacode/task/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
-    --mount=type=secret,id=ca \
+    --mount=type=bind,from=access,target=/run/secrets \
     xargs --arg-file /opt/formulacode/task/apt.txt /opt/formulacode/bin/install-system \
     && python3 -I /opt/formulacode/bin/describe_toolchain.py >/opt/formulacode/toolchain.json

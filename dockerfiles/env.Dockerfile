@@ -7,8 +7,7 @@ FROM ${REPO_IMAGE} AS build
 COPY --chmod=0444 build-requirements.txt test-requirements.txt installer-options /opt/formulacode/task/
 RUN --mount=type=cache,target=/var/cache/uv,uid=1000,gid=1000 \
     --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
-    --mount=type=secret,id=ca,uid=1000 \
-    --mount=type=secret,id=index,uid=1000 \
+    --mount=type=bind,from=access,target=/run/secrets \
     --mount=type=bind,source=cores-online,target=/sys/devices/system/cpu/online \
     UV_CACHE_DIR=/var/cache/uv CARGO_HOME=/var/cache/cargo \
     /opt/formulacode/bin/online /opt/formulacode/bin/install-environment /opt/build build-requirements.txt \
@@ -21,8 +20,7 @@ FROM ${REPO_IMAGE}
 COPY --chmod=0444 requirements.txt installer-options /opt/formulacode/task/
 RUN --mount=type=cache,target=/var/cache/uv,uid=1000,gid=1000 \
     --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
-    --mount=type=secret,id=ca,uid=1000 \
-    --mount=type=secret,id=index,uid=1000 \
+    --mount=type=bind,from=access,target=/run/secrets \
     --mount=type=bind,source=cores-online,target=/sys/devices/system/cpu/online \
     UV_CACHE_DIR=/var/cache/uv CARGO_HOME=/var/cache/cargo \
     /opt/formulacode/bin/online /opt/formulacode/bin/install-environment /opt/venv requirements.txt

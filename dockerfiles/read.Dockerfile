@@ -8,8 +8,7 @@ USER 1000:1000
 WORKDIR /home/formulacode/question/files
 # A cache of its own: what this code leaves there must not reach the builds.
 RUN --mount=type=cache,id=formulacode-read,target=/var/cache/uv,uid=1000,gid=1000 \
-    --mount=type=secret,id=ca,uid=1000 \
-    --mount=type=secret,id=index,uid=1000 \
+    --mount=type=bind,from=access,target=/run/secrets \
     UV_CACHE_DIR=/var/cache/uv /opt/formulacode/bin/online /opt/formulacode/bin/read-sources /home/formulacode
 
 FROM scratch

@@ -5,13 +5,13 @@ ARG CRATES=none
 # hadolint ignore=DL3006 # ENV_IMAGE carries a tag that names its content
 FROM ${ENV_IMAGE} AS crates-none
 
-# Only for what cargo builds: a step that may be asked for a secret waits for seconds.
+# Only for what cargo builds: all others are offline.
 # hadolint ignore=DL3006 # ENV_IMAGE carries a tag that names its content
 FROM ${ENV_IMAGE} AS crates-locked
 COPY --chmod=0555 task/ /opt/formulacode/task/
 RUN --mount=type=bind,source=history.bundle,target=/run/history.bundle \
     --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
-    --mount=type=secret,id=ca,uid=1000 \
+    --mount=type=bind,from=access,target=/run/secrets \
     /opt/formulacode/bin/fetch-history /run/history.bundle \
     && /opt/formulacode/bin/checkout \
     && CARGO_HOME=/var/cache/cargo /opt/formulacode/bin/online /opt/formulacode/bin/fetch-crates

@@ -1,4 +1,4 @@
-"""Settings shared by all builds of the Docker engine: limits, network, and secrets that no layer may hold."""
+"""Settings shared by all builds of the Docker engine: limits, network, and access to the index, kept out of layers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DockerBuildSettings:
     network: str = "default"
     ca_bundle: Path | None = None
     index: Mapping[str, str] = field(default_factory=dict)
-    """Variables of uv and pip. Like *ca_bundle*, they enter no layer."""
+    """Variables of uv, without credentials: the code in a step may read them. Like *ca_bundle*, they enter no layer."""
     installation: str = ""
     """Owner label of the builds: several installations may share a daemon, and each cleans up its own.
 
@@ -44,14 +44,17 @@ class DockerBuildSettings:
         if self.cache_namespace:
             options.append(f"--build-arg=BUILDKIT_CACHE_MOUNT_NS={self.cache_namespace}")
         options += [f"--ulimit={limit}" for limit in self._ulimits()]
-        if self.ca_bundle is not None:
-            options.append(f"--secret=id=ca,src={self.ca_bundle}")
+        # not an argument, which would be part of layers
+        variables = {"FC_CORES": str(math.ceil(self.limits.cpus)), **self.index}
+        index = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
         with scratch_folder() as folder:
-            # not an argument, which would be part of layers and of their cache's keys
-            variables = {"FC_CORES": str(math.ceil(self.limits.cpus)), **self.index}
-            lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items()]
-            (folder / "index").write_text("".join(lines))
-            yield [*options, f"--secret=id=index,src={folder / 'index'}"]
+            (folder / "ca").write_bytes(self.ca_bundle.read_bytes() if self.ca_bundle else b"")
+            (folder / "index").write_text(index)
+            for path in folder.iterdir():
+                path.chmod(0o644)
+            # no secrets: in Docker 26 to 27.1, a step that mounts one first hashes all files of its image
+            # https://github.com/moby/buildkit/pull/5251
+            yield [*options, f"--build-context=access={folder}"]
 
     def _ulimits(self) -> list[str]:
         memory = self.limits.memory_mb * 1024 * 1024
