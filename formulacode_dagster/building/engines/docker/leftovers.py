@@ -46,21 +46,21 @@ def leftover_containers(
 
 
 def remove_leftovers(daemon: DockerDaemon, run_is_over: RunIsOver = nobody_knows) -> list[Container]:
-    """Remove the result of `leftover_containers`, and return it; also the images that sessions were copied through."""
+    """Remove the result of `leftover_containers`, and return it; also images of sessions' copies and of gradings."""
     containers = leftover_containers(daemon, run_is_over=run_is_over)
     for container in containers:
         remove_container(daemon, container)
-    _remove_copies(daemon, run_is_over)
+    _remove_images(daemon, run_is_over)
     return containers
 
 
-def _remove_copies(daemon: DockerDaemon, run_is_over: RunIsOver) -> None:
-    """Remove the images without a tag that bear the label of a session's container that was left."""
+def _remove_images(daemon: DockerDaemon, run_is_over: RunIsOver) -> None:
+    """Remove the images that sessions were copied through, or tasks graded in, and that were left."""
     import docker.errors
 
-    with daemon.watched("remove copies of sessions"):
+    with daemon.watched("remove images that were left"):
         # in one answer: `images.list` asks about each again, and another run may remove its own meanwhile
-        for image in daemon.client.api.images(filters={"label": f"{LABEL}.owner", "dangling": True}):
+        for image in daemon.client.api.images(filters={"label": f"{LABEL}.owner"}):
             owner = Owner.parse(image["Labels"].get(f"{LABEL}.owner", ""))
             if owner is not None and _has_left(owner, run_is_over):
                 # one that another machine's container still uses stays

@@ -10,6 +10,7 @@ import docker.errors
 import pytest
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.engines.docker.leftovers import remove_leftovers
 from formulacode_dagster.releasing.exports.containers import task_container, task_image
 from tests.support.docker import OS_IMAGE
 
@@ -44,6 +45,29 @@ def test_two_gradings_of_a_task_at_once_share_no_image(tmp_path: Path) -> None:
         with task_container(image, LIMITS, daemon) as container:
             assert daemon.run(["exec", container.name, "ls", "/graded"], timeout=30).ok
     assert not is_shared
+    assert not daemon.run(["image", "inspect", image], timeout=30).ok
+
+
+def test_the_image_of_a_killed_grading_is_removed_by_the_next_run(tmp_path: Path) -> None:
+    (tmp_path / "environment").mkdir()
+    (tmp_path / "environment" / "Dockerfile").write_text(f"FROM {OS_IMAGE.format(python='3.11')}\nRUN touch /graded\n")
+    program = f"""
+import time
+from pathlib import Path
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.releasing.exports.containers import task_image
+with task_image(Path({str(tmp_path)!r}), DockerDaemon()) as image:
+    print(image, flush=True)
+    time.sleep(600)
+"""
+    daemon = DockerDaemon()
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        image = killed.stdout.readline().strip()
+        remove_leftovers(daemon)
+        assert daemon.run(["image", "inspect", image], timeout=30).ok, "its process lives"
+        killed.kill()
+    remove_leftovers(daemon)
     assert not daemon.run(["image", "inspect", image], timeout=30).ok
 
 
