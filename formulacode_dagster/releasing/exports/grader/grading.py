@@ -452,20 +452,20 @@ class Grading:
         # the minimum of each: other load only ever adds
         called = {arm: math.fsum(map(min, by_name.values())) for arm, by_name in sampler.first_calls.items()}
         self._report["prepare_seconds"], self._report["first_call_seconds"] = prepared, called
-        if is_moved(prepared, called, AGENT) and not is_moved(prepared, called, "oracle"):
+        if is_moved(prepared, called):
             longer = _mean(_longer(prepared, AGENT, "base"))
             raise Refused("work_moved", f"imports and setups take {longer:.3f} s longer")
 
 
-def is_moved(prepared: dict[str, list[float]], called: dict[str, float], arm: str) -> bool:
-    """Return True if preparing takes longer on *arm* by most of what its calls save; all in seconds, each round's.
+def is_moved(prepared: dict[str, list[float]], called: dict[str, float]) -> bool:
+    """Return True if preparing takes longer for the agent by most of what its calls save; all in seconds, each round's.
 
-    It has to be longer than on both bases, and too often for chance: where imports take a second, any two arms differ
-    by more than short calls can save.
+    It has to be longer than on every other arm, the author's too, and too often for chance: where imports take a
+    second, any two arms differ by more than short calls can save.
     """
     noise = NOISE_FACTOR * abs(_mean(_longer(prepared, "control", "base"))) + LEAST_SECONDS
-    limit = max(noise, LEAST_SHARE * (called["base"] - called[arm]))
-    longer = [_longer(prepared, arm, other) for other in ("base", "control")]
+    limit = max(noise, LEAST_SHARE * (called["base"] - called[AGENT]))
+    longer = [_longer(prepared, AGENT, other) for other in ARMS if other != AGENT]
     return all(_mean(seconds) > limit and sign_flip_p(seconds) <= MOVED_LEVEL for seconds in longer)
 
 
