@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
+from .python_source import parse_requirement
 from .tree import Tree, join
 
 _OPTION_TAIL = re.compile(r"(?<!\s)\s+--?[A-Za-z][\w-]*([= ].*)?$")
@@ -37,7 +38,7 @@ class Validated(Frozen):
 
 def requirement_name(text: str) -> str:
     """The normalised project name of a requirement that parses."""
-    return canonicalize_name(Requirement(text).name)
+    return canonicalize_name(parse_requirement(text).name)
 
 
 def validate(requirements: Iterable[DeclaredRequirement], *, own_name: str = "") -> Validated:
@@ -50,7 +51,7 @@ def validate(requirements: Iterable[DeclaredRequirement], *, own_name: str = "")
     for declared in requirements:
         reason = ""
         try:
-            requirement = Requirement(declared.text)
+            requirement = parse_requirement(declared.text)
         except InvalidRequirement as error:
             reason = f"does not parse: {str(error).splitlines()[0]}"
         else:

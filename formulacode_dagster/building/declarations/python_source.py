@@ -1,4 +1,4 @@
-"""Python files of a repository, parsed and never run."""
+"""Python files and requirements of a repository, parsed and never run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import ast
 import contextlib
 import threading
 import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+from packaging.requirements import Requirement
 
 PARSER = threading.Lock()
 """Before CPython 3.11.8, syntax trees that two threads make at once may end in a SystemError.
@@ -13,7 +17,8 @@ PARSER = threading.Lock()
 Source: https://github.com/python/cpython/issues/106905.
 """
 TRIES = 10
-"""Attempts at a tree: libraries make trees, too, `packaging` one for each marker, and do not take the lock."""
+"""Attempts at a tree: libraries make trees, too, and do not take the lock."""
+Parsed = TypeVar("Parsed")
 
 
 def parse_python(source: str | bytes) -> ast.Module:
@@ -21,10 +26,20 @@ def parse_python(source: str | bytes) -> ast.Module:
     with PARSER, warnings.catch_warnings():
         # Old files are full of invalid escapes, which the parser warns about.
         warnings.simplefilter("ignore")
-        for _ in range(TRIES - 1):
-            with contextlib.suppress(SystemError):
-                return _parsed(source)
-        return _parsed(source)
+        return _tried(lambda: _parsed(source))
+
+
+def parse_requirement(text: str) -> Requirement:
+    """The requirement *text*, of whose marker `packaging` makes syntax trees. Raises InvalidRequirement."""
+    with PARSER:
+        return _tried(lambda: Requirement(text))
+
+
+def _tried(parse: Callable[[], Parsed]) -> Parsed:
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(SystemError):
+            return parse()
+    return parse()
 
 
 def _parsed(source: str | bytes) -> ast.Module:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 from pydantic import Field
 
@@ -20,6 +20,7 @@ from formulacode_dagster.models.environment import DroppedRequirement
 
 from .commands import CommandReading
 from .declared_requirement import DeclaredRequirement, Validated, requirement_name, validate
+from .python_source import parse_requirement
 from .tree import Tree
 
 _BACKEND_NEEDS = {
@@ -105,7 +106,7 @@ def _validate(requirements: Iterable[DeclaredRequirement], own_name: str) -> Val
 
 def _own_extras(declared: Iterable[DeclaredRequirement], own_name: str) -> tuple[str, ...]:
     """Extras in `pip install project[extra]`, the project being the one that is built here."""
-    requirements = (Requirement(item.text) for item in validate(declared).accepted)
+    requirements = (parse_requirement(item.text) for item in validate(declared).accepted)
     own = (item for item in requirements if canonicalize_name(item.name) == canonicalize_name(own_name))
     return tuple(extra for item in own for extra in sorted(item.extras))
 
@@ -125,7 +126,7 @@ def requirements_of_extra(
     requirements: list[DeclaredRequirement] = []
     for entry in entries:
         try:
-            requirement = Requirement(entry.text)
+            requirement = parse_requirement(entry.text)
         except InvalidRequirement:
             requirements.append(entry)
             continue

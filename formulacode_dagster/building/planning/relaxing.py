@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from packaging.requirements import Requirement
-
 from formulacode_dagster.building.declarations.declared_requirement import DeclaredRequirement, requirement_name
+from formulacode_dagster.building.declarations.python_source import parse_requirement
 from formulacode_dagster.building.declarations.requirements import Requirements
 from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.models.base import Frozen
@@ -23,7 +22,7 @@ class RelaxedRequirements(Frozen):
 
     def loosenable(self, effort: Effort) -> frozenset[str]:
         """Projects whose version the matrix pins, which may be given up once no interpreter has wheels for all."""
-        pinned = (item for item in self.requirements.matrix if Requirement(item.text).specifier)
+        pinned = (item for item in self.requirements.matrix if parse_requirement(item.text).specifier)
         return frozenset(requirement_name(item.text) for item in pinned) if effort else frozenset()
 
 
@@ -61,12 +60,12 @@ def _reason(refusal: Refusal) -> str:
 
 def _loosened(current: RelaxedRequirements, names: frozenset[str]) -> RelaxedRequirements | None:
     parts = current.requirements
-    pinned = [i for i in parts.matrix if requirement_name(i.text) in names and Requirement(i.text).specifier]
+    pinned = [i for i in parts.matrix if requirement_name(i.text) in names and parse_requirement(i.text).specifier]
     if not pinned:
         return None
     notes = (f"{item.source}: {item.text} has no solution, any version was allowed" for item in pinned)
     loose = tuple(
-        DeclaredRequirement(text=Requirement(item.text).name, source=item.source) if item in pinned else item
+        DeclaredRequirement(text=parse_requirement(item.text).name, source=item.source) if item in pinned else item
         for item in parts.matrix
     )
     return RelaxedRequirements(

@@ -11,10 +11,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from formulacode_dagster.building.declarations.conda_names import meaning_of
+from formulacode_dagster.building.declarations.python_source import parse_requirement
 from formulacode_dagster.models.recipe import Fix
 
 _DEBIAN = re.compile(r"[a-z0-9][a-z0-9+.-]+")
@@ -150,7 +151,7 @@ def _requirements(reading: ScriptReading, words: Sequence[str], line: str, *, is
             pinned = _CONDA_PIN.fullmatch(word)
             text = f"{pinned[1]}=={pinned[2]}.*" if pinned else word
         try:
-            requirement = Requirement(text)
+            requirement = parse_requirement(text)
         except InvalidRequirement:
             # the checkout itself is installed anyway; a lock cannot hold an address or a variable
             if not re.match(r"\.|\$|/", word):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import configparser
 import re
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 
 from formulacode_dagster.building.declarations.declared_requirement import (
     DeclaredRequirement,
     parse_requirement_lines,
     read_requirements_files,
 )
+from formulacode_dagster.building.declarations.python_source import parse_requirement
 from formulacode_dagster.building.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
@@ -106,7 +107,7 @@ def _folders(package_dir: str, where: str | None) -> list[str]:
 def _one_line(value: str) -> str:
     """On one line setuptools separates requirements by semicolons; a marker after one is still a marker."""
     try:
-        Requirement(value)
+        parse_requirement(value)
     except InvalidRequirement:
         return value.replace(";", "\n")
     return value

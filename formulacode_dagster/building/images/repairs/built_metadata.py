@@ -12,6 +12,7 @@ from email.parser import HeaderParser
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from formulacode_dagster.building.declarations.python_source import parse_requirement
 from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.planning.interpreter import allows
 from formulacode_dagster.building.planning.lock import read_lock
@@ -62,7 +63,7 @@ def _headers(facts: ImageFacts, pinned: set[str]) -> Iterator[tuple[str, str]]:
 
 def _needed(text: str, python: str) -> Requirement | None:
     try:
-        requirement = Requirement(text)
+        requirement = parse_requirement(text)
     except InvalidRequirement:
         return None
     version = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -18,6 +18,7 @@ from formulacode_dagster.building.declarations.providers import (
     provider_of,
     requirement_for_module,
 )
+from formulacode_dagster.building.declarations.python_source import parse_requirement
 from formulacode_dagster.building.planning.lock import read_lock
 from formulacode_dagster.building.specs.fixes import with_fixes
 from formulacode_dagster.models.image import BuildSpec
@@ -190,7 +191,7 @@ def _filled(value: Any, groups: Mapping[str, str]) -> Any:
 def _parses(fix: Fix) -> bool:
     try:
         for text in (*fix.requirements, *fix.constraints):
-            Requirement(text)
+            parse_requirement(text)
     except InvalidRequirement:
         return False
     return True
@@ -203,6 +204,6 @@ def _locked(spec: BuildSpec, phase: Phase) -> dict[str, str]:
 
 def _holds(text: str, versions: Mapping[str, str], *, absent: bool) -> bool:
     """Return True if the pinned *versions* satisfy *text*; *absent* is the answer for a project that is not pinned."""
-    requirement = Requirement(text)
+    requirement = parse_requirement(text)
     version = versions.get(canonicalize_name(requirement.name))
     return absent if version is None else requirement.specifier.contains(version, prereleases=True)

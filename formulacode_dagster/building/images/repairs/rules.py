@@ -9,11 +9,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from pydantic import Field, field_validator, model_validator
 
 from formulacode_dagster.building.declarations.providers import DependencyKind
+from formulacode_dagster.building.declarations.python_source import parse_requirement
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.recipe import Fix
 
@@ -70,7 +70,7 @@ class RepairRule(Frozen):
         if (self.lookup is None) == (not self.fixes):
             raise ValueError(f"{self.name} needs either `lookup` or `fixes`")
         if self.locked:
-            Requirement(self.locked)
+            parse_requirement(self.locked)
         SpecifierSet(self.python)
         return self
 
