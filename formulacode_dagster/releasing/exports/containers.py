@@ -13,6 +13,7 @@ from typing import Any
 
 from formulacode_dagster.building.engines.docker.daemon import LABEL, DockerDaemon
 from formulacode_dagster.building.engines.docker.held_input import HeldInput, command_that_waits
+from formulacode_dagster.building.engines.docker.leftovers import GRADED_IN
 from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 
@@ -67,14 +68,14 @@ def task_image(folder: Path, daemon: DockerDaemon) -> Iterator[str]:
     """Build the image of the exported task in *folder*; yield its name, and remove it at the end.
 
     Each time it is an image of its own, by a label: the daemon fails a build whose equal another grading removes.
-    By another, the image of a process that was killed is known.
+    The label of its owner lets the next run remove it if this process is killed.
     """
     use = uuid.uuid4().hex
     name = f"formulacode-evaluate:{use}"
     context = str(build_context(folder).resolve())
     try:
         owner = Owner.current("").model_dump_json()
-        marks = [f"--tag={name}", f"--label={LABEL}.evaluate={use}", f"--label={LABEL}.owner={owner}"]
+        marks = [f"--tag={name}", f"--label={GRADED_IN}={use}", f"--label={LABEL}.owner={owner}"]
         _run(daemon, ["build", "--quiet", *marks, context], BUILD_SECONDS)
         yield name
     finally:

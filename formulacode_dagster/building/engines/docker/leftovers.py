@@ -23,6 +23,8 @@ LIFETIME_SECONDS = 24 * 3600
 """Seconds after which an orphaned container ends by itself."""
 ENDED = timedelta(hours=1)
 OLD = timedelta(days=2)
+GRADED_IN = f"{LABEL}.evaluate"
+"""Label of images that tasks are graded in."""
 
 
 RunIsOver = Callable[[str], bool]
@@ -59,8 +61,11 @@ def _remove_images(daemon: DockerDaemon, run_is_over: RunIsOver) -> None:
     import docker.errors
 
     with daemon.watched("remove images that were left"):
-        # in one answer: `images.list` asks about each again, and another run may remove its own meanwhile
-        for image in daemon.client.api.images(filters={"label": f"{LABEL}.owner"}):
+        # not by `images.list`, which asks about each again: another run may remove its own meanwhile
+        images = daemon.client.api.images(filters={"label": f"{LABEL}.owner", "dangling": True})
+        # one with a tag but without this label is a copy that somebody made
+        images += daemon.client.api.images(filters={"label": [f"{LABEL}.owner", GRADED_IN]})
+        for image in images:
             owner = Owner.parse(image["Labels"].get(f"{LABEL}.owner", ""))
             if owner is not None and _has_left(owner, run_is_over):
                 # one that another machine's container still uses stays

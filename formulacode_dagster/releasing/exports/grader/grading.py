@@ -45,7 +45,9 @@ LEAST_OUTSIDE_SECONDS, SHORT_SECONDS = 0.05, 20e-6
 MOST_CPU, MOST_BESIDE = 3.0, 0.2
 """Limit of a process's CPU time as a multiple of the other arms', for the same timed work."""
 NOISE_FACTOR, LEAST_SECONDS, MOVED_LEVEL = 4.0, 0.001, 0.01
-"""Preparing takes longer beyond so many times the bases' difference, so many seconds, and at this level."""
+"""Preparing takes longer beyond so many times the bases' difference, so many seconds, and at this level, or the least
+one that so few rounds can reach.
+"""
 FIRST_CALL_ROUNDS = 3
 NO_PROCESS = ("Resource temporarily unavailable", "can't start new thread", "BlockingIOError")
 """Signs in the message of a process that may not start another."""
@@ -466,7 +468,8 @@ def is_moved(prepared: dict[str, list[float]], called: dict[str, float]) -> bool
     noise = NOISE_FACTOR * abs(_mean(_longer(prepared, "control", "base"))) + LEAST_SECONDS
     limit = max(noise, LEAST_SHARE * (called["base"] - called[AGENT]))
     longer = [_longer(prepared, AGENT, other) for other in ARMS if other != AGENT]
-    return all(_mean(seconds) > limit and sign_flip_p(seconds) <= MOVED_LEVEL for seconds in longer)
+    level = max(MOVED_LEVEL, 0.5 ** len(prepared[AGENT]))
+    return all(_mean(seconds) > limit and sign_flip_p(seconds) <= level for seconds in longer)
 
 
 def _longer(prepared: dict[str, list[float]], arm: str, other: str) -> list[float]:

@@ -111,3 +111,8 @@ def test_work_that_is_done_while_importing_is_seen_beside_what_calls_save(import
         rounds = {arm: list(seconds * row) for (arm, seconds), row in zip(imports.items(), scatter, strict=True)}
         found.append(is_moved(rounds, {"base": saved, "agent": 0.0}))
     assert found.count(moved) >= 99
+
+
+def test_few_rounds_are_enough_to_see_moved_work():
+    rounds = {arm: [seconds] * 4 for arm, seconds in (IMPORT | {"agent": 0.060}).items()}
+    assert is_moved(rounds, {"base": 0.050, "agent": 0.0})

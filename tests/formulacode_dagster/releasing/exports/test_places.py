@@ -78,7 +78,7 @@ def installed(version, text):
 
 @pytest.mark.parametrize("version", [VERSION, f"{VERSION}.dirty"])
 def test_an_agents_build_keeps_its_metadata_whatever_its_version(version, tmp_path, lay, monkeypatch):
-    """Versions from git tell of changes, and without a RECORD nobody knows the objects that are linked again."""
+    """Versions from git show uncommitted changes, and without a RECORD no object would be linked again."""
     for name in ("GRADED", "SEALED"):
         monkeypatch.setattr(places, name, str(tmp_path / name))
     venvs = [Path(places.SEALED, "venv"), Path(Place("base").venv), Path(Place("agent").venv)]

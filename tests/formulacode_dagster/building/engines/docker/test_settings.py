@@ -1,4 +1,4 @@
-"""What a build is told of the package index, and how."""
+"""Access of a build to the package index."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def test_a_build_mounts_certificates_and_index(certificates: str, tmp_path: Path
     bundle.write_text(certificates)
     index = {"UV_DEFAULT_INDEX": "https://index.example/simple"}
     with DockerBuildSettings(ca_bundle=bundle if certificates else None, index=index).options() as options:
-        told = dict(option.split("=", 1) for option in options if option.startswith("--build-context"))
-        access = Path(told["--build-context"].removeprefix("access="))
+        given = dict(option.split("=", 1) for option in options if option.startswith("--build-context"))
+        access = Path(given["--build-context"].removeprefix("access="))
         assert (access / "ca").read_text() == certificates
         assert (access / "index").read_text() == "FC_CORES=2\nUV_DEFAULT_INDEX=https://index.example/simple\n"
 
