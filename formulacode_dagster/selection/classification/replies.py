@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-_THOUGHT = re.compile(r"<think>.*?</think>|\A.*</think>", re.DOTALL)
-"""A template may put the opening tag into the prompt, so that only the closing one is returned."""
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 _MOST_STARTS = 50
 """Braces at which an object is looked for between words."""
@@ -81,11 +79,19 @@ def _bare(text: str) -> str:
     if _is_object(text):
         # tags in its texts are part of it
         return text.strip()
-    text = _THOUGHT.sub("", text).partition("<think>")[0].strip()
+    text = _without_thoughts(text).strip()
     if text.startswith("{"):
         return text
     fenced = _FENCED.findall(text)
     return str(fenced[0]).strip() if len(fenced) == 1 else text
+
+
+def _without_thoughts(text: str) -> str:
+    """Return *text* without what stands between the tags of a model's thoughts."""
+    *closed, last = text.split("</think>")
+    # a template may put the opening tag into the prompt, so that only the closing one is returned
+    kept = (part.partition("<think>")[0] for part in closed if "<think>" in part)
+    return "".join((*kept, last.partition("<think>")[0]))
 
 
 def _objects_in(text: str) -> list[str]:
