@@ -156,13 +156,14 @@ class DockerEngine:
         Raises ItemFailure (`image_gone`) when the image is gone.
         """
         command = command_that_serves(DockerSession.python, LIFETIME_SECONDS)
+        content = like.copy() if isinstance(like, DockerSession) else image.digest
         with ExitStack() as stack:
-            content = stack.enter_context(self._committed(like)) if isinstance(like, DockerSession) else image.digest
             container = self._create(image, run_id=run_id, command=command, content=content)
             stack.callback(remove_container, self._daemon, container)
             with self._daemon.watched(f"start a container of {image.tag}"):
                 container.start()
-            session = DockerSession(self._daemon, container, self._limits, image.digest)
+            session = DockerSession(self._daemon, container, self._limits, image.digest, content)
+            stack.callback(session.remove_copies)
             stack.callback(session.commands.release)
             session.commands.hold()
             yield session
@@ -210,21 +211,6 @@ class DockerEngine:
             # a local image of the same name would be used in place of the right one
             raise registry_outage(newest, said)
         return versions
-
-    @contextmanager
-    def _committed(self, session: DockerSession) -> Iterator[str]:
-        """Return the id of an image of *session*'s current content; it has no tag, and the labels of the session's
-        container.
-        """
-        import docker.errors
-
-        with self._daemon.watched("copy a session"):
-            committed = session.container.commit()
-        try:
-            yield str(committed.id)
-        finally:
-            with self._daemon.watched("remove the copy of a session"), suppress(docker.errors.ImageNotFound):
-                self._daemon.client.images.remove(str(committed.id))
 
     def _create(self, image: BuiltImage, *, run_id: str, command: list[str], content: str = "") -> Container:
         """Make a container, whose standard input ends when whoever attached to it first is gone."""

@@ -7,6 +7,7 @@ import os
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,13 @@ class DockerSession:
     tests = TESTS
     compiler: str | None = None
 
-    def __init__(self, daemon: DockerDaemon, container: Container, limits: ResourceLimits, image: str) -> None:
+    def __init__(
+        self, daemon: DockerDaemon, container: Container, limits: ResourceLimits, image: str, content: str
+    ) -> None:
+        """*content* is the id of the image that *container* was made from: *image*, or a copy of another session."""
         self.image: str | None = image
+        self._content: str | None = content
+        self._copies: list[str] = []
         self._daemon = daemon
         self._container = container
         self._disk_bytes = limits.disk_mb * 1024 * 1024
@@ -52,6 +58,25 @@ class DockerSession:
     def container(self) -> Container:
         """The container."""
         return self._container
+
+    def copy(self) -> str:
+        """Return the id of an image of the current content, which has no tag, and the labels of the container.
+
+        A new one is made only after a command ran or a file was put; `remove_copies` removes those that were made.
+        """
+        if self._content is None:
+            with self._daemon.watched("copy a session"):
+                self._content = str(self._container.commit().id)
+            self._copies.append(self._content)
+        return self._content
+
+    def remove_copies(self) -> None:
+        """Remove the images that `copy` made; no container may use one any more."""
+        import docker.errors
+
+        for copy in self._copies:
+            with self._daemon.watched("remove the copy of a session"), suppress(docker.errors.ImageNotFound):
+                self._daemon.client.images.remove(copy)
 
     def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
         """Write a file to the harness folder, owned by root and read-only for everybody."""
@@ -64,6 +89,7 @@ class DockerSession:
             entry.mode = 0o555 if executable else 0o444
             entry.mtime = int(time.time())
             archive.addfile(entry, io.BytesIO(content))
+        self._content = None
         with self._daemon.watched(f"put {name}"):
             self._container.put_archive(HARNESS, packed.getvalue())
         return f"{HARNESS}/{name}"
@@ -101,6 +127,7 @@ class DockerSession:
         environment: Mapping[str, str],
         stdin: bytes | None,
     ) -> Completed:
+        self._content = None
         with DiskWatch(self._container, self._disk_bytes) as watch:
             end = self.commands.run(argv, timeout=timeout, cwd=cwd, environment=environment, stdin=stdin)
         if watch.written is not None:

@@ -151,6 +151,9 @@ def test_the_harness_can_be_read_and_not_written(docker: DockerEngine, image: Bu
 def test_a_patch_is_rebuilt_offline_by_the_script_that_built_the_image(docker: DockerEngine, image: BuiltImage) -> None:
     run_id = f"rebuild-{MARK}"
     with docker.session(image, run_id=run_id) as session:
+        with docker.session(image, run_id="copy", like=session) as copy:
+            assert copy.run(["ls", f"{copy.tests}/iniconfig/__init__.py"], timeout=30).ok
+            assert images(docker, run_id) == [], "nothing was changed: a copy is another container of the image"
         ask = [session.python, "-c", "import tinyc; print(tinyc.answer())"]
         assert session.run(ask, timeout=30).stdout == b"41\n"
         change = ["sed", "-i", "s/41/42/", "tinyc/answer.h"]
@@ -162,9 +165,13 @@ def test_a_patch_is_rebuilt_offline_by_the_script_that_built_the_image(docker: D
             assert copy.run(ask, timeout=30).stdout == b"42\n"
             assert copy.run(["ls", f"{copy.tests}/iniconfig/__init__.py"], timeout=30).ok
             assert not copy.run(["touch", f"{copy.tests}/mine"], timeout=30).ok
-            # it is of this very session: others may build on this daemon meanwhile
-            assert len(images(docker, run_id)) == 1
-        assert images(docker, run_id) == []
+            with docker.session(image, run_id="copy", like=session):
+                # both are of this very session: others may build on this daemon meanwhile
+                assert len(images(docker, run_id)) == 1
+        assert session.run(["touch", "/tmp/mine"], timeout=30).ok
+        with docker.session(image, run_id="copy", like=session) as copy:
+            assert copy.run(["ls", "/tmp/mine"], timeout=30).ok, "a copy is of the content at its time"
+    assert images(docker, run_id) == []
 
 
 def test_a_timeout_in_a_session_kills_every_process_it_started(docker: DockerEngine, image: BuiltImage) -> None:
