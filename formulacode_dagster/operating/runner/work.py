@@ -62,6 +62,10 @@ class StageRun:
         """Report a line about the stage as a whole."""
         listener().note(self.stage, text)
 
+    def warn(self, text: str) -> None:
+        """Report a line that stays in view."""
+        listener().warn(self.stage, text)
+
     def spent(self) -> Cost:
         """Return the cost of the month so far, over all stages and runs."""
         with self.database.transaction() as connection:

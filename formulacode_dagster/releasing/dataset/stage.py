@@ -51,6 +51,8 @@ async def run(stage: StageRun, tools: PublishedDatasetTools) -> StageSummary:
         if not stage.options.dry_run:
             require_tasks(connection, stage.month, len(records), accepted)
     tables = month_tables(list(records.values()), gate)
+    if left_out and not stage.options.is_partial:
+        stage.warn(f"{month} is not released: {left_out}")
     if stage.options.dry_run and not stage.options.is_partial:
         stage.note(f"dry run: {plan(tools.destination, month, tables, accepted, correction).text}")
 

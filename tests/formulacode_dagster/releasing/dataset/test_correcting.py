@@ -154,7 +154,9 @@ def test_a_month_of_which_parts_were_left_out_is_not_released_and_says_so(
     month: Database, release: FcData, tmp_path: Path
 ) -> None:
     enter(month, Stage.ENVIRONMENTS, "a/b#1", ItemState.SKIPPED, reason=SkipReason.NOT_ASKED)
-    assert release().returncode == 0
+    refused = release()
+    assert refused.returncode == 0
+    assert f"{MONTH} is not released: 1 items of environments" in " ".join(refused.stdout.split())
     assert tags(tmp_path) == []
     with month.transaction() as connection:
         (entry,) = [
