@@ -12,6 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.command import GitError, git
+from formulacode_dagster.sources.git.missing_files import is_read_by_nothing, require_files
 
 from .repository import ImageRepository
 from .scan import telling_lines
@@ -28,7 +29,7 @@ class GroundTruth:
 
     base_sha: str
     tree: Tree
-    """The files at the base."""
+    """The files at the base, without those that no build or workload reads and that its source lacks."""
     reachable: frozenset[str]
     """Ids of every object in the history of the base."""
     solution: Mapping[str, str]
@@ -55,6 +56,7 @@ class MirrorOrigin:
 
     def __init__(self, mirror: Path, pr: PullRequest) -> None:
         self._mirror = mirror
+        self._repository = pr.facts.repository
         self._merge = pr.facts.merge_commit_sha
         self._commits = frozenset({self._merge, pr.facts.head_sha} - {"", pr.change.base_sha})
         self._changed = [file.path for file in pr.change.files]
@@ -62,9 +64,12 @@ class MirrorOrigin:
         self.lines = telling_lines(self._added())
 
     def truth(self, store: ImageRepository) -> GroundTruth:
-        """Reference from the mirror only."""
+        """Reference from the mirror only; raises ItemFailure as `require_files`."""
         del store
+        lacking = require_files(self._repository, self._mirror, self.base_sha)
         base = sources.tree_of(self._mirror, self.base_sha)
+        for path in lacking:
+            base.pop(path, None)
         merge = sources.tree_of(self._mirror, self._merge)
         blobs = {blob for _, blob in base.values()} | {EMPTY_BLOB}
         left = {merge[path][1]: path for path in self._changed if path in merge and merge[path][1] not in blobs}
@@ -96,8 +101,13 @@ class FolderOrigin:
 
     def truth(self, store: ImageRepository) -> GroundTruth:
         """Reference from the image's own objects, every one hashed: only the commit's true files have its id."""
-        reachable = frozenset(store.reachable(self.base_sha))
-        return GroundTruth(self.base_sha, store.tree(self.base_sha), reachable, {}, self._changed)
+        reachable, held = frozenset(store.reachable(self.base_sha)), store.all_objects()
+        tree = {
+            path: entry
+            for path, entry in store.tree(self.base_sha).items()
+            if entry[1] in held or not is_read_by_nothing(path)
+        }
+        return GroundTruth(self.base_sha, tree, reachable, {}, self._changed)
 
 
 def added_lines(patch: bytes) -> list[bytes]:

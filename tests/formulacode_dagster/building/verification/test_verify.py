@@ -10,11 +10,11 @@ from formulacode_dagster.building.engines.failures import BuildFailure
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.building.verification.evidence import Subject, gathering
-from formulacode_dagster.building.verification.origin import MirrorOrigin
+from formulacode_dagster.building.verification.origin import FolderOrigin, MirrorOrigin
 from formulacode_dagster.building.verification.verifications import VERIFICATION_NAMES, VERIFICATIONS
 from formulacode_dagster.building.verification.verify import verify
 from formulacode_dagster.models.image import BuiltImage, Verification
-from tests.support.git_world import git
+from tests.support.git_world import git, lose_object
 from tests.support.images import COMPILED, PURE, Sample, build_sample, make_sample, make_spec, with_oracle
 
 Build = Callable[..., BuiltImage]
@@ -61,6 +61,19 @@ class TestAnImage:
         ]
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert "install-package" in log
+
+    def test_of_a_mirror_without_a_picture_of_the_documentation_passes_everything(
+        self, engine: ProcessEngine, tmp_path: Path, lock: str
+    ) -> None:
+        picture = "docs/logo.png"
+        sample = make_sample(tmp_path / "tinypure", "tinypure", {**PURE, picture: "picture\n"}, {"README.md": "x"})
+        lose_object(sample.mirror, git(sample.mirror, "rev-parse", f"{sample.base}:{picture}"))
+        image, _ = build_sample(engine, make_spec(sample, lock), sample)
+        assert {verification.ok for verification in image.verifications} == {True}
+        # the folder of a task has no mirror
+        subject = Subject(engine, image, FolderOrigin(sample.base, b""), run_id="run")
+        with gathering(subject) as evidence:
+            assert VERIFICATIONS["declared_commit"](evidence).ok
 
     def test_gates_are_checked_in_order_up_to_the_first_failure(
         self, engine: ProcessEngine, compiled: Sample, compiled_image: BuiltImage, copied: Path
