@@ -22,7 +22,7 @@ from formulacode_dagster.operating.runner.fingerprint import fingerprint
 from formulacode_dagster.operating.runner.progress import duration
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
-from formulacode_dagster.operating.store.measurements import add_gradings
+from formulacode_dagster.operating.store.measurements import add_gradings, newest_gradings
 from formulacode_dagster.operating.store.pull_requests import done_in
 from formulacode_dagster.releasing.dataset.records import graded_records
 from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
@@ -68,7 +68,9 @@ class _TaskToGrade:
 
 async def run(stage: StageRun, tools: GradingTools) -> StageSummary:
     """Probe the pending tasks of the month, one at a time; raises as `run_items`."""
+    grader = grader_sha256()
     with stage.database.transaction() as connection:
+        earlier = newest_gradings(connection, stage.month)
         keys = {pr.item: pr.key for pr in done_in(connection, stage.month, Stage.MEASUREMENTS)}
         records = graded_records(connection, stage.month)
     items = [
@@ -77,12 +79,15 @@ async def run(stage: StageRun, tools: GradingTools) -> StageSummary:
             fingerprint(
                 Stage.GRADINGS,
                 *(record.row.image_digest, record.row.patch, record.row.procedure, record.row.pass_to_pass),
-                *(grader_sha256(), tools.seconds > 0, tools.tries),
+                *(grader, tools.seconds > 0, tools.tries),
             ),
             _TaskToGrade(keys[name], record),
         )
         for name, record in records.items()
     ]
+    others = sum(keys[name] in earlier and earlier[keys[name]].grader_sha256 != grader for name in records)
+    if others and tools.seconds:
+        stage.warn(f"{others} of {len(records)} tasks have gradings by another version of the grader: graded again")
     # tasks share layers: pulled images are removed when all are done
     with ExitStack() as images:
         work = in_thread(_Gradings(stage, tools, images).grade)

@@ -170,6 +170,16 @@ def test_an_unchanged_task_is_graded_once_and_forced_gradings_are_added(month: D
         assert len(artifacts.GRADINGS.read(connection, MONTH)) == 2
 
 
+def test_a_task_is_graded_again_by_another_version_of_the_grader(grade: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr(StageRun, "warn", lambda _stage, text: warned.append(text))
+    grade()
+    monkeypatch.setattr(f"{run.__module__}.grader_sha256", lambda: "0" * 64)
+    grade()
+    assert grade.asked[:2] == ["oracle", "oracle"]
+    assert warned == ["1 of 1 tasks have gradings by another version of the grader: graded again"]
+
+
 def test_no_further_probe_starts_when_the_time_is_up(month: Database, grade: Any) -> None:
     assert grade(seconds=1e-9).state is ItemState.DONE
     assert grade.asked == ["oracle", "oracle"]
