@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from formulacode_dagster.building.engines.failures import registry_is_busy, registry_outage
 from formulacode_dagster.building.engines.files import ImageConfig, ImageFile
@@ -24,7 +24,7 @@ from formulacode_dagster.models.reasons import FailureKind
 
 from .commands import command_that_serves
 from .daemon import LABEL, DockerDaemon
-from .export import exported_files, image_config
+from .export import archived_files, image_config
 from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
 from .session import USER, DockerSession
 from .settings import DockerBuildSettings
@@ -169,11 +169,12 @@ class DockerEngine:
             yield session
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
-        """All files of the image, exported from a container that never starts."""
+        """All files of the image, from a container that never starts."""
         container = self._create(image, run_id="", command=["true"])
         try:
-            with self._daemon.watched(f"export {image.tag}"):
-                yield from exported_files(cast("Iterator[bytes]", container.export()))
+            with self._daemon.watched(f"read {image.tag}"):
+                # not an export, after which Docker 26.1, for one, never frees the disk space of the image: moby/moby#48516
+                yield from archived_files(container.get_archive("/")[0])
         finally:
             remove_container(self._daemon, container)
 

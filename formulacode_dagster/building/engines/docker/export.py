@@ -26,15 +26,15 @@ _AREAS = (
 )
 
 
-def exported_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
-    """The regular files and links in the tar stream *chunks*; devices and sockets do not survive an export."""
+def archived_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
+    """The regular files and links in the tar stream *chunks* of a container's root folder."""
     with tarfile.open(fileobj=_Chunks(chunks), mode="r|", bufsize=1024 * 1024) as archive:
         for entry in archive:
             if not (entry.isfile() or entry.issym() or entry.islnk()):
                 continue
-            name = entry.name.removeprefix("./")
+            name = entry.name.lstrip("/")
             prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
-            target = entry.linkname if entry.issym() else "/" + entry.linkname if entry.islnk() else None
+            target = entry.linkname if entry.issym() else "/" + entry.linkname.lstrip("/") if entry.islnk() else None
             yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, _Opener(archive, entry))
 
 

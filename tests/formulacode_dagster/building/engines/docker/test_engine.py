@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from docker.models.containers import Container
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -17,6 +18,7 @@ from starlette.routing import Route
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.docker.leftovers import remove_container
 from formulacode_dagster.building.engines.failures import BuildFailure
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
@@ -82,6 +84,23 @@ def test_nothing_of_the_build_stays_in_a_layer(docker: DockerEngine, image: Buil
     assert not [path for path in paths if path.startswith(("run/secrets", "var/cache/uv/"))]
     history = docker.daemon.client.images.get(image.tag).history()
     assert "BEGIN CERTIFICATE" not in str(history)
+
+
+def test_no_layer_stays_after_the_files_of_an_image_were_read(
+    docker: DockerEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = docker.daemon.client.info()
+    mounts = Path(facts["DockerRootDir"]) / "image" / facts["Driver"] / "layerdb" / "mounts"
+    before: list[Path] = []
+
+    def remove(daemon: DockerDaemon, container: Container) -> None:
+        before.append((mounts / str(container.id)).resolve(strict=True))
+        remove_container(daemon, container)
+
+    monkeypatch.setattr(f"{DockerEngine.__module__}.remove_container", remove)
+    assert sum(1 for _ in docker.files(image)) > 1000
+    # a layer that is held keeps those of the image for ever
+    assert [mount.exists() for mount in before] == [False]
 
 
 def test_a_second_build_of_the_same_spec_costs_next_to_nothing(

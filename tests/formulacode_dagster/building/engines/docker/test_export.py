@@ -3,7 +3,7 @@ import tarfile
 
 import pytest
 
-from formulacode_dagster.building.engines.docker.export import exported_files
+from formulacode_dagster.building.engines.docker.export import archived_files
 from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.verification.facts import gather_facts
 
@@ -15,11 +15,11 @@ FILES = {
 
 @pytest.fixture
 def chunks():
-    """The export of a container with FILES, as the daemon sends it: once, in parts."""
+    """A container's root folder with FILES, as the daemon sends it: once, in parts."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for name, content in FILES.items():
-            entry = tarfile.TarInfo(name)
+            entry = tarfile.TarInfo(f"/{name}")
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
     stream = packed.getvalue()
@@ -27,7 +27,7 @@ def chunks():
 
 
 def test_a_file_of_a_stream_is_opened_again_after_some_of_it_was_read(chunks):
-    for file, content in zip(exported_files(chunks), FILES.values(), strict=True):
+    for file, content in zip(archived_files(chunks), FILES.values(), strict=True):
         with file.open() as stream:
             assert stream.read(10) == content[:10]
         with file.open() as stream:
@@ -35,6 +35,6 @@ def test_a_file_of_a_stream_is_opened_again_after_some_of_it_was_read(chunks):
 
 
 def test_what_is_looked_at_for_releases_is_read_whole_for_the_facts(chunks, tmp_path):
-    facts = gather_facts(exported_files(chunks), objects=tmp_path)
+    facts = gather_facts(archived_files(chunks), objects=tmp_path)
     assert ("fast", "1.0") in facts.elsewhere.releases
     assert facts.files[Area.ENVIRONMENT].keys() == {name.removeprefix("opt/venv/") for name in FILES}
