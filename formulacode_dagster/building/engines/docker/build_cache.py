@@ -9,7 +9,7 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from formulacode_dagster.building.engines.image_store import TrimmedCache
@@ -21,7 +21,10 @@ from .session import TOOLS
 if TYPE_CHECKING:
     from docker import APIClient
 
-_KINDS = frozenset({"regular", "exec.cachemount"})
+MOUNT_AGE = timedelta(days=30)
+"""A cache mount that was made earlier is removed within the budget too: BuildKit measures it once, and it grows."""
+_MOUNT = "exec.cachemount"
+_KINDS = frozenset({"regular", _MOUNT})
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class _Record:
     parents: tuple[str, ...]
     bytes: int
     used_at: datetime
+    mounted_at: datetime | None
+    """When a cache mount was made; None for a step's result."""
     free: bool
     """No image depends on it, and no build uses it at the moment."""
 
@@ -37,13 +42,15 @@ class _Record:
 class BuildCache:
     """The cache of the daemon's own builder."""
 
-    def __init__(self, api: APIClient, *, mark: str = f"{TOOLS}/") -> None:
-        """*mark* occurs in the steps of our Dockerfiles and in no others."""
+    def __init__(self, api: APIClient, *, mark: str = f"{TOOLS}/", mount_age: timedelta = MOUNT_AGE) -> None:
+        """*mark* occurs in the steps of our Dockerfiles and in no others; cache mounts live for *mount_age*."""
         self._api = api
         self._mark = mark
+        self._mount_age = mount_age
 
     def trim(self, budget: int | None, *, dry_run: bool) -> TrimmedCache:
-        """Remove our records, those used least recently first, until they take *budget* bytes at most (None: no limit).
+        """Remove our records, those used least recently first, until they take *budget* bytes at most (None: no limit);
+        before them, old cache mounts.
 
         A record is removed after those that build on it. With *dry_run* nothing is removed; bytes are what would be
         freed.
@@ -51,13 +58,16 @@ class BuildCache:
         records = self._records()
         left = before = sum(record.bytes for record in records if record.free)
         gone: set[str] = set()
-        while budget is not None and left > budget:
-            leaving = _next(records, gone)
-            if leaving is None:
-                break
-            gone.add(leaving.id)
-            if dry_run or self._prune(leaving):
-                left -= leaving.bytes
+
+        def remove(record: _Record) -> int:
+            gone.add(record.id)
+            return record.bytes if dry_run or self._prune(record) else 0
+
+        oldest = datetime.now(tz=UTC) - self._mount_age
+        expired = [record for record in records if record.free and record.mounted_at and record.mounted_at < oldest]
+        left -= sum(map(remove, expired))
+        while budget is not None and left > budget and (leaving := _next(records, gone)):
+            left -= remove(leaving)
         return TrimmedCache(records=len(gone), bytes_before=before, bytes_after=left)
 
     def _records(self) -> list[_Record]:
@@ -79,6 +89,7 @@ class BuildCache:
                     parents=parents,
                     bytes=entry["Size"],
                     used_at=moment(entry.get("LastUsedAt") or entry["CreatedAt"]),
+                    mounted_at=moment(entry["CreatedAt"]) if entry["Type"] == _MOUNT else None,
                     free=not entry["InUse"] and not entry["Shared"],
                 )
         return list(ours.values())

@@ -173,7 +173,7 @@ class DockerEngine:
         container = self._create(image, run_id="", command=["true"])
         try:
             with self._daemon.watched(f"read {image.tag}"):
-                # not an export, after which Docker 26.1, for one, never frees the disk space of the image: moby/moby#48516
+                # not an export, after which Docker 26.1, for one, never frees the image's disk space: moby/moby#48516
                 yield from archived_files(container.get_archive("/")[0])
         finally:
             remove_container(self._daemon, container)

@@ -13,6 +13,7 @@ from formulacode_dagster.building.engines.docker.image_store import DockerImageS
 from formulacode_dagster.building.engines.image_store import StoredImage
 from formulacode_dagster.building.housekeeping.cleanup import Budgets, clean_up
 from formulacode_dagster.models.errors import OutsideSystemError
+from tests.support.docker import OS_IMAGE
 
 pytestmark = pytest.mark.docker
 
@@ -147,6 +148,22 @@ def test_our_build_cache_is_trimmed_from_the_top_below_no_image(
     assert (done.records, SIZE <= done.bytes_after < 2 * SIZE) == (1, True)
     rest = cache.trim(0, dry_run=False)
     assert (rest.records, rest.bytes_before, rest.bytes_after) == (1, done.bytes_after, 0)
+
+
+def test_an_old_cache_mount_goes_within_the_budget(kitchen: Kitchen) -> None:
+    fill = f"head -c {SIZE} /dev/zero >/opt/{kitchen.mark}/x"
+    mount = f"--mount=type=cache,id={kitchen.mark},target=/opt/{kitchen.mark}"
+    os_image = OS_IMAGE.replace("{python}", "3.11")
+    (kitchen.folder / "Dockerfile").write_text(f"FROM {os_image}\nRUN {mount} {fill}\n")
+    assert kitchen.daemon.run(["buildx", "build", str(kitchen.folder)], timeout=60).ok
+    api, mark = kitchen.daemon.client.api, f"/opt/{kitchen.mark}/"
+    assert BuildCache(api, mark=mark).trim(None, dry_run=False).records == 0
+    old = BuildCache(api, mark=mark, mount_age=timedelta(0))
+    foreseen = old.trim(None, dry_run=True)
+    done = old.trim(None, dry_run=False)
+    assert foreseen == done
+    assert (done.records, done.bytes_before - done.bytes_after) == (1, SIZE)
+    assert old.trim(None, dry_run=False).records == 0
 
 
 def test_sizes_are_those_of_layers_though_the_history_names_more() -> None:
