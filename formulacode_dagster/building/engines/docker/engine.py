@@ -24,7 +24,7 @@ from formulacode_dagster.models.reasons import FailureKind
 
 from .commands import command_that_serves
 from .daemon import LABEL, DockerDaemon
-from .export import archived_files, image_config
+from .export import archive_of, archived_files, image_config
 from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
 from .session import USER, DockerSession
 from .settings import DockerBuildSettings
@@ -172,9 +172,9 @@ class DockerEngine:
         """All files of the image, from a container that never starts."""
         container = self._create(image, run_id="", command=["true"])
         try:
-            with self._daemon.watched(f"read {image.tag}"):
-                # not an export, after which Docker 26.1, for one, never frees the image's disk space: moby/moby#48516
-                yield from archived_files(container.get_archive("/")[0])
+            # not an export, after which Docker 26.1, for one, never frees the image's disk space: moby/moby#48516
+            with self._daemon.watched(f"read {image.tag}"), archive_of(container, "/") as chunks:
+                yield from archived_files(chunks)
         finally:
             remove_container(self._daemon, container)
 

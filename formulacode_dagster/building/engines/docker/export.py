@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from formulacode_dagster.building.engines.files import Area, ImageConfig, ImageFile
 from formulacode_dagster.building.engines.owner import Owner
@@ -17,6 +18,7 @@ from .session import REPOSITORY, TOOLS, VENV
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+    from docker.models.containers import Container
 
 MOST_BYTES = 64 << 20
 _AREAS = (
@@ -24,6 +26,15 @@ _AREAS = (
     (REPOSITORY.lstrip("/") + "/", Area.REPOSITORY),
     (TOOLS.lstrip("/") + "/", Area.TOOLS),
 )
+
+
+@contextmanager
+def archive_of(container: Container, path: str) -> Iterator[Iterator[bytes]]:
+    """The tar stream of *path* in *container*, which the daemon does not remove before the stream has ended: it is
+    closed here, read to its end or not.
+    """
+    with closing(cast("Generator[bytes]", container.get_archive(path)[0])) as chunks:
+        yield chunks
 
 
 def archived_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
@@ -51,10 +62,11 @@ def read_files(daemon: DockerDaemon, digest: str, path: str) -> dict[str, bytes]
         container = daemon.client.containers.create(digest, ["true"], network_mode="none", labels=labels)
         packed = bytearray()
         try:
-            for chunk in container.get_archive(path)[0]:
-                packed += chunk
-                if len(packed) > MOST_BYTES:
-                    return {}
+            with archive_of(container, path) as chunks:
+                for chunk in chunks:
+                    packed += chunk
+                    if len(packed) > MOST_BYTES:
+                        return {}
         except docker.errors.NotFound:
             return {}
         finally:

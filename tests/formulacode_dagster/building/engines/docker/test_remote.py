@@ -63,10 +63,15 @@ class Tunnel:
                     threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
 
     def _carry(self, source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
+        try:
             while chunk := source.recv(65536):
                 sink.sendall(chunk)
             sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            # as in a network: who sends on learns that nobody listens
+            for end in (source, sink):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture
