@@ -40,11 +40,21 @@ def leftover_containers(
     daemon: DockerDaemon, *, now: datetime | None = None, run_is_over: RunIsOver = nobody_knows
 ) -> list[Container]:
     """Containers that dead processes, or runs that are over, have left as of *now*; others are not ours to touch."""
-    # A container inherits its image's labels, so `formulacode=1` by itself would also mark one that a user started.
+    import docker.errors
+
+    left: list[Container] = []
     with daemon.watched("list containers"):
-        containers = daemon.client.containers.list(all=True, filters={"label": f"{LABEL}.owner"}, ignore_removed=True)
-    instant = now or datetime.now(tz=UTC)
-    return [container for container in containers if _is_left(container, instant, run_is_over)]
+        # A container inherits its image's labels, so `formulacode=1` by itself would also mark one that a user started.
+        for listed in daemon.client.api.containers(all=True, filters={"label": f"{LABEL}.owner"}):
+            owner = Owner.parse(listed["Labels"].get(f"{LABEL}.owner", ""))
+            if owner is not None and owner.is_alive():
+                # not asked about: while the files of an image are read, the daemon does not answer for its container
+                continue
+            with suppress(docker.errors.NotFound):
+                container = daemon.client.containers.get(listed["Id"])
+                if _is_left(container, owner, now or datetime.now(tz=UTC), run_is_over):
+                    left.append(container)
+    return left
 
 
 def remove_leftovers(daemon: DockerDaemon, run_is_over: RunIsOver = nobody_knows) -> list[Container]:
@@ -90,12 +100,9 @@ def _has_left(owner: Owner, run_is_over: RunIsOver) -> bool:
     return owner.is_dead() or (not owner.is_alive() and bool(owner.run_id) and run_is_over(owner.run_id))
 
 
-def _is_left(container: Container, now: datetime, run_is_over: RunIsOver) -> bool:
-    owner = Owner.parse(container.labels.get(f"{LABEL}.owner", ""))
+def _is_left(container: Container, owner: Owner | None, now: datetime, run_is_over: RunIsOver) -> bool:
     if owner is not None and _has_left(owner, run_is_over):
         return True
-    if owner is not None and owner.is_alive():
-        return False
     made, state = moment(container.attrs["Created"]), container.attrs["State"]
     if container.status in ("exited", "dead"):
         return now - moment(state["FinishedAt"]) >= ENDED

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from starlette.routing import Route
 
 from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
-from formulacode_dagster.building.engines.docker.leftovers import remove_container
+from formulacode_dagster.building.engines.docker.leftovers import leftover_containers, remove_container
 from formulacode_dagster.building.engines.failures import BuildFailure
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
@@ -103,6 +104,13 @@ def test_no_layer_stays_after_the_files_of_an_image_were_read(
     assert next(docker.files(image)).path
     # a layer that is held keeps those of the image for ever
     assert [mount.exists() for mount in before] == [False, False]
+
+
+def test_leftovers_are_found_while_the_files_of_an_image_are_read(docker: DockerEngine, image: BuiltImage) -> None:
+    # the daemon does not answer for the container until all is read
+    for _ in itertools.islice(docker.files(image), 1):
+        left = leftover_containers(docker.daemon)
+        assert image.digest not in [container.attrs["Image"] for container in left]
 
 
 def test_a_second_build_of_the_same_spec_costs_next_to_nothing(
