@@ -39,6 +39,9 @@ def told(*words):
 
 print("version", told("git", "describe", "--tags", "--dirty").strip())
 print("submodules", told("git", "submodule", "status"))
+# as some builds do: neither may reach the checkout, whose settings are verified
+told("git", "submodule", "init")
+told("git", "tag", "of-the-build")
 setup(
     name="tinyparts",
     version="1.0",
