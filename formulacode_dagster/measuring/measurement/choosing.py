@@ -15,7 +15,7 @@ from formulacode_dagster.building.suites.remote import BenchmarkSelection, Harne
 from formulacode_dagster.measuring.workloads.documents import Shown
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import LEAST_REACHED, LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure
+from formulacode_dagster.models.measurement import LEAST_REACHED, LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure, Metric
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .changed_code import ChangedCode, changed_code
@@ -89,7 +89,11 @@ class Choice:
 
     @property
     def is_weak(self) -> bool:
-        """True if none of them spends much of its time in the change."""
+        """True if none of them spends much of its time in the change: none of those that measure time, if all of these
+        are left out for that, since of the others it is not seen.
+        """
+        if self.left_out.weak and all(candidate.quantity.metric is not Metric.TIME for candidate in self.candidates):
+            return True
         return all(candidate.is_weak for candidate in self.candidates)
 
     @property

@@ -20,7 +20,7 @@ from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Arm, StackTime
+from formulacode_dagster.models.measurement import Arm, Metric, StackTime
 from formulacode_dagster.models.reasons import FailureKind
 
 BEFORE, AFTER = b"def total(n):\n    return sum(range(n))\n", b"def total(n):\n    return n\n"
@@ -441,6 +441,17 @@ def test_time_in_a_partly_compiled_change_must_be_known_of_a_benchmark(shares, u
 )
 def test_a_benchmark_that_does_little_else_is_enough(shares, lacks):
     assert choice_of(*shares, untraceable=(), functions=(TOTAL, MEAN, LEAST)).lacks == lacks
+
+
+def test_memory_does_not_stand_for_time_in_the_change():
+    # flox#431: three benchmarks of time were weak, and two of memory were timed
+    hit = surveyed("e", is_ruled_out=False).model_copy(update={"metric": Metric.PEAK_MEMORY, "unit": "bytes"})
+    changed = ChangedCode({}, {}, (), functions=(TOTAL,))
+    memory = Choice(ONE, [BenchmarkCandidate({Arm.BASE: hit}, True)], [], changed)
+    assert not memory.is_weak, "a suite of such benchmarks only"
+    with_weak_ones = replace(memory, left_out=UntimedCounts(weak=3))
+    assert with_weak_ones.lacks == "its benchmarks spend less than 3% of their time in it"
+    assert choice_of(0.4, untraceable=()).is_better_than(with_weak_ones)
 
 
 def test_known_time_in_the_change_is_better_than_unknown_and_that_than_little():
