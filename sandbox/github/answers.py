@@ -71,7 +71,7 @@ def primary_limit(user: str, *, graphql: bool) -> Answer:
     """When the hour's budget is used up: 403 of REST, HTTP 200 of GraphQL."""
     said = f"API rate limit exceeded for {user}."
     if graphql:
-        return ok({"errors": [{"type": "RATE_LIMITED", "message": said}]})
+        return ok({"errors": [{"type": "RATE_LIMIT", "code": "graphql_rate_limit", "message": said}]})
     return refusal(403, f"{said} If you reach out to GitHub Support, please include the request ID.", docs=_LIMITS)
 
 

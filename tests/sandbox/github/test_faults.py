@@ -49,7 +49,7 @@ def test_a_rest_call_is_answered_by_another_status_once(small, folder, fault, st
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind"), [(Fault.PRIMARY_LIMIT, "RATE_LIMITED"), (Fault.GONE, "NOT_FOUND"), (Fault.TIMED_OUT, None)]
+    ("fault", "kind"), [(Fault.PRIMARY_LIMIT, "RATE_LIMIT"), (Fault.GONE, "NOT_FOUND"), (Fault.TIMED_OUT, None)]
 )
 def test_a_graphql_call_fails_with_status_200(small, folder, fault, kind):
     with served(folder, Faults.at("graphql Merged", 1, fault)) as http:

@@ -22,7 +22,7 @@ def test_graphql_says_that_its_points_are_used_up_with_status_200(small, caller)
     answers = [asks.http.post("/graphql", json=VIEWER) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert "errors" not in answers[1].json()
-    assert answers[2].json()["errors"][0]["type"] == "RATE_LIMITED"
+    assert answers[2].json()["errors"][0]["type"] == "RATE_LIMIT"
     assert answers[2].headers["x-ratelimit-remaining"] == "0"
     assert answers[2].headers["x-ratelimit-resource"] == "graphql"
     assert 3590 < int(answers[2].headers["x-ratelimit-reset"]) - time.time() <= 3601

@@ -50,6 +50,7 @@ class Exchange:
         refused_to: dict[int, str] = {}
         underscoped: set[int] = set()
         partial: Answer | None = None
+        refused: Verdict | None = None
         while True:
             permit, verdict, answer = await self.once(resource, build, inspect, without=refused_to, limits=limits)
             match verdict.outcome:
@@ -64,15 +65,11 @@ class Exchange:
                 case Outcome.UNAUTHORIZED:
                     self._unauthorized(permit.lease, what, verdict)
                 case Outcome.UNDERSCOPED | Outcome.FORBIDDEN:
-                    refused_to[permit.lease.position] = verdict.words
+                    refused, refused_to[permit.lease.position] = verdict, verdict.words
                     if verdict.outcome is Outcome.UNDERSCOPED:
                         underscoped.add(permit.lease.position)
                     if answer is not None and (partial is None or _faults(answer) < _faults(partial)):
                         partial = answer
-                    if not self.pool.has_other(resource, refused_to):
-                        if partial is not None:
-                            return partial
-                        raise refusal(what, verdict)
                 case Outcome.TOO_HEAVY:
                     raise _too_heavy(what, verdict)
                 case Outcome.PRIMARY_LIMIT | Outcome.SECONDARY_LIMIT:
@@ -91,6 +88,11 @@ class Exchange:
                     await self.waits.whole(resource, f"GitHub failed to answer ({verdict.words}), trying again", wait)
                 case _:
                     raise refusal(what, verdict)
+            # others may have been set aside meanwhile
+            if refused is not None and not self.pool.has_other(resource, refused_to):
+                if partial is not None:
+                    return partial
+                raise refusal(what, refused)
 
     async def once(
         self,

@@ -55,6 +55,7 @@ PASSING_ERRORS = (httpx.TransportError, httpx.DecodingError)
 _PASSING_MESSAGES = ("something went wrong", "timeout", "timed out", "temporarily", "try again", "loading")
 _UNDERSCOPED_MARKS = ("resource not accessible by", "required scopes", "must be authenticated with")
 _UNDERSCOPED_TYPES = frozenset({"INSUFFICIENT_SCOPES"})
+_LIMIT_TYPES = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
 _PASSING_TYPES = frozenset({"SERVICE_UNAVAILABLE", "INTERNAL", "INTERNAL_ERROR", "INTERNAL_SERVER_ERROR"})
 
 
@@ -128,11 +129,11 @@ def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Ma
     another token might see those parts.
     """
     words = "; ".join(str(error) for error in errors)
-    if any(error.type == "RATE_LIMITED" for error in errors):
-        wait = retry_after(headers, now)
-        return Verdict(Outcome.PRIMARY_LIMIT, until_reset(headers, now) if wait is None else wait, words)
     if any("secondary rate limit" in error.message.lower() for error in errors):
         return Verdict(Outcome.SECONDARY_LIMIT, retry_after(headers, now), words)
+    if any(error.type in _LIMIT_TYPES for error in errors):
+        wait = retry_after(headers, now)
+        return Verdict(Outcome.PRIMARY_LIMIT, until_reset(headers, now) if wait is None else wait, words)
     if any(error.type in _UNDERSCOPED_TYPES or _is_underscoped(error.message) for error in errors):
         return Verdict(Outcome.UNDERSCOPED, words=words)
     if any(error.type == "RESOURCE_LIMITS_EXCEEDED" for error in errors):

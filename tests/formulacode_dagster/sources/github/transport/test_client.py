@@ -305,6 +305,7 @@ def test_a_server_that_names_a_time_is_given_it(connect, clock):
     [
         (errors({"message": "You have exceeded a secondary rate limit"}), 60),
         (errors({"type": "RATE_LIMITED", "message": "API rate limit exceeded"}), 60),
+        (errors({"type": "RATE_LIMIT", "message": "API rate limit already exceeded for user ID 1."}), 60),
         (said("slow down", 429), 60),
     ],
 )

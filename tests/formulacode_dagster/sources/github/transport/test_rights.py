@@ -165,6 +165,21 @@ def test_a_part_that_one_token_may_not_see_is_asked_of_another(connect):
     assert (alone.data, alone.errors[0].type) == ({"a": None}, "FORBIDDEN")
 
 
+def test_a_token_that_expires_leaves_what_the_other_was_refused(connect):
+    hidden = {"type": "FORBIDDEN", "path": ["a"], "message": "Resource not accessible by personal access token"}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.headers["authorization"] == "Bearer narrow":
+            return httpx.Response(200, json={"data": {"a": None}, "errors": [hidden]})
+        return httpx.Response(401, json={"message": "Bad credentials"})
+
+    async def asked(client: GitHubTransport):
+        async with client:
+            return await client.graphql("query A { a }")
+
+    assert asyncio.run(asked(connect(answer, tokens=["narrow", "expired"]))).data == {"a": None}
+
+
 @pytest.mark.parametrize("over", ["graphql", "rest"])
 def test_a_token_that_an_organization_does_not_accept_is_not_set_aside(connect, over):
     words = "Although you appear to have the correct authorization credentials, the organization has an IP allow list"
