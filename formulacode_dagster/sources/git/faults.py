@@ -58,7 +58,8 @@ _TABLE: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
         (
             Fault.PASSING,
             r"returned error: (429|5\d\d)|early eof|rpc failed|unexpected disconnect|the remote end hung up"
-            r"|connection (was )?reset|operation (too slow|timed out)|timed out|unexpected eof|gnutls|broken pipe",
+            r"|connection (was )?reset|operation (too slow|timed out)|timed out|unexpected eof|gnutls|broken pipe"
+            r"|http2 framing|http/2 stream|empty reply|unable to access 'https?://",
         ),
     )
 )

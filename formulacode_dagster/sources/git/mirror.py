@@ -30,6 +30,8 @@ from .use import Hold, MirrorUse
 __all__ = ["Mirror", "MirrorCache"]
 
 LOCK_SECONDS = 3600.0
+UPDATED = "formulacode-updated"
+"""File of a mirror that is as old as its last update from the network."""
 
 
 class MirrorCache:
@@ -94,12 +96,14 @@ class MirrorCache:
             self._rebuild(repository, path)
         self._remote.point(path, repository)
         missing = _missing(path, wanted)
-        if missing or (since is not None and not grown and _newest(path) < since.timestamp()):
+        if missing or (since is not None and not grown and _is_older(path, since.timestamp())):
             grown = True
             self._remote.update(repository, path)
             if missing := _missing(path, missing):
                 self._remote.fetch(repository, path, missing)
                 self._refused.update((repository, sha) for sha in _missing(path, missing))
+        if grown:
+            (path / UPDATED).touch()
         return MirrorUse(path).hold(), grown
 
     def _rebuild(self, repository: str, path: Path) -> None:
@@ -138,6 +142,12 @@ def _fetched_by_hash(path: Path) -> list[str]:
     except GitError:
         return []
     return [name.removeprefix(f"{KEPT}/") for name in listed]
+
+
+def _is_older(path: Path, since: float) -> bool:
+    """Return True if it was neither fetched since then nor has a later commit: a project may have made none."""
+    updated = path / UPDATED
+    return _newest(path) < since and not (updated.exists() and updated.stat().st_mtime >= since)
 
 
 def _newest(path: Path) -> float:

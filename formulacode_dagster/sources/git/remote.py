@@ -80,7 +80,9 @@ class GitRemote:
             raise translate(error, "fetch", repository) from error
 
     def update(self, repository: str, mirror: Path) -> None:
-        """Fetch branches and tags. Nothing is dropped: commits of deleted branches stay."""
+        """Fetch branches and tags, and the name of the default branch. Nothing is dropped: commits of deleted branches
+        stay.
+        """
         base = ["fetch", "--quiet", "--force", "--no-write-fetch-head", REMOTE, *BRANCHES_AND_TAGS]
 
         def attempt() -> None:
@@ -91,6 +93,7 @@ class GitRemote:
                     raise
                 # A branch `a` that became `a/b` can only be fetched once the old one is dropped.
                 git(mirror, base[0], "--prune", *base[1:], seconds=TRANSFER_SECONDS)
+            _follow_head(mirror)
 
         self._insist(attempt, "fetch", repository, mirror)
 
@@ -159,3 +162,11 @@ class GitRemote:
             else:
                 note_answer(SYSTEM)
                 return
+
+
+def _follow_head(mirror: Path) -> None:
+    """Point the head of *mirror* at the default branch of its origin: a project may rename it."""
+    told = git(mirror, "ls-remote", "--symref", REMOTE, "HEAD", seconds=TRANSFER_SECONDS)
+    branch = re.match(rb"ref: (refs/heads/\S+)\tHEAD", told)
+    if branch and git(mirror, "for-each-ref", branch[1].decode()):
+        git(mirror, "symbolic-ref", "HEAD", branch[1].decode())

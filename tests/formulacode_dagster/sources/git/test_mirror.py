@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 
@@ -91,6 +92,24 @@ def test_a_branch_that_became_a_folder_of_branches_is_fetched(origin, cache):
     origin.git("push", "--quiet", "origin", "main:refs/heads/topic/a")
     with cache.ensure(NAME, commits=[head]) as mirror:
         assert mirror.has(head)
+
+
+def test_a_default_branch_that_was_renamed_is_followed(origin, cache):
+    cache.ensure(NAME)
+    origin.write({"a.py": "new\n"})
+    head = origin.commit("More")
+    origin.git("push", "--quiet", "origin", "main:refs/heads/trunk")
+    command.git(origin.host / f"{NAME}.git", "symbolic-ref", "HEAD", "refs/heads/trunk")
+    with cache.ensure(NAME, commits=[head]) as mirror:
+        assert command.git(mirror.path, "rev-parse", "HEAD").decode().strip() == head
+
+
+def test_a_project_without_later_commits_is_not_fetched_again(origin, cache):
+    since = datetime.now(tz=UTC)
+    cache.ensure(NAME)
+    shutil.rmtree(origin.host)
+    with cache.ensure(NAME, since=since) as mirror:
+        assert mirror.has(origin.sha())
 
 
 def test_commits_of_a_branch_that_was_rewritten_are_kept(origin, cache):

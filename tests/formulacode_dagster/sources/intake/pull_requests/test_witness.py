@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.sources.git.mirror import MirrorCache
+from formulacode_dagster.sources.git.mirror import UPDATED, MirrorCache
 from formulacode_dagster.sources.intake.pull_requests.witness import shown_merges
 from tests.support.git_world import ADA, GITHUB, BareRepository
 from tests.support.github import repository
@@ -52,5 +53,7 @@ def test_without_github_commits_a_number_in_a_message_is_the_evidence(world: Bar
 
 def test_a_mirror_that_ends_before_the_month_is_fetched_again(world: BareRepository) -> None:
     assert shown(world) == []
+    (fetched,) = (world.path.parents[2] / "mirrors").rglob(UPDATED)
+    os.utime(fetched, (0, FEBRUARY.start.timestamp()))
     world.commit("Squashed (#2)", "2026-02-10T00:00:00Z", 1, committer=GITHUB)
     assert shown(world) == [2]
