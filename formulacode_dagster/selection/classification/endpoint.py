@@ -6,6 +6,7 @@ The content of the answer is not judged here.
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -45,6 +46,8 @@ class ModelRetries(Frozen):
 
     attempts: int = 4
     attempts_on_timeout: int = 2
+    limits: int = 30
+    """Refusals for a limit of its requests, which is no failed attempt."""
     backoff: Backoff = Backoff(first_seconds=0.5, longest_seconds=20.0, jitter=(0.75, 1.0))
     longest_retry_after: float = 300.0
     unanswered_until_dead: int = 5
@@ -128,7 +131,7 @@ class OpenAIEndpoint:
         """
         import openai
 
-        attempts, timeouts, said, tried = 0, 0, "", {capabilities}
+        attempts, timeouts, limits, said, tried = 0, 0, 0, "", {capabilities}
         while attempts < self._retries.attempts and timeouts < self._retries.attempts_on_timeout:
             attempts += 1
             await self._turn()
@@ -155,7 +158,9 @@ class OpenAIEndpoint:
                     capabilities, attempts = other, attempts - 1
                     continue
                 said = self._require_transient(error)
-                self._postpone(error, attempts)
+                if error.status_code == 429 and limits < self._retries.limits:
+                    limits, attempts = limits + 1, attempts - 1
+                self._postpone(error, max(attempts, limits))
                 continue
             except (openai.APIError, ValueError) as error:
                 return reply_of(str(error), self._clean), capabilities
@@ -234,7 +239,9 @@ class OpenAIEndpoint:
             self._on_wait(f"the model answers HTTP {error.status_code}; waiting {wait:.0f} s")
 
     async def _turn(self) -> None:
-        await asyncio.sleep(max(0.0, self._resume_at - time.monotonic()))
+        # all that wait would ask at once, and all but one be refused again
+        while (left := self._resume_at - time.monotonic()) > 0:  # noqa: ASYNC110 - others move the moment
+            await asyncio.sleep(left * random.uniform(1.0, 1.25))  # noqa: S311 - spreads retries, keeps no secret
 
     def _given_up(self, attempts: int, said: str, *, timed_out: bool) -> FormulaCodeError:
         if self._refused_connections >= self._retries.attempts:

@@ -111,6 +111,14 @@ def test_a_server_error_is_retried() -> None:
     assert cost.model_calls == 3, "each call counts"
 
 
+def test_waiting_for_a_limit_is_no_failed_attempt() -> None:
+    busy = dict.fromkeys(range(1, 7), Fault.RATE_LIMITED)
+    with sandbox(ModelFaults(by_call=busy, retry_after_seconds=0.01)) as (url, calls):
+        answer, _ = asyncio.run(ask_once(url))
+        assert calls() == 7
+    assert answer.is_performance
+
+
 def test_retries_end_in_a_failure_of_the_item() -> None:
     with sandbox(ModelFaults(every=Fault.SERVER_ERROR)) as (url, calls):
         with pytest.raises(ItemFailure, match="no answer in 4 attempts: HTTP 500") as caught:
