@@ -73,11 +73,13 @@ class BuildCache:
     def _records(self) -> list[_Record]:
         # docker-py's own df() cannot ask for less than every container and volume
         address = f"{self._api.base_url}/v{self._api.api_version}/system/df"
-        asked = self._api.get(address, params={"type": "build-cache"}, timeout=API_SECONDS)
+        asked = self._api.get(address, params={"type": "build-cache", "verbose": "1"}, timeout=API_SECONDS)
         asked.raise_for_status()
         answer: dict[str, Any] = asked.json()
         ours: dict[str, _Record] = {}
-        for entry in sorted(answer["BuildCache"] or (), key=lambda entry: str(entry["CreatedAt"])):
+        # moved by version 1.52 of the API
+        entries = answer.get("BuildCache") or (answer.get("BuildCacheUsage") or {}).get("Items") or ()
+        for entry in sorted(entries, key=lambda entry: str(entry["CreatedAt"])):
             # Docker 26 writes the name with a blank
             parents = tuple(entry.get("Parents") or entry.get(" Parents") or ())
             described = entry["Type"] in _KINDS and self._mark in entry["Description"]
