@@ -21,7 +21,7 @@ from formulacode_dagster.models.measurement import Arm
 
 from .changed_code import changes_build
 from .log import Log
-from .patch import FileChange, is_only_python
+from .patch import FileChange, changes_no_compiled_code
 
 ALIGNMENT = 16
 CODE_STEPS, DATA_STEPS = 1024, 64
@@ -56,12 +56,12 @@ class Arms:
     def prepare(self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles) -> dict[Arm, dict[str, bytes]]:
         """Open each arm at its code, built, and lay *suite* over it; returns the changed Python files before and after.
 
-        The suite is added after the build, so nothing of it gets into the package. If only Python changes, the control
-        is a copy of the built base, which equals a second build. Raises ItemFailure: `oracle_does_not_apply`, and as
-        `build_oracle`.
+        The suite is added after the build, so nothing of it gets into the package. If no compiled code can change, the
+        control is a copy of the built base, which equals a second build. Raises ItemFailure:
+        `oracle_does_not_apply`, and as `build_oracle`.
         """
         python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
-        control_is_copy = is_only_python(files)
+        control_is_copy = changes_no_compiled_code(files)
         for arm in Arm:
             if arm is not Arm.CONTROL or not control_is_copy:
                 self._start(arm)

@@ -23,7 +23,7 @@ from .compiled_lines import CompiledLines
 from .failures import nothing_timed
 from .import_filter import still_ruled_out
 from .log import Log
-from .patch import FileChange, is_only_python
+from .patch import FileChange, changes_no_compiled_code
 from .plan import SamplingPlan
 from .profile import reached_by, with_time_in_change
 from .relevance import (
@@ -313,7 +313,7 @@ class Chooser:
         left_out = UntimedCounts.of(candidates, selected)
         self.log("; ".join(filter(None, [f"{len(selected)} of {len(candidates)} benchmarks are timed", str(left_out)])))
         ready = selected
-        if is_only_python(self.files):
+        if changes_no_compiled_code(self.files):
             ready = [candidate.with_copied_control() for candidate in selected]
         for _ in range(TRIES):
             missing = {arm: [candidate.name for candidate in ready if not candidate.runs_on(arm)] for arm in Arm}

@@ -10,6 +10,8 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.diff import FileDiff, split_patch
 
+WITHOUT_COMPILING = frozenset({".py", ".pyi", ".md", ".rst", ".yml", ".yaml"})
+
 
 @dataclass(frozen=True)
 class FileChange:
@@ -38,9 +40,9 @@ def changed_files(patch: bytes) -> tuple[FileChange, ...]:
     return tuple(map(_file_change, files))
 
 
-def is_only_python(files: Iterable[FileChange]) -> bool:
-    """True if every file is Python, so that no compiled code changes."""
-    return all(PurePosixPath(change.path).suffix == ".py" for change in files)
+def changes_no_compiled_code(files: Iterable[FileChange]) -> bool:
+    """Return True if every file is Python or a text that no build reads: then the base need not be built twice."""
+    return all(PurePosixPath(change.path).suffix in WITHOUT_COMPILING for change in files)
 
 
 def _file_change(file: FileDiff) -> FileChange:

@@ -15,7 +15,7 @@ from formulacode_dagster.building.engines.callgrind import Callgrind, CallgrindC
 from formulacode_dagster.building.suites.archive import harness_archive
 from formulacode_dagster.building.suites.remote import environment_of_runs
 from formulacode_dagster.measuring.measurement.changed_code import changes_build
-from formulacode_dagster.measuring.measurement.patch import changed_files, is_only_python
+from formulacode_dagster.measuring.measurement.patch import changed_files, changes_no_compiled_code
 from formulacode_dagster.measuring.measurement.plan import RULE_VERSION
 from formulacode_dagster.measuring.measurement.procedure import Procedure, harness_sha256
 from formulacode_dagster.models.base import ProgressReporter
@@ -127,7 +127,7 @@ def _packed(
     (folder / patch).write_bytes(task.patch)
     (folder / patch).with_name("procedure.json").write_text(task.procedure_json)
     files = changed_files(task.patch)
-    is_copy = is_only_python(files)
+    is_copy = changes_no_compiled_code(files)
     return PackedTask(
         item=task.item,
         task_id=task.task_id,

@@ -1,6 +1,6 @@
 import pytest
 
-from formulacode_dagster.measuring.measurement.patch import changed_files, is_only_python
+from formulacode_dagster.measuring.measurement.patch import changed_files, changes_no_compiled_code
 from formulacode_dagster.models.errors import ItemFailure
 
 
@@ -54,9 +54,16 @@ def test_a_binary_file_has_the_path_of_its_first_line_and_no_changed_lines(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("paths", "expected"), [(("a.py", "b/c.py"), True), (("a.py", "b.pyx"), False), (("c.h",), False)]
+    ("paths", "expected"),
+    [
+        (("a.py", "b/c.py"), True),
+        (("a.py", "doc/whatsnew.rst", "CHANGES.md", "a.pyi"), True),
+        (("a.py", "b.pyx"), False),
+        (("c.h",), False),
+        (("a.py", "CMakeLists.txt"), False),
+    ],
 )
-def test_a_patch_is_only_of_python_when_every_file_is(tmp_path, git_patch, paths, expected):
+def test_a_patch_of_python_and_documents_changes_no_compiled_code(tmp_path, git_patch, paths, expected):
     before = dict.fromkeys(paths, "x = 1\n")
     patch = git_patch(tmp_path, before, dict.fromkeys(paths, "x = 2\n"))
-    assert is_only_python(changed_files(patch)) is expected
+    assert changes_no_compiled_code(changed_files(patch)) is expected
