@@ -44,7 +44,9 @@ class FolderSession:
         self.tests = str(folder / "tests")
         self.reinstalls = 0
         self._build = build
+        self._home = folder / "home"
         Path(self.harness).mkdir()
+        self._home.mkdir()
 
     def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
         path = Path(self.harness, name)
@@ -64,7 +66,8 @@ class FolderSession:
         start = time.monotonic()
         process = subprocess.Popen(
             list(argv),
-            cwd=cwd or self.repository,
+            # as in an engine's sessions, what a command leaves in its folder is in no checkout
+            cwd=cwd or self._home,
             env={**os.environ, "PYTHONPATH": self.repository, "TMPDIR": str(self.folder)} | dict(environment or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

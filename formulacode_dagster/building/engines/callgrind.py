@@ -14,8 +14,6 @@ from .protocol import Session
 
 FOLDERS = (Path("/usr/libexec/valgrind"), Path("/usr/local/libexec/valgrind"), Path("/usr/lib/valgrind"))
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-MARKER = "getppid"
-"""Function of libc that writes what was counted up to its call, and begins again: hardly any code calls it."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,9 @@ class CallgrindCommand:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Arguments that precede a command whose instructions are counted."""
-        options = ("--tool=callgrind", f"--dump-before={MARKER}", f"--callgrind-out-file={self.counts}.%p", "--quiet")
+        """Arguments that precede a command which asks for its instructions to be counted."""
+        # until then it is several times as fast
+        options = ("--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={self.counts}.%p", "--quiet")
         # the files that these name are not there
         return (self.program, *options, "--default-suppressions=no", "--vgdb=no", "--trace-children=no")
 

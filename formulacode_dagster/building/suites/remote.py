@@ -35,6 +35,8 @@ FILE_SECONDS = 120.0
 RELINK_SECONDS = 900.0
 START_SECONDS = 20.0
 """Extra seconds for starting the interpreter and importing a benchmark's module, beyond the benchmark's timeout."""
+GRACE_SECONDS = 2.0
+"""Seconds beyond its own limit after which a count is ended from outside: its start may take longer than that."""
 MAX_LOST_MODULES = 20
 PADDING_STEPS = 4096
 
@@ -295,7 +297,7 @@ class HarnessClient:
         # what the code does may depend on hashes and on the size of the environment
         environment = {**command.environment, "PYTHONHASHSEED": "0", "FC_PADDING": ""}
         completed, answers = self.ask(
-            request, timeout=budget + 2 * self._start_seconds, environment=environment, under=command.argv
+            request, timeout=budget + GRACE_SECONDS, environment=environment, under=command.argv
         )
         told: dict[str, int | str] = dict.fromkeys((each.name for each in asked), "no time")
         for answer in _of("count", answers):

@@ -55,7 +55,8 @@ def _below(folder: Path, ignored: Iterable[str]) -> Iterator[Path]:
     patterns = configured_patterns(folder)
     for place, folders, files in os.walk(str(folder)):
         folders[:] = [name for name in folders if name not in _NO_TESTS and str(Path(place, name)) not in ignored]
-        for name in files:
+        # a link may lead into a submodule, which is empty here
+        for name in filter(lambda name: Path(place, name).is_file(), files):
             if _TEST_FILE.match(name) or any(_matches(Path(place, name), pattern) for pattern in patterns):
                 yield Path(place, name)
 

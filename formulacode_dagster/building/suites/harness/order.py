@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import collections
 import inspect
 import itertools
@@ -59,8 +60,14 @@ def _by_halves(count: int) -> Iterator[int]:
 
 def _ranked(benchmarks: Sequence[FoundBenchmark], names: Iterable[str]) -> list[FoundBenchmark]:
     wanted = frozenset(names)
+    if not wanted:
+        return list(benchmarks)
     homes = {(benchmark.module, benchmark.owner or benchmark.attribute) for benchmark in benchmarks}
-    words = {(module, name): wanted & _words(getattr(module, name)) for module, name in homes}
+    parts = {module: _words_of_parts(module) for module in {benchmark.module for benchmark in benchmarks}}
+    words = {
+        (module, name): wanted & (parts[module][name] if name in parts[module] else _words(getattr(module, name)))
+        for module, name in homes
+    }
     own = [words[benchmark.module, benchmark.owner or benchmark.attribute] for benchmark in benchmarks]
     around = {module: wanted & _words(module) for module in {benchmark.module for benchmark in benchmarks}}
     uses = collections.Counter(name for spoken in own for name in spoken)
@@ -71,6 +78,22 @@ def _ranked(benchmarks: Sequence[FoundBenchmark], names: Iterable[str]) -> list[
         return near + sum(1 / uses[name] for name in around[benchmarks[place].module]) / len(benchmarks)
 
     return [benchmarks[place] for place in sorted(range(len(benchmarks)), key=lambda place: -score(place))]
+
+
+def _words_of_parts(module: ModuleType) -> dict[str, frozenset[str]]:
+    """Return the identifiers of each class and function of *module*, which is parsed once; `inspect` would for each."""
+    try:
+        lines = inspect.getsource(module).splitlines()
+        body = ast.parse("\n".join(lines)).body
+    except Exception:  # noqa: BLE001 - see `_words`
+        return {}
+    starts = [min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))]) for node in body]
+    parts = zip(body, starts, [*starts[1:], len(lines) + 1])  # noqa: B905 - CPython 3.7
+    return {
+        node.name: frozenset(_WORD.findall("\n".join(lines[start - 1 : end - 1])))
+        for node, start, end in parts
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+    }
 
 
 def _words(thing: Any) -> frozenset[str]:

@@ -141,7 +141,7 @@ def witness(function: Any) -> Any:
         return None
     try:
         # all of the file: what a name compiles to depends on the imports and the class around it
-        source = "".join(inspect.findsource(code)[0])
+        source = "".join(inspect.findsource(method)[0])
         plain, kept = ast.parse(source), ast.parse(source)
         _KeepValues().add_to(next(node for node in ast.walk(kept) if _is_of(node, code)))
         if _compiled(plain, code).co_code != code.co_code:

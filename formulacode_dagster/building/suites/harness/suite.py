@@ -10,7 +10,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Callable  # noqa: UP035 - CPython 3.7 evaluates the alias below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from types import ModuleType
     from typing import Protocol
 else:
@@ -93,15 +93,20 @@ def failure_message() -> str:
 
 
 def benchmarks_of(
-    module: ModuleType, lost: Report, untimed: Callable[[str], object] | None = None
+    module: ModuleType,
+    lost: Report,
+    untimed: Callable[[str], object] | None = None,
+    only: Collection[tuple[str, str]] | None = None,
 ) -> Iterator[tuple[str, str, RunnableBenchmark]]:
     """Yield (class or '', attribute, benchmark) of every benchmark; a class that cannot be made is *lost*.
 
-    *untimed* is called with the names of those of a kind that is not measured, which plug-ins bring.
+    *untimed* is called with the names of those of a kind that is not measured, which plug-ins bring. With *only* no
+    others are made: each takes an instance of its class, and its source.
     """
+    owners = None if only is None else {owner or attribute for owner, attribute in only}
     build = importlib.import_module("asv_runner.discovery")._get_benchmark
     for name, value in list(vars(module).items()):
-        if name.startswith("_"):
+        if name.startswith("_") or (owners is not None and name not in owners):
             continue
         owner, members = "", []
         if inspect.isclass(value) and not inspect.isabstract(value):
@@ -109,6 +114,8 @@ def benchmarks_of(
         elif inspect.isfunction(value):
             members = [(name, value)]
         for attribute, function in members:
+            if only is not None and (owner, attribute) not in only:
+                continue
             try:
                 benchmark = build(attribute, module, value if owner else None, function)
             except BaseException:  # noqa: BLE001 - a suite's constructor may raise anything; only its class is lost

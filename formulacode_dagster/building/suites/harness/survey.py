@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 PROBE_ROUNDS = 3
 BATCHED_BELOW_SECONDS = 0.01
 STATE_NOISE_SECONDS = 20e-6
+STANDARD_LIBRARY = "/lib-dynload/"
+"""Folder of its compiled modules, whose names packages use for their own: `_json`, `array`, `math`."""
 
 
 ALL, RELEVANT, NONE = "all", "relevant", "none"
@@ -67,6 +69,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
     native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
+    wanted = None if only is None else {name.partition("(")[0] for name in only}
     modules = import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
     emit(event="extensions", names=_extension_modules())
     untimed: list[str] = []
@@ -76,6 +79,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         for benchmark in suite.benchmarks_of(
             module, lambda name, message: emit(event="lost", name=name, message=message), untimed.append
         )
+        if wanted is None or benchmark[2].name in wanted
     ]
     emit(event="untimed", names=untimed)
     emit(event="uninstalled", names=request["uninstalled"])
@@ -144,10 +148,10 @@ def import_all(root: str, skip: frozenset[str], seconds: float, emit: Emit) -> l
 
 
 def _extension_modules() -> list[str]:
+    """Names of the compiled modules that are loaded, but for those of the standard library."""
     suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
-    return sorted(
-        name for name, module in list(sys.modules.items()) if str(getattr(module, "__file__", "")).endswith(suffixes)
-    )
+    files = {name: str(getattr(module, "__file__", "")) for name, module in list(sys.modules.items())}
+    return sorted(name for name, file in files.items() if file.endswith(suffixes) and STANDARD_LIBRARY not in file)
 
 
 def _run_once(

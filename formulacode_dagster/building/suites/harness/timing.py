@@ -51,7 +51,7 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     watched = clocks.watched()
     # all of them before the first fork: later imports would add to the memory of only some
     began = time.process_time()
-    modules = {module: load_module(module) for module in sorted({asked["module"] for asked in request["benchmarks"]})}
+    modules = {module: load_module(module, asked) for module, asked in sorted(asked_of(request).items())}
     emit(event="loaded", seconds=time.process_time() - began)
     caches = CacheFolders()
     for place, asked in enumerate(request["benchmarks"]):
@@ -108,11 +108,20 @@ def _spent() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def load_module(name: str) -> dict[tuple[str, str], suite.RunnableBenchmark] | str:
-    """The benchmarks of a module, or why it cannot be imported."""
+def asked_of(request: dict[str, Any]) -> dict[str, set[tuple[str, str]]]:
+    """Return (class or '', attribute) of the requested benchmarks, by module."""
+    modules: dict[str, set[tuple[str, str]]] = {}
+    for asked in request["benchmarks"]:
+        modules.setdefault(asked["module"], set()).add((asked["owner"], asked["attribute"]))
+    return modules
+
+
+def load_module(name: str, asked: set[tuple[str, str]]) -> dict[tuple[str, str], suite.RunnableBenchmark] | str:
+    """Return the benchmarks *asked* for of a module, or why it cannot be imported."""
     errors: list[str] = []
     try:
-        defined = suite.benchmarks_of(importlib.import_module(name), lambda _name, message: errors.append(message))
+        module = importlib.import_module(name)
+        defined = suite.benchmarks_of(module, lambda _name, message: errors.append(message), only=asked)
         benchmarks = {(owner, attribute): benchmark for owner, attribute, benchmark in defined}
     except BaseException:  # noqa: BLE001 - an import may raise anything, SystemExit included
         return suite.failure_message()
@@ -143,8 +152,9 @@ def _timed(
             arguments = suite.arguments(benchmark)
             timer = benchmark._get_timer(*arguments)
             kept = None
-            if not suite.is_raw(benchmark):
-                kept = KeptCall(benchmark.func, arguments, int(request.get("kept", 0)) + place)
+            # without a seed nobody asks for proof, and preparing it takes long
+            if "kept" in request and not suite.is_raw(benchmark):
+                kept = KeptCall(benchmark.func, arguments, int(request["kept"]) + place)
                 kept.watch(timer, consume=bool(asked.get("consume")))
             timer = own_time(timer)
             if benchmark.number == 0 and setup > ASV_BATCH_SECONDS:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ARCHIVE = f"{HARNESS}/fc_harness.pyz"
 PADDING_STEPS = 4096
 START_SECONDS = 20.0
+GRACE_SECONDS = 2.0
 FILE_SECONDS = 120.0
 RELINK_SECONDS = 900.0
 MAX_LOST_MODULES = 20
@@ -160,8 +161,7 @@ class PackedHarness:
             "benchmarks": [{key: each[key] for key in fields if key in each} for each in surveyed],
         }
         environment = {**counting["environment"], "PYTHONHASHSEED": "0", "FC_PADDING": ""}
-        longest = budget + 2 * (self._limit + START_SECONDS)
-        done, answers = self._ask(request, longest, environment, counting["argv"])
+        done, answers = self._ask(request, budget + GRACE_SECONDS, environment, counting["argv"])
         why = "no time" if answers or done.timed_out else done.describe()
         told: dict[str, int | str] = dict.fromkeys((str(each["name"]) for each in surveyed), why)
         for answer in answers:

@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from formulacode_dagster.building.suites.harness.collect import run_options
+from formulacode_dagster.building.suites.harness.files_of_tests import files_of_tests
 from formulacode_dagster.building.suites.harness.testing import in_turns
 
 
@@ -28,3 +29,10 @@ def test_of_each_file_some_tests_are_run_before_more_of_any():
         "a.py::3",
         "b.py::3",
     ]
+
+
+def test_a_link_to_a_test_that_is_not_there_is_passed_over(tmp_path):
+    (tmp_path / "test_here.py").write_text("def test_it(): pass\n")
+    (tmp_path / "test_gone.py").symlink_to("extern/test_gone.py")
+    found, _ = files_of_tests(tmp_path, {"words": [], "ignored": [], "most": 9}, frozenset())
+    assert found == [str(tmp_path / "test_here.py")]

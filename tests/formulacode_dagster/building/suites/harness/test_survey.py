@@ -168,3 +168,17 @@ def test_an_interpreter_that_does_not_answer_is_a_failure(session):
     with pytest.raises(ItemFailure) as failure:
         HarnessClient(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
     assert failure.value.kind == "benchmarks_fail"
+
+
+@pytest.mark.slow
+def test_a_thread_that_a_suite_leaves_does_not_hold_up_the_end(session, lay):
+    source = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\ndef time_it(): pass\n"
+    lay(Path(session.repository), {"benchmarks/bench.py": source})
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=20)
+    assert [each.outcome for each in remote.survey(lines={}, limit=1, budget=10).benchmarks] == ["ran"]
+
+
+def test_compiled_modules_of_the_standard_library_are_no_extensions(session, lay):
+    lay(Path(session.repository), {"benchmarks/bench.py": "import array, json, _json\ndef time_it(): pass\n"})
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
+    assert not {"array", "_json", "math"} & {*remote.survey(lines={}, limit=1, budget=10).extensions}

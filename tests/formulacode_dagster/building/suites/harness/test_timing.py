@@ -167,3 +167,26 @@ def test_plugins_of_asv_are_asked_for_in_a_survey_and_not_for_a_sample(session, 
     (benchmark,) = remote.survey(lines={}, limit=5, budget=20).benchmarks
     assert (benchmark.outcome, "asked" in benchmark.message) == ("error", True)
     assert isinstance(take(remote, benchmark), Timed)
+
+
+@pytest.mark.slow
+def test_only_what_is_timed_is_made(one, session):
+    source = """
+import os
+import pathlib
+
+class Costly:
+    def __init__(self):
+        if pathlib.Path(__file__).with_name("surveyed").exists():
+            os._exit(3)
+    def time_it(self):
+        pass
+
+def time_it():
+    pass
+"""
+    remote, survey = one(source)
+    Path(session.repository, "benchmarks/surveyed").touch()
+    costly, plain = sorted(survey.benchmarks, key=lambda each: each.owner, reverse=True)
+    assert isinstance(take(remote, plain), Timed)
+    assert take(remote, costly).kind == "crash"
