@@ -121,7 +121,7 @@ def patch_between(folder: Path, before: Files, after: Files) -> bytes:
     first = repository.commit("Before", files=before)
     second = repository.commit("After", MOMENT, first, files=after, whole=True)
     shas = repository.write()
-    return git_bytes(folder, "diff", "-M", "--binary", shas[first], shas[second])
+    return git_bytes(folder, "diff", "--no-renames", "--binary", shas[first], shas[second])
 
 
 def lose_object(repository: Path, sha: str) -> None:

@@ -87,6 +87,8 @@ def changed_code(
     cannot be traced. A build file counts only if nothing else changed.
     """
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]] = ({}, {})
+    sides = {change: _parsed(change, base, oracle) for change in files if PurePosixPath(change.path).suffix == ".py"}
+    moved = _moved(sides)
     compiled: list[FileChange] = []
     jitted: list[str] = []
     others: list[str] = []
@@ -101,7 +103,7 @@ def changed_code(
         elif _is_compiled(path, extensions):
             compiled += [] if _is_beside_the_package(path) else [change]
         elif path.suffix == ".py":
-            functions, compiled_functions, unread = _compare(change, base, oracle, changed)
+            functions, compiled_functions, unread = _compare(change, sides[change], moved, changed)
             if not _is_beside_the_package(path):
                 found += functions
                 jitted += compiled_functions
@@ -136,25 +138,54 @@ def _is_compiled(path: PurePosixPath, extensions: Iterable[str]) -> bool:
     return any(dotted == name or dotted.endswith(f".{name}") for name in extensions)
 
 
+def _parsed(change: FileChange, base: Mapping[str, bytes], oracle: Mapping[str, bytes]) -> tuple[Source, Source] | None:
+    """Return both sides of a Python file, empty where it does not exist; None if one cannot be parsed."""
+    try:
+        sides = Source(base.get(change.base_path or "", b"")), Source(oracle.get(change.oracle_path or "", b""))
+        # of a tree that is too deep there is no meaning
+        return sides if all(isinstance(side.meanings, frozenset) for side in sides) else None
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _moved(
+    sides: Mapping[FileChange, tuple[Source, Source] | None],
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """Return the meanings that files lose, and those that they gain: what is in both only moved.
+
+    Statements outside functions count if their whole file comes or goes; in another they may mean something else.
+    """
+    lost, gained = set[tuple[str, str]](), set[tuple[str, str]]()
+    for change, pair in sides.items():
+        if pair is not None:
+            before, after = (side.meanings for side in pair)
+            is_whole = change.base_path is None or change.oracle_path is None
+            lost |= {meaning for meaning in before - after if is_whole or meaning[0]}
+            gained |= {meaning for meaning in after - before if is_whole or meaning[0]}
+    return lost, gained
+
+
 def _compare(
     change: FileChange,
-    base: Mapping[str, bytes],
-    oracle: Mapping[str, bytes],
+    sides: tuple[Source, Source] | None,
+    moved: tuple[set[tuple[str, str]], set[tuple[str, str]]],
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]],
 ) -> tuple[list[TracedFunction], list[str], list[str]]:
-    """Add the changes of *change* in one Python file to *changed* (base, oracle).
+    """Add the changes of *change* in one Python file, with both *sides*, to *changed* (base, oracle).
 
     Returns the functions in which they are, and the parts that cannot be traced: functions compiled by a decorator, and
     others.
     """
+    if sides is None:
+        return [], [], [change.path]
+    before, after = sides
+    lost, gained = moved
     try:
-        before = Source(base.get(change.base_path or "", b""))
-        after = Source(oracle.get(change.oracle_path or "", b""))
         found = (
-            changed_lines(before, after, change.base_lines),
-            changed_lines(after, before, change.oracle_lines),
+            changed_lines(before, after.meanings | gained, change.base_lines),
+            changed_lines(after, before.meanings | lost, change.oracle_lines),
         )
-    except (SyntaxError, ValueError, RecursionError):
+    except RecursionError:
         return [], [], [change.path]
     paths = change.base_path, change.oracle_path
     for side, path, lines in zip(changed, paths, found, strict=True):
@@ -162,12 +193,12 @@ def _compare(
             side[path] = lines.lines
     compiled = {f"{path}:{name}": None for path, lines in zip(paths, found, strict=True) for name in lines.compiled}
     names = {name: None for lines in found for name in lines.functions}
-    sides = list(zip((Arm.BASE, Arm.ORACLE), paths, (before, after), found, strict=True))
+    arms = list(zip((Arm.BASE, Arm.ORACLE), paths, (before, after), found, strict=True))
     functions = [
         TracedFunction(
             f"{change.path}:{name}",
-            {arm: {path: lines.functions[name]} for arm, path, _, lines in sides if path and name in lines.functions},
-            {arm: {path: source.spans(name)} for arm, path, source, _ in sides if path},
+            {arm: {path: lines.functions[name]} for arm, path, _, lines in arms if path and name in lines.functions},
+            {arm: {path: source.spans(name)} for arm, path, source, _ in arms if path},
         )
         for name in names
     ]

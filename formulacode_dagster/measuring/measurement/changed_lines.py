@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -96,8 +96,9 @@ class Source:
         }
 
 
-def changed_lines(source: Source, other: Source, lines: Iterable[int]) -> ChangedLines:
-    """Return the lines of *source* that must execute for a change of its *lines* against *other* to matter.
+def changed_lines(source: Source, others: Collection[tuple[str, str]], lines: Iterable[int]) -> ChangedLines:
+    """Return the lines of *source* that must execute for a change of its *lines* to matter, if the other side has the
+    meanings *others*.
 
     These are the changed statements; all of a function or class whose header changed; and readers of what changed
     outside functions. Comments, docstrings, annotations, and functions with unchanged meaning do not count.
@@ -108,13 +109,13 @@ def changed_lines(source: Source, other: Source, lines: Iterable[int]) -> Change
         node, function = unit.node, unit.function
         if _is_constant(node):
             continue
-        if function is not None and (unit.function_name, _dump(function)) in other.meanings:
+        if function is not None and (unit.function_name, _dump(function)) in others:
             continue
         if isinstance(node, Definition):
-            if (unit.name, _header(node)) not in other.meanings:
+            if (unit.name, _header(node)) not in others:
                 wanted |= source.body_lines(node)
             continue
-        if function is None and (_is_inert(node) or ("", ast.dump(node)) in other.meanings):
+        if function is None and (_is_inert(node) or ("", ast.dump(node)) in others):
             continue
         wanted |= set(unit.lines)
         if function is None and _does_something(node):

@@ -187,6 +187,13 @@ def test_a_renamed_file_is_compared_with_what_it_was(changed):
     assert found.oracle == {"new/core.py": {9}}
 
 
+def test_a_function_that_only_moves_to_another_file_is_no_change(changed):
+    kept, moved = "def kept(x):\n    return x\n", "def moved(x):\n    return [x]\n"
+    after = {"a.py": kept, "b.py": f"import math\n\n\n{moved}\n\ndef new(x):\n    return {{x}}\n"}
+    found = changed({"a.py": f"{kept}\n\n{moved}", "b.py": "import math\n"}, after)
+    assert (found.base, found.oracle) == ({}, {"b.py": {9}})
+
+
 def test_functions_of_a_new_file_are_found_on_the_oracle_side(changed):
     found = changed({"a.py": ""}, {"b.py": "def f():\n    return 1\n"})
     assert found.base == {}

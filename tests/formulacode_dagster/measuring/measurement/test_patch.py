@@ -14,7 +14,7 @@ def test_lines_of_both_sides_are_found_with_neighbours_of_insertions(tmp_path, g
     assert change.oracle_lines == {15}
 
 
-def test_renamed_added_and_deleted_files_have_the_paths_of_their_sides(tmp_path, git_patch):
+def test_moved_added_and_deleted_files_have_the_paths_of_their_sides(tmp_path, git_patch):
     text = "".join(f"line {n}\n" for n in range(1, 21))
     patch = git_patch(
         tmp_path,
@@ -22,7 +22,7 @@ def test_renamed_added_and_deleted_files_have_the_paths_of_their_sides(tmp_path,
         {"old.py": None, "new.py": text + "more\n", "gone.py": None, "b.py": "y\n"},
     )
     found = {(change.base_path, change.oracle_path) for change in changed_files(patch)}
-    assert found == {("old.py", "new.py"), ("gone.py", None), (None, "b.py")}
+    assert found == {("old.py", None), (None, "new.py"), ("gone.py", None), (None, "b.py")}
 
 
 def test_a_path_that_git_quotes_is_read(tmp_path, git_patch):
