@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -10,6 +11,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.diff import FileDiff, split_patch
 
+_SUBMODULE = re.compile(r"^(?:index [0-9a-f.]+|(?:new|deleted) file mode|(?:old|new) mode) 160000$", re.MULTILINE)
 WITHOUT_COMPILING = frozenset({".py", ".pyi", ".md", ".rst", ".yml", ".yaml"})
 
 
@@ -31,12 +33,22 @@ class FileChange:
 
 
 def changed_files(patch: bytes) -> tuple[FileChange, ...]:
-    """Read *patch*, a git diff in any encoding; raises ItemFailure (kind `malformed_patch`) when it is none."""
+    """Read *patch*, a git diff in any encoding.
+
+    Raises ItemFailure: `malformed_patch` when it is none, `oracle_does_not_apply` when it moves a submodule, whose
+    content is no part of it: git leaves that out without a word.
+    """
     files = split_patch(patch)
     cut = next((file.path for file in files if not all(hunk.is_whole for hunk in file.hunks())), None)
     if cut is not None or (patch.strip() and not files):
         why = "no file of it is named" if cut is None else f"a hunk of {cut} is cut short"
         raise ItemFailure(FailureKind.MALFORMED_PATCH, "the patch cannot be read", why=why)
+    if submodule := next((file.path for file in files if _SUBMODULE.search(file.text)), None):
+        raise ItemFailure(
+            FailureKind.ORACLE_DOES_NOT_APPLY,
+            f"the patch moves the submodule {submodule} to another commit",
+            why="its content is not part of the patch",
+        )
     return tuple(map(_file_change, files))
 
 

@@ -47,6 +47,15 @@ def test_what_is_no_patch_is_a_failure(patch):
     assert failure.value.kind == "malformed_patch"
 
 
+@pytest.mark.parametrize("head", ["index 1111111..2222222 160000", "new file mode 160000\nindex 0000000..2222222"])
+def test_a_patch_that_moves_a_submodule_is_a_failure(head):
+    hunk = "@@ -1 +1 @@\n-Subproject commit 1\n+Subproject commit 2\n"
+    moved = f"diff --git a/lib b/lib\n{head}\n--- a/lib\n+++ b/lib\n{hunk}"
+    with pytest.raises(ItemFailure, match="moves the submodule lib") as failure:
+        changed_files(moved.encode())
+    assert failure.value.kind == "oracle_does_not_apply"
+
+
 @pytest.mark.parametrize("name", ["a b.png", 'ä "b"'])
 def test_a_binary_file_has_the_path_of_its_first_line_and_no_changed_lines(tmp_path, git_patch, name):
     (change,) = changed_files(git_patch(tmp_path, {name: "x\0"}, {name: "y\0"}))
