@@ -24,6 +24,7 @@ LABEL = "formulacode"
 """Label of every image and container of this platform, from any installation."""
 INSTALLATION_LABEL = f"{LABEL}.installation"
 """Label of every image: the installation that built it."""
+_CONTAINERD = "io.containerd.snapshotter"
 _REMEDY = "Start Docker, or set DOCKER_HOST, or take the process engine with FC_ENGINE=process"
 
 
@@ -55,9 +56,20 @@ class DockerDaemon:
         return environment
 
     def check(self) -> None:
-        """Raise OutsideSystemError unless the daemon answers and can build."""
+        """Raise OutsideSystemError unless the daemon answers, can build, and identifies images by their configuration.
+
+        The image store of containerd, the default of new installations since Docker 29, identifies them by their
+        manifest: https://docs.docker.com/engine/storage/containerd/.
+        """
         with self.watched("ping"):
-            self.client.ping()
+            status = self.client.info().get("DriverStatus") or ()
+        if any(_CONTAINERD in str(value) for _, value in status):
+            raise OutsideSystemError(
+                "docker",
+                "it keeps images in the store of containerd, which is not supported",
+                why="an image has another id there than in its registry",
+                remedy='Set {"features": {"containerd-snapshotter": false}} in Docker\'s daemon.json, and restart it',
+            )
         self.require_buildx()
 
     def require_buildx(self) -> None:

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.select import choose_engine, require_same_engine
@@ -34,6 +36,18 @@ def test_auto_takes_folders_when_no_daemon_answers_and_says_why(tmp_path: Path, 
 def test_docker_that_does_not_answer_is_an_error_when_it_was_asked_for(tmp_path: Path, no_docker: None) -> None:
     with pytest.raises(OutsideSystemError, match="docker"):
         choose_engine("docker", root=tmp_path)
+
+
+def test_a_docker_with_the_image_store_of_containerd_is_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = {"DriverStatus": [["driver-type", "io.containerd.snapshotter.v1"]]}
+    monkeypatch.setattr(DockerDaemon, "client", SimpleNamespace(info=lambda: answer))
+    with pytest.raises(OutsideSystemError, match="containerd-snapshotter"):
+        choose_engine("docker", root=tmp_path)
+    engine, sentence = choose_engine("auto", root=tmp_path)
+    assert engine.name is EngineName.PROCESS
+    assert "store of containerd" in sentence
 
 
 FOLDERS = "Building the samples in folders of this machine, since docker: connect: no answer"
