@@ -127,8 +127,9 @@ def asked_benchmarks(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], 
             modules[asked["module"]] = load_module(asked["module"], wanted[asked["module"]])
         benchmarks = modules[asked["module"]]
         benchmark = None if isinstance(benchmarks, str) else benchmarks.get((asked["owner"], asked["attribute"]))
-        if benchmark is not None:
-            yield asked, benchmark, deadline - time.monotonic()
+        index = None if benchmark is None else suite.index_of(benchmark, asked["name"], int(asked["index"]))
+        if index is not None:
+            yield {**asked, "index": index}, benchmark, deadline - time.monotonic()
 
 
 def in_folder_of_its_own(

@@ -152,6 +152,17 @@ def label(benchmark: RunnableBenchmark, index: int) -> str:
     return f"{benchmark.name}({', '.join(chosen)})"
 
 
+def index_of(benchmark: RunnableBenchmark, name: str, index: int) -> int | None:
+    """Return the index of the combination *name*, which was *index* in another process; None if there is none.
+
+    Parameters that are made of a set have another order with each seed of hashes.
+    """
+    indexes = range(combinations(benchmark))
+    if index in indexes and label(benchmark, index) == name:
+        return index
+    return next((other for other in indexes if label(benchmark, other) == name), None)
+
+
 def is_raw(benchmark: RunnableBenchmark) -> bool:
     """True for a `timeraw_` benchmark: its function returns code that runs in a separate process."""
     return type(benchmark).__name__ == "TimerawBenchmark"

@@ -74,13 +74,13 @@ def _sample(
     if isinstance(benchmarks, str):
         return {"outcome": "error", "message": benchmarks}
     benchmark = benchmarks.get((asked["owner"], asked["attribute"]))
-    index = int(asked["index"])
-    if benchmark is None or index >= suite.combinations(benchmark) or suite.label(benchmark, index) != asked["name"]:
+    index = None if benchmark is None else suite.index_of(benchmark, asked["name"], int(asked["index"]))
+    if benchmark is None or index is None:
         return {"outcome": "missing", "message": "not defined here, or with other parameters"}
     cached = _cached(benchmark, asked, caches)
     if cached["outcome"] != "ran":
         return cached
-    asked = {**asked, "cache_folder": cached["folder"]}
+    asked = {**asked, "index": index, "cache_folder": cached["folder"]}
     folder = tempfile.mkdtemp(prefix="fc-work-")
     try:
         answer = in_child(

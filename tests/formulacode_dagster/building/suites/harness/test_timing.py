@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from formulacode_dagster.building.suites.harness import timing
-from formulacode_dagster.building.suites.questions import Timed
+from formulacode_dagster.building.suites.questions import ProcessSetting, Timed, TimedBenchmark
 from formulacode_dagster.building.suites.remote import HarnessClient
 from tests.support.measurement import take
 
@@ -190,3 +190,12 @@ def time_it():
     costly, plain = sorted(survey.benchmarks, key=lambda each: each.owner, reverse=True)
     assert isinstance(take(remote, plain), Timed)
     assert take(remote, costly).kind == "crash"
+
+
+@pytest.mark.slow
+def test_parameters_of_a_set_are_found_by_their_names(one):
+    remote, survey = one("def time_it(word): pass\n\ntime_it.params = list({'a', 'b', 'c', 'd', 'e', 'f', 'g'})\n")
+    benchmarks = [TimedBenchmark(each, each.isolate) for each in survey.benchmarks]
+    assert len(benchmarks) == 7
+    answers = [remote.time(benchmarks, seconds=0.01, setting=ProcessSetting(hash_seed=seed)) for seed in (1, 2)]
+    assert all(isinstance(sample, Timed) for answer in answers for sample in answer.samples)
