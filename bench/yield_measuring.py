@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from found_workloads import FoundWorkloads
+from session_commands import busy_seconds
 from yield_report import CONDITIONS, DONE, Condition, Trial
 from yield_sources import ENOUGH, modules_of, say
 
@@ -67,7 +68,7 @@ class Measuring:
 
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with its verdict; if that is `faster`, with the results of its tests. Raises as `measure_task`."""
-        started = time.perf_counter()
+        started, busy = time.perf_counter(), busy_seconds()
         timed = self._timed(trial.item, first)
         row, suite = timed.measurement, timed.procedure.suite_files
         names = [result.benchmark for result in row.results]
@@ -87,7 +88,7 @@ class Measuring:
             unit=row.rule.unit.value,
             log=timed.log,
         )
-        measured = time.perf_counter()
+        measured, busy = time.perf_counter(), busy_seconds() - busy
         if row.is_faster and not row.returning_other:
             trial = self._tested(trial, timed.hidden)
         elif row.returning_other:
@@ -98,7 +99,10 @@ class Measuring:
                 trial, replays=tuple(self._replayed(timed.procedure, row.metric, n) for n in range(self.replays))
             )
         return replace(
-            trial, measuring_seconds=round(measured - started, 1), testing_seconds=round(tested - measured, 1)
+            trial,
+            measuring_seconds=round(measured - started, 1),
+            measuring_cpu_seconds=round(busy, 1),
+            testing_seconds=round(tested - measured, 1),
         )
 
     def _timed(self, item: str, first: SuiteFiles) -> TimedTask:

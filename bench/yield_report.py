@@ -110,6 +110,8 @@ class Trial:
     """Seconds of finding workloads and of all rounds."""
     testing_seconds: float | None = None
     """Seconds of the tests of faster ones; without it, the seconds of measuring include those too."""
+    measuring_cpu_seconds: float | None = None
+    """Seconds that all cores worked while it was measured, those of other programs too; None if it was not recorded."""
     seconds: float = 0.0
     """Seconds of everything, replays included, however it ended."""
     sources: Mapping[str, SourceTrial] = field(default_factory=dict)
@@ -190,6 +192,7 @@ def _cells(trial: Trial) -> Mapping[str, object]:
         "tests": f"{trial.tests} {trial.tested[:120]}".strip(),
         "replays": ", ".join(trial.replays),
         "measuring min": round(trial.measuring_seconds / 60, 1),
+        "measuring CPU s": "" if trial.measuring_cpu_seconds is None else trial.measuring_cpu_seconds,
         "tests min": round((trial.testing_seconds or 0.0) / 60, 1),
         "minutes": round(trial.seconds / 60, 1),
         "each source": ", ".join(
