@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from .mutants import try_mutants
 from .patch_lines import PatchLines, patch_lines
 from .runs import TestRun, TestRunner
-from .verdict import RUNS, are_weak, compared, coverage, holding, names_of, reaching
+from .verdict import RUNS, are_weak, compared, coverage, holding, may_reach, names_of, reaching
 
 T = TypeVar("T")
 
@@ -43,22 +43,25 @@ def compare_tests(
     """Run the repository's tests in *image* that reach the changes of *patch*, three times per side.
 
     The base has the tests of the patch, and its own code. The first run of a side also records which tests reach the
-    change, except for compiled code: *hidden* lists such Python. Every run has a separate session and hash seed. Raises
-    ItemFailure: `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
+    change, except for compiled code: *hidden* lists such Python. The base runs only tests that may reach it, as the
+    patch's first run shows. Every run has a separate session and hash seed. Raises ItemFailure:
+    `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
     """
     started = time.monotonic()
     changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir, hidden=hidden)
     sides = [_Side(engine, image, limits, run_id, patch, changed, is_oracle=is_oracle) for is_oracle in (False, True)]
+    base, oracle = sides
     with ExitStack() as stack:
         stacks = [stack.enter_context(ExitStack()) for _ in sides]
-        begun = _side_by_side([partial(side.begin, own) for side, own in zip(sides, stacks, strict=True)])
-        first = [run for _, run in begun]
+        opened = _side_by_side([partial(side.open, own) for side, own in zip(sides, stacks, strict=True)])
+        with_patch = oracle.begin(opened[1])
+        first = [base.begin(opened[0], named=may_reach(changed, with_patch)), with_patch]
         names = reaching(changed, *first)
         again = _side_by_side(
-            [partial(side.go_on, sessions, names) for side, (sessions, _) in zip(sides, begun, strict=True)]
+            [partial(side.go_on, sessions, names) for side, sessions in zip(sides, opened, strict=True)]
         )
         tests = compared(names, *([run, *others] for run, others in zip(first, again, strict=True)))
-        mutants = sides[1].try_mutants(begun[1][0][-1], first[1], tests)
+        mutants = oracle.try_mutants(opened[1][-1], with_patch, tests)
     lines, covered = coverage(*first)
     return Correctness(
         month=image.month,
@@ -98,22 +101,21 @@ class _Side:
     changed: PatchLines
     is_oracle: bool
 
-    def begin(self, stack: ExitStack) -> tuple[list[Session], TestRun]:
-        """Open a session for each run until *stack* closes, and run all tests that fit the time in the first."""
+    def begin(self, sessions: Sequence[Session], named: Collection[str] = ()) -> TestRun:
+        """Run the tests *named*, or all that fit the time, in the first of *sessions*."""
+        watched = self.changed.oracle if self.is_oracle else self.changed.base
         with _places:
-            first, *others = self._open(stack)
-            watched = self.changed.oracle if self.is_oracle else self.changed.base
-            runner = TestRunner(first, self.image.spec)
-            return others, runner.run(hash_seed=HASH_SEEDS[0], words=self.changed.words, watched=watched)
+            runner = TestRunner(sessions[0], self.image.spec)
+            return runner.run(hash_seed=HASH_SEEDS[0], named=named, words=self.changed.words, watched=watched)
 
     def go_on(self, sessions: Sequence[Session], names: Sequence[str]) -> list[TestRun]:
-        """Run the tests *names* once in each of *sessions*; without any there is nothing to run."""
+        """Run the tests *names* once in each of *sessions* but the first; without any there is nothing to run."""
         if not names:
-            return [TestRun() for _ in sessions]
+            return [TestRun() for _ in sessions[1:]]
         with _places:
             return [
                 TestRunner(session, self.image.spec).run(hash_seed=seed, named=names)
-                for session, seed in zip(sessions, HASH_SEEDS[1:], strict=True)
+                for session, seed in zip(sessions[1:], HASH_SEEDS[1:], strict=True)
             ]
 
     def try_mutants(self, session: Session, first: TestRun, tests: Sequence[ReachingTest]) -> tuple[Mutant, ...]:
@@ -122,7 +124,12 @@ class _Side:
             runner = TestRunner(session, self.image.spec)
             return try_mutants(partial(runner.kills, hash_seed=HASH_SEEDS[-1]), first, holding(tests))
 
-    def _open(self, stack: ExitStack) -> list[Session]:
+    def open(self, stack: ExitStack) -> list[Session]:
+        """Open a session for each run until *stack* closes, the package built in all of them."""
+        with _places:
+            return self._opened(stack)
+
+    def _opened(self, stack: ExitStack) -> list[Session]:
         first = stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
         if self.is_oracle:
             apply_patch(first, self.patch)

@@ -50,6 +50,20 @@ def reaching(changed: PatchLines, base: TestRun, oracle: TestRun) -> tuple[str, 
     return tuple(sorted(names))
 
 
+def may_reach(changed: PatchLines, oracle: TestRun) -> frozenset[str]:
+    """Return the tests that may execute a removed line at the base, by a run with the patch; empty: any may.
+
+    Up to the first changed line both sides do the same: who comes to one at the base enters a changed file with the
+    patch. Of a test that ended its process that is not known. Of modules that cannot be collected there, all tests are
+    named by their module; of what it had no time for, nothing is known.
+    """
+    if changed.untraceable or oracle.no_time:
+        return frozenset()
+    lost = {RunOutcome.CRASH, RunOutcome.TIMEOUT}
+    entering = {name for name, test in oracle.tests.items() if test.entered or test.outcome in lost}
+    return frozenset(entering.union(oracle.uncollected))
+
+
 def coverage(base: TestRun, oracle: TestRun) -> tuple[int, int]:
     """Return the number of executable lines that the change removes and adds, and how many of them tests execute."""
     changed = covered = 0

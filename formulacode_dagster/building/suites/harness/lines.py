@@ -22,21 +22,25 @@ class LineWatch:
 
     *wanted* are numbers of lines by path below the repository; a file counts wherever it is installed. It uses
     `sys.monitoring` if available (CPython 3.12), where a line costs something only once, and else `sys.settrace`, where
-    each line costs in a function with unseen lines, and any other function costs as little as a call.
+    each line costs in a function with unseen lines, and any other function costs as little as a call. Of *files*, and
+    of those with wanted lines, it also reports whether any of their code was called.
     """
 
-    def __init__(self, wanted: Mapping[str, Iterable[int]]) -> None:
+    def __init__(self, wanted: Mapping[str, Iterable[int]], files: Iterable[str] = ()) -> None:
         self._wanted = sorted((path, line) for path, lines in wanted.items() for line in set(lines))
-        self._basenames = {os.path.basename(path) for path, _ in self._wanted}
+        self._paths = sorted({*wanted, *files})
+        self._basenames = {os.path.basename(path) for path in self._paths}
         # shared, so that lines of a forked process are seen as well
-        self._executed = mmap.mmap(-1, max(1, len(self._wanted)))
+        self._executed = mmap.mmap(-1, max(1, len(self._wanted) + len(self._paths)))
         self._codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
-        self._files: dict[str, dict[int, int]] = {}
+        self._watched: dict[int, tuple[CodeType, dict[int, int], int]] = {}
+        """Code of watched files, with the places of its lines and that of its file."""
+        self._files: dict[str, tuple[dict[int, int], int] | None] = {}
         self._tool: int | None = None
 
     def start(self) -> None:
         """Watch from now on: this thread, and every thread started later."""
-        if not self._wanted:
+        if not self._paths:
             return
         self._tool = _free_tool()
         if self._tool is not None:
@@ -54,7 +58,7 @@ class LineWatch:
             _monitoring().set_events(self._tool, 0)
             _monitoring().free_tool_id(self._tool)
             self._tool = None
-        elif self._wanted:
+        elif self._paths:
             sys.settrace(None)
             threading.settrace(None)
 
@@ -66,10 +70,15 @@ class LineWatch:
                 lines.setdefault(path, []).append(line)
         return lines
 
+    def entered(self) -> set[str]:
+        """Return the files of which code was called since it was made or last cleared."""
+        return {path for place, path in enumerate(self._paths, len(self._wanted)) if self._executed[place]}
+
     def clear(self) -> None:
         """Forget the executed lines, so that each of several calls has its own."""
         self._executed[:] = bytes(len(self._executed))
-        self._codes.clear()
+        for code in self._watched:
+            self._codes.pop(code, None)
         if self._tool is not None:
             _monitoring().restart_events()
 
@@ -122,18 +131,28 @@ class LineWatch:
         """The wanted lines of *code* itself, not of functions inside, and the place of each."""
         entry = self._codes.get(id(code))
         if entry is None:
-            wanted = self._of_file(code.co_filename)
-            places = {line: wanted[line] for line in _lines_of(code) if line in wanted} if wanted else {}
+            places: dict[int, int] = {}
+            found = self._of_file(code.co_filename)
+            if found is not None:
+                if id(code) not in self._watched:
+                    wanted, file = found
+                    places = {line: wanted[line] for line in _lines_of(code) if line in wanted}
+                    self._watched[id(code)] = code, places, file
+                _, places, file = self._watched[id(code)]
+                self._executed[file] = 1
             # the code is kept, or another could get its id
-            entry = self._codes[id(code)] = code, places
+            entry = self._codes[id(code)] = code, places.copy()
         return entry[1]
 
-    def _of_file(self, file: str) -> dict[int, int]:
+    def _of_file(self, file: str) -> tuple[dict[int, int], int] | None:
+        """Return the places of the wanted lines of *file*, and its own; None if it is not watched."""
         if file not in self._files:
-            self._files[file] = {}
+            self._files[file] = None
             if os.path.basename(file) in self._basenames:
-                path = which_file(os.path.abspath(file), {path for path, _ in self._wanted})
-                self._files[file] = {line: n for n, (other, line) in enumerate(self._wanted) if other == path}
+                path = which_file(os.path.abspath(file), self._paths)
+                if path is not None:
+                    places = {line: n for n, (other, line) in enumerate(self._wanted) if other == path}
+                    self._files[file] = places, len(self._wanted) + self._paths.index(path)
         return self._files[file]
 
 

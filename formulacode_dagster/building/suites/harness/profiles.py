@@ -127,7 +127,9 @@ def asked_benchmarks(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], 
             modules[asked["module"]] = load_module(asked["module"], wanted[asked["module"]])
         benchmarks = modules[asked["module"]]
         benchmark = None if isinstance(benchmarks, str) else benchmarks.get((asked["owner"], asked["attribute"]))
-        index = None if benchmark is None else suite.index_of(benchmark, asked["name"], int(asked["index"]))
+        if benchmark is None:
+            continue
+        index = suite.index_of(benchmark, asked["name"], int(asked["index"]))
         if index is not None:
             yield {**asked, "index": index}, benchmark, deadline - time.monotonic()
 

@@ -24,7 +24,7 @@ from .mutations import mutate_on_import, mutations
 from .own_time import Stretch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
     from types import FrameType
 
     from .answers import Emit
@@ -43,14 +43,14 @@ class TooLongError(BaseException):
 def run_tests(request: dict[str, Any], emit: Emit) -> None:
     """Run tests below `folder`, each within `limit` seconds, all of them within `budget`; report each as it ends.
 
-    The `named` tests are run, if any; else those of at most `most` files, first files named after `words`, then those
-    that mention them: `turn` tests of each and then the next of each, or all of each if it is 0. None of `without` is
-    run: they have ended a process. `watched` are lines by file of `repository`: reported first are the executable ones,
-    then those run by imports after collection, and with each test the lines it runs and its seconds, of the call
-    itself, without fixtures, `setUp` and `tearDown`. After `enough` passing tests whose calls run watched lines for
-    `least` seconds no other is begun; 0 means no such end. With a `mutation` its file is imported with that fault, and
-    the first failing test is the last. Those `sabotaged` fail at the end of their call: one that is then reported as
-    passed was not run, or not by pytest's own code, of which `tools` reports hashes.
+    The `named` tests and those of `named` modules are run, if any; else those of at most `most` files, first files
+    named after `words`, then those that mention them: `turn` tests of each and then the next of each, or all of each if
+    it is 0. None of `without` is run: they have ended a process. `watched` are lines by file of `repository`: reported
+    first are the executable ones, then those run by imports after collection, and with each test the lines it runs and
+    its seconds, of the call itself, without fixtures, `setUp` and `tearDown`. After `enough` passing tests whose calls
+    run watched lines for `least` seconds no other is begun; 0 means no such end. With a `mutation` its file is imported
+    with that fault, and the first failing test is the last. Those `sabotaged` fail at the end of their call: one that
+    is then reported as passed was not run, or not by pytest's own code, of which `tools` reports hashes.
     """
     folder = Path(request["folder"])
     lay_built_files(str(folder), request["packages"])
@@ -167,7 +167,11 @@ class RunPlugin:
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Keep only those requested; report the lines run by imports once all are imported."""
         self._names = {item.nodeid: name_of(item, self._folder) for item in items}
-        items[:] = [item for item in items if self._is_asked_for({item.nodeid, self._names[item.nodeid]})]
+        items[:] = [
+            item
+            for item in items
+            if self._is_asked_for({item.nodeid, self._names[item.nodeid], item.nodeid.partition("::")[0]})
+        ]
         if self._turn:
             items[:] = in_turns(items, self._turn)
         self._watching.tell(event="imported")
@@ -262,51 +266,46 @@ class RunPlugin:
 
 
 class _Watching:
-    """The executed lines of the changed files: those that are watched, and whether any other of their file."""
+    """The executed lines of the changed files: those that are watched, and whether any code of their file."""
 
     def __init__(self, request: dict[str, Any], emit: Emit) -> None:
         self._emit = emit
         self._watched: dict[str, frozenset[int]] = {}
-        whole: dict[str, frozenset[int]] = {}
         for path, lines in request["watched"].items():
             file = Path(request["repository"], path)
             source = file.read_bytes() if file.is_file() else b""
-            whole[path] = executable_lines(source)
-            self._watched[path] = whole[path] & frozenset(lines)
+            self._watched[path] = executable_lines(source) & frozenset(lines)
             places = mutations(source, self._watched[path])
             emit(event="executable", path=path, lines=sorted(self._watched[path]), mutations=places)
         self._before: dict[str, set[int]] = {}
+        self._entered: set[str] = set()
         self.called: dict[str, list[int]] = {}
         """Lines among those watched that the last call ran."""
-        self._watch = LineWatch(whole)
+        self._watch = LineWatch(self._watched)
         self._watch.start()
 
     def clear(self) -> None:
         """Forget the lines run until now."""
-        self._before, self.called = {}, {}
+        self._before, self._entered, self.called = {}, set(), {}
         self._watch.clear()
 
     def begin_call(self) -> None:
         """Watch a call by itself, and keep the lines run before."""
-        self._before = self._executed()
+        self._before, self._entered = self._executed(), self._entered | self._watch.entered()
         self._watch.clear()
 
     def end_call(self) -> None:
         """The call that was begun last has ended."""
-        self.called = self._of_watched(self._watch.executed())
+        self.called = self._watch.executed()
 
     def tell(self, **fields: object) -> None:
         """Send *fields*, with the lines run since the last `clear`."""
-        executed = self._executed()
-        self._emit(lines=self._of_watched(executed), entered=sorted(executed), **fields)
+        lines = {path: sorted(lines) for path, lines in self._executed().items()}
+        self._emit(lines=lines, entered=sorted(self._entered | self._watch.entered()), **fields)
 
     def _executed(self) -> dict[str, set[int]]:
         now = self._watch.executed()
         return {path: self._before.get(path, set()).union(now.get(path, ())) for path in {*self._before, *now}}
-
-    def _of_watched(self, executed: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
-        lines = {path: sorted(self._watched[path].intersection(every)) for path, every in executed.items()}
-        return {path: some for path, some in lines.items() if some}
 
     def stop(self) -> None:
         """Look no more."""

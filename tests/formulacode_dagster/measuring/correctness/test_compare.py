@@ -151,6 +151,20 @@ def test_a_change_that_breaks_a_test_is_told_by_its_name(compared):
     assert not right_by_their_tests([measured], [said]).passed
 
 
+@pytest.mark.slow
+def test_a_module_that_the_patch_breaks_is_run_at_the_base_and_what_is_apart_is_not(compared, tmp_path):
+    ran = tmp_path / "ran"
+    writing = f"def test_it():\n    with open({str(ran)!r}, 'a') as file:\n        file.write('x')\n"
+    files = {
+        **FILES,
+        "tests/test_core.py": "from pkg.core import total\n\ndef test_total():\n    assert total([1]) == 1\n",
+        "tests/test_nothing.py": writing,
+    }
+    said = compared({"pkg/core.py": FASTER.replace("def total", "def sum_of")}, files)
+    assert said.broken == named("test_total")
+    assert ran.read_text() == "x"
+
+
 HOURS = CORE.replace("result = 0", "__import__('time').monotonic, result = lambda: 1e12, 0")
 """After a call of it no run has any time left."""
 THREE = "from pkg import core\n\n" + "".join(

@@ -8,7 +8,14 @@ from formulacode_dagster.measuring.correctness.checks import right_by_their_test
 from formulacode_dagster.measuring.correctness.patch_lines import PatchLines
 from formulacode_dagster.measuring.correctness.runs import EndedTest, TestRun
 from formulacode_dagster.measuring.correctness.summary import report_of_tests, summary_of_tests
-from formulacode_dagster.measuring.correctness.verdict import are_weak, compared, coverage, fate_of, reaching
+from formulacode_dagster.measuring.correctness.verdict import (
+    are_weak,
+    compared,
+    coverage,
+    fate_of,
+    may_reach,
+    reaching,
+)
 from formulacode_dagster.models.correctness import Correctness, Fate, ReachingTest, RunOutcome
 from formulacode_dagster.models.measurement import Returned
 from tests.records import make_measurement
@@ -219,3 +226,16 @@ def test_the_ledger_and_the_log_say_what_broke_and_how() -> None:
     )
     assert "t.py::new: fail_to_pass (failed failed failed | passed passed passed)" in report_of_tests(good)
     assert summary_of_tests(correctness_row(problem="no pytest\nat all")) == "no test could be run: no pytest"
+
+
+def test_the_base_runs_what_enters_the_change_or_is_unknown_with_the_patch() -> None:
+    tests = {
+        "a.py::enters": EndedTest(name="a.py::enters", outcome=RunOutcome.FAILED, entered=frozenset({"core.py"})),
+        "a.py::apart": EndedTest(name="a.py::apart", outcome=RunOutcome.PASSED),
+        "a.py::ends": EndedTest(name="a.py::ends", outcome=RunOutcome.CRASH),
+    }
+    run = TestRun(tests=tests, uncollected={"b.py": "ImportError"})
+    assert may_reach(PYTHON, run) == {"a.py::enters", "a.py::ends", "b.py"}
+    # all of them
+    assert may_reach(PYTHON, run.model_copy(update={"no_time": True})) == frozenset()
+    assert may_reach(PatchLines({}, {}, ("core.c",), (), frozenset()), run) == frozenset()
