@@ -99,5 +99,9 @@ class Authorization:
                 remedy=CREDENTIALS,
             )
         answer.raise_for_status()
-        told = answer.json()
-        return f"Bearer {told.get('token') or told.get('access_token', '')}"
+        try:
+            told = answer.json()
+            return f"Bearer {told.get('token') or told['access_token']}"
+        except (ValueError, AttributeError, LookupError) as error:
+            what = f"{httpx.URL(realm).host} answers something other than a token"
+            raise httpx.DecodingError(what, request=answer.request) from error

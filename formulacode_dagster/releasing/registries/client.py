@@ -197,7 +197,7 @@ class RegistryClient:
                         continue
                     answer = self._http.send(request, stream=True)
             except httpx.HTTPError as error:
-                failures += 1
+                challenged, failures = False, failures + 1
                 if failures >= ATTEMPTS:
                     self._raise_dead(attempt, error)
                 self.limits.sleep(BACKOFF.seconds(failures))

@@ -75,6 +75,18 @@ def test_an_account_that_may_not_is_told_which_settings(registry: ASGIApp, accou
         client.put_blob("acme/tasks", b"content", "text/plain")
 
 
+@pytest.mark.parametrize(
+    "page", [Response(b"<html>"), JSONResponse([]), Response(b"", 502)], ids=["page", "list", "502"]
+)
+def test_a_token_that_a_proxy_s_page_takes_the_place_of_is_asked_for_again(registry: ASGIApp, page: Response) -> None:
+    served = in_front(with_tokens(registry, is_public=True), Trouble("GET", "/token", page))
+    with reading(served, OURS) as client:
+        assert client.put_blob("acme/tasks", b"content", "text/plain").size == 7
+    never = in_front(with_tokens(registry, is_public=True), Trouble("GET", "/token", page, times=99))
+    with reading(never, OURS) as client, pytest.raises(OutsideSystemError, match="push"):
+        client.put_blob("acme/tasks", b"content", "text/plain")
+
+
 def as_ghcr(registry: ASGIApp) -> ASGIApp:
     """*registry* as GitHub's answers of a private package: strangers get no token, not even one without rights."""
 
