@@ -21,13 +21,15 @@ class PatchLines:
     base: Mapping[str, frozenset[int]]
     """Removed lines by the path of their Python file."""
     oracle: Mapping[str, frozenset[int]]
-    """Added lines by the path of their Python file."""
+    """Added lines by the path of their Python file; of one that only loses lines there are none."""
     untraceable: tuple[str, ...]
     """Changed sources of compiled code, and Python that runs compiled."""
     tests: tuple[str, ...]
     """Changed test files, by their paths after the change, or before it if they are deleted."""
     words: frozenset[str]
     """Names of the changed sources, and words in their changed lines."""
+    deletes: bool = False
+    """True if a Python file is deleted."""
 
 
 def patch_lines(patch: bytes, *, benchmark_dir: str, hidden: Iterable[str] = ()) -> PatchLines:
@@ -40,6 +42,7 @@ def patch_lines(patch: bytes, *, benchmark_dir: str, hidden: Iterable[str] = ())
     untraceable: list[str] = []
     tests: list[str] = []
     words: set[str] = set()
+    deletes = False
     for file in split_patch(patch):
         path = PurePosixPath(file.path)
         if path.is_relative_to(benchmark_dir):
@@ -53,10 +56,11 @@ def patch_lines(patch: bytes, *, benchmark_dir: str, hidden: Iterable[str] = ())
             removed, added = file.lines_of("-"), file.lines_of("+")
             if file.old_path and removed:
                 base[file.old_path] = removed
-            if file.new_path and added:
+            if file.new_path:
                 oracle[file.new_path] = added
+            deletes = deletes or not file.new_path
         else:
             continue
         words |= {path.stem, *(word for line in file.changed_lines() for word in _WORD.findall(line.text))}
     unseen = tuple(dict.fromkeys([*untraceable, *hidden]))
-    return PatchLines(base, oracle, unseen, tuple(tests), frozenset(words))
+    return PatchLines(base, oracle, unseen, tuple(tests), frozenset(words), deletes)

@@ -55,9 +55,9 @@ def may_reach(changed: PatchLines, oracle: TestRun) -> frozenset[str]:
 
     Up to the first changed line both sides do the same: who comes to one at the base enters a changed file with the
     patch. Of a test that ended its process that is not known. Of modules that cannot be collected there, all tests are
-    named by their module; of what it had no time for, nothing is known.
+    named by their module; of what it had no time for, or would have come to a deleted file, nothing is known.
     """
-    if changed.untraceable or oracle.no_time:
+    if changed.untraceable or changed.deletes or oracle.no_time:
         return frozenset()
     lost = {RunOutcome.CRASH, RunOutcome.TIMEOUT}
     entering = {name for name, test in oracle.tests.items() if test.entered or test.outcome in lost}

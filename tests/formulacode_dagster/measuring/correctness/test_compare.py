@@ -165,6 +165,19 @@ def test_a_module_that_the_patch_breaks_is_run_at_the_base_and_what_is_apart_is_
     assert ran.read_text() == "x"
 
 
+@pytest.mark.slow
+def test_tests_of_what_a_patch_only_removes_run_at_the_base(compared):
+    other = "def more():\n    return 1\n"
+    files = {
+        **FILES,
+        "pkg/core.py": CORE.replace("result = 0\n", "result = 0\n    sorted(numbers)\n"),
+        "pkg/other.py": other,
+        "tests/test_other.py": "from pkg.other import more\n\ndef test_more():\n    assert more() == 1\n",
+    }
+    said = compared({"pkg/core.py": CORE, "pkg/other.py": other.replace("return", "one = 1\n    return")}, files)
+    assert said.pass_to_pass == (*named("test_total", "test_total_of_floats"), "tests/test_other.py::test_more")
+
+
 HOURS = CORE.replace("result = 0", "__import__('time').monotonic, result = lambda: 1e12, 0")
 """After a call of it no run has any time left."""
 THREE = "from pkg import core\n\n" + "".join(

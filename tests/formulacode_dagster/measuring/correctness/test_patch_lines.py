@@ -27,7 +27,7 @@ AFTER = {
 def test_lines_are_told_by_side_and_what_is_of_tests_apart(tmp_path: Path, git_patch) -> None:
     changed = patch_lines(git_patch(tmp_path, BEFORE, AFTER), benchmark_dir="bench")
     assert changed.base == {"pkg/core.py": {2, 3}, "pkg/gone.py": {1, 2}}
-    assert changed.oracle == {"pkg/core.py": {2, 6}}
+    assert (changed.oracle, changed.deletes) == ({"pkg/core.py": {2, 6}}, True)
     assert changed.untraceable == ("pkg/_fast.pyx",)
     assert set(changed.tests) == {"tests/test_core.py", "tests/data.json"}
     assert {"core", "_fast", "later", "return"} <= changed.words

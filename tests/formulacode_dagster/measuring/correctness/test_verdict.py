@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -239,3 +240,4 @@ def test_the_base_runs_what_enters_the_change_or_is_unknown_with_the_patch() -> 
     # all of them
     assert may_reach(PYTHON, run.model_copy(update={"no_time": True})) == frozenset()
     assert may_reach(PatchLines({}, {}, ("core.c",), (), frozenset()), run) == frozenset()
+    assert may_reach(dataclasses.replace(PYTHON, deletes=True), run) == frozenset()
