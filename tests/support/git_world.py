@@ -115,13 +115,13 @@ class BareRepository:
         return git(self.path, *arguments, stdin=stdin, **environment)
 
 
-def patch_between(folder: Path, before: Files, after: Files) -> bytes:
+def patch_between(folder: Path, before: Files, after: Files, *, renames: str = "--no-renames") -> bytes:
     """Git's patch that leads from the files *before* to the files *after*; a repository is made in *folder*."""
     repository = BareRepository(folder)
     first = repository.commit("Before", files=before)
     second = repository.commit("After", MOMENT, first, files=after, whole=True)
     shas = repository.write()
-    return git_bytes(folder, "diff", "--no-renames", "--binary", shas[first], shas[second])
+    return git_bytes(folder, "diff", renames, "--binary", shas[first], shas[second])
 
 
 def lose_object(repository: Path, sha: str) -> None:

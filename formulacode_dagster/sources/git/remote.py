@@ -80,12 +80,13 @@ class GitRemote:
             raise translate(error, "fetch", repository) from error
 
     def update(self, repository: str, mirror: Path) -> None:
-        """Fetch branches and tags, and the name of the default branch. Nothing is dropped: commits of deleted branches
-        stay.
+        """Fetch branches and tags, and the name of the default branch if others had commits and this one had none.
+        Nothing is dropped: commits of deleted branches stay.
         """
         base = ["fetch", "--quiet", "--force", "--no-write-fetch-head", REMOTE, *BRANCHES_AND_TAGS]
 
         def attempt() -> None:
+            before = _tip(mirror)
             try:
                 git(mirror, *base, seconds=TRANSFER_SECONDS)
             except GitError as error:
@@ -93,7 +94,8 @@ class GitRemote:
                     raise
                 # A branch `a` that became `a/b` can only be fetched once the old one is dropped.
                 git(mirror, base[0], "--prune", *base[1:], seconds=TRANSFER_SECONDS)
-            _follow_head(mirror)
+            if (tip := _tip(mirror)) in (before, b"") and tip != _tip(mirror, "refs/heads/"):
+                _follow_head(mirror)
 
         self._insist(attempt, "fetch", repository, mirror)
 
@@ -162,6 +164,12 @@ class GitRemote:
             else:
                 note_answer(SYSTEM)
                 return
+
+
+def _tip(mirror: Path, branches: str = "") -> bytes:
+    """Return the newest commit of *branches*, or else of the one that *mirror* takes for the default; empty without."""
+    named = branches or git(mirror, "symbolic-ref", "HEAD").decode().strip()
+    return git(mirror, "for-each-ref", "--sort=-committerdate", "--count=1", "--format=%(objectname)", named)
 
 
 def _follow_head(mirror: Path) -> None:

@@ -25,6 +25,7 @@ def patch(tmp_path: Path) -> bytes:
             "latin.py": b"x = 'th\xe9'\n",
             "picture.bin": bytes(range(256)),
         },
+        renames="-M",
     )
 
 
