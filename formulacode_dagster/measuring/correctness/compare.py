@@ -127,18 +127,15 @@ class _Side:
     def open(self, stack: ExitStack) -> list[Session]:
         """Open a session for each run until *stack* closes, the package built in all of them."""
         with _places:
-            return self._opened(stack)
-
-    def _opened(self, stack: ExitStack) -> list[Session]:
-        first = stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
-        if self.is_oracle:
-            apply_patch(first, self.patch)
-            build_oracle(partial(self._build, first), self._build_base)
-        elif self.changed.tests:
-            apply_patch(first, self.patch, only=self.changed.tests)
-        # builds are copied rather than repeated: a compiled package takes minutes
-        copies = [self.engine.session(self.image, run_id=self.run_id, like=first) for _ in HASH_SEEDS[1:]]
-        return [first, *map(stack.enter_context, copies)]
+            first = stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
+            if self.is_oracle:
+                apply_patch(first, self.patch)
+                build_oracle(partial(self._build, first), self._build_base)
+            elif self.changed.tests:
+                apply_patch(first, self.patch, only=self.changed.tests)
+            # builds are copied rather than repeated: a compiled package takes minutes
+            copies = [self.engine.session(self.image, run_id=self.run_id, like=first) for _ in HASH_SEEDS[1:]]
+            return [first, *map(stack.enter_context, copies)]
 
     def _build(self, session: Session) -> Completed:
         return session.reinstall(timeout=self.limits.build_seconds)

@@ -53,15 +53,14 @@ def reaching(changed: PatchLines, base: TestRun, oracle: TestRun) -> tuple[str, 
 def may_reach(changed: PatchLines, oracle: TestRun) -> frozenset[str]:
     """Return the tests that may execute a removed line at the base, by a run with the patch; empty: any may.
 
-    Up to the first changed line both sides do the same: who comes to one at the base enters a changed file with the
-    patch. Of a test that ended its process that is not known. Of modules that cannot be collected there, all tests are
-    named by their module; of what it had no time for, or would have come to a deleted file, nothing is known.
+    Up to the first changed line both sides do the same: a test that executes one at the base enters a changed file with
+    the patch. That is not known of a test that ended its process; and of none, if a file is deleted or compiled, some
+    tests cannot be collected with the patch, or it had no time for all.
     """
-    if changed.untraceable or changed.deletes or oracle.no_time:
+    if changed.untraceable or changed.deletes or oracle.uncollected or oracle.no_time:
         return frozenset()
     lost = {RunOutcome.CRASH, RunOutcome.TIMEOUT}
-    entering = {name for name, test in oracle.tests.items() if test.entered or test.outcome in lost}
-    return frozenset(entering.union(oracle.uncollected))
+    return frozenset({name for name, test in oracle.tests.items() if test.entered or test.outcome in lost})
 
 
 def coverage(base: TestRun, oracle: TestRun) -> tuple[int, int]:

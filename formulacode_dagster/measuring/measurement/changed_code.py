@@ -87,7 +87,9 @@ def changed_code(
     cannot be traced. A build file counts only if nothing else changed.
     """
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]] = ({}, {})
-    sides = {change: _parsed(change, base, oracle) for change in files if PurePosixPath(change.path).suffix == ".py"}
+    python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
+    inside = [change for change in python if not PurePosixPath(change.path).is_relative_to(benchmark_dir)]
+    sides = {change: _parsed(change, base, oracle) for change in inside}
     moved = _moved(sides)
     compiled: list[FileChange] = []
     jitted: list[str] = []
@@ -153,11 +155,12 @@ def _moved(
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     """Return the meanings that files lose, and those that they gain: what is in both only moved.
 
-    Statements outside functions count if their whole file comes or goes; in another they may mean something else.
+    Statements outside functions count if their whole file comes or goes; in another they may mean something else. Tests
+    and documentation do not count: a copy of the old code there, to compare with, is no move.
     """
     lost, gained = set[tuple[str, str]](), set[tuple[str, str]]()
     for change, pair in sides.items():
-        if pair is not None:
+        if pair is not None and not _is_beside_the_package(PurePosixPath(change.path)):
             before, after = (side.meanings for side in pair)
             is_whole = change.base_path is None or change.oracle_path is None
             lost |= {meaning for meaning in before - after if is_whole or meaning[0]}

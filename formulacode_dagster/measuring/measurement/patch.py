@@ -13,6 +13,7 @@ from formulacode_dagster.sources.git.diff import FileDiff, split_patch
 
 _SUBMODULE = re.compile(r"^(?:index [0-9a-f.]+|(?:new|deleted) file mode|(?:old|new) mode) 160000$", re.MULTILINE)
 WITHOUT_COMPILING = frozenset({".py", ".pyi", ".md", ".rst", ".yml", ".yaml"})
+"""Endings of files from which nothing is compiled."""
 
 
 @dataclass(frozen=True)

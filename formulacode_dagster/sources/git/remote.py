@@ -86,7 +86,9 @@ class GitRemote:
         base = ["fetch", "--quiet", "--force", "--no-write-fetch-head", REMOTE, *BRANCHES_AND_TAGS]
 
         def attempt() -> None:
-            before = _tip(mirror)
+            # empty if the head is a commit: then there is no name to follow
+            default = git(mirror, "branch", "--show-current").decode().strip()
+            before = _tip(mirror, default)
             try:
                 git(mirror, *base, seconds=TRANSFER_SECONDS)
             except GitError as error:
@@ -94,7 +96,7 @@ class GitRemote:
                     raise
                 # A branch `a` that became `a/b` can only be fetched once the old one is dropped.
                 git(mirror, base[0], "--prune", *base[1:], seconds=TRANSFER_SECONDS)
-            if (tip := _tip(mirror)) in (before, b"") and tip != _tip(mirror, "refs/heads/"):
+            if default and (tip := _tip(mirror, default)) in (before, b"") and tip != _tip(mirror):
                 _follow_head(mirror)
 
         self._insist(attempt, "fetch", repository, mirror)
@@ -166,15 +168,15 @@ class GitRemote:
                 return
 
 
-def _tip(mirror: Path, branches: str = "") -> bytes:
-    """Return the newest commit of *branches*, or else of the one that *mirror* takes for the default; empty without."""
-    named = branches or git(mirror, "symbolic-ref", "HEAD").decode().strip()
-    return git(mirror, "for-each-ref", "--sort=-committerdate", "--count=1", "--format=%(objectname)", named)
+def _tip(mirror: Path, branch: str = "") -> bytes:
+    """Return the newest commit of *branch*, or of any branch; empty without one."""
+    newest = ("--sort=-committerdate", "--count=1", "--format=%(objectname)")
+    return git(mirror, "for-each-ref", *newest, f"refs/heads/{branch}")
 
 
 def _follow_head(mirror: Path) -> None:
     """Point the head of *mirror* at the default branch of its origin: a project may rename it."""
-    told = git(mirror, "ls-remote", "--symref", REMOTE, "HEAD", seconds=TRANSFER_SECONDS)
-    branch = re.match(rb"ref: (refs/heads/\S+)\tHEAD", told)
+    listed = git(mirror, "ls-remote", "--symref", REMOTE, "HEAD", seconds=TRANSFER_SECONDS)
+    branch = re.match(rb"ref: (refs/heads/\S+)\tHEAD", listed)
     if branch and git(mirror, "for-each-ref", branch[1].decode()):
         git(mirror, "symbolic-ref", "HEAD", branch[1].decode())

@@ -55,10 +55,11 @@ def _below(folder: Path, ignored: Iterable[str]) -> Iterator[Path]:
     patterns = configured_patterns(folder)
     for place, folders, files in os.walk(str(folder)):
         folders[:] = [name for name in folders if name not in _NO_TESTS and str(Path(place, name)) not in ignored]
-        # a link may lead into a submodule, which is empty here
-        for name in filter(lambda name: Path(place, name).is_file(), files):
-            if _TEST_FILE.match(name) or any(_matches(Path(place, name), pattern) for pattern in patterns):
-                yield Path(place, name)
+        for path in (Path(place, name) for name in files):
+            is_test = _TEST_FILE.match(path.name) or any(_matches(path, pattern) for pattern in patterns)
+            # a link may lead into a submodule, which is empty here
+            if is_test and path.is_file():
+                yield path
 
 
 def _matches(path: Path, pattern: str) -> bool:

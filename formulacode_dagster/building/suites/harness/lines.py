@@ -22,13 +22,13 @@ class LineWatch:
 
     *wanted* are numbers of lines by path below the repository; a file counts wherever it is installed. It uses
     `sys.monitoring` if available (CPython 3.12), where a line costs something only once, and else `sys.settrace`, where
-    each line costs in a function with unseen lines, and any other function costs as little as a call. Of *files*, and
-    of those with wanted lines, it also reports whether any of their code was called.
+    each line costs in a function with unseen lines, and any other function costs as little as a call. Of each file it
+    also reports whether any of its code was called.
     """
 
-    def __init__(self, wanted: Mapping[str, Iterable[int]], files: Iterable[str] = ()) -> None:
+    def __init__(self, wanted: Mapping[str, Iterable[int]]) -> None:
         self._wanted = sorted((path, line) for path, lines in wanted.items() for line in set(lines))
-        self._paths = sorted({*wanted, *files})
+        self._paths = sorted(wanted)
         self._basenames = {os.path.basename(path) for path in self._paths}
         # shared, so that lines of a forked process are seen as well
         self._executed = mmap.mmap(-1, max(1, len(self._wanted) + len(self._paths)))

@@ -69,7 +69,6 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
     native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
-    wanted = None if only is None else {name.partition("(")[0] for name in only}
     modules = import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
     emit(event="extensions", names=_extension_modules())
     untimed: list[str] = []
@@ -79,7 +78,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         for benchmark in suite.benchmarks_of(
             module, lambda name, message: emit(event="lost", name=name, message=message), untimed.append
         )
-        if wanted is None or benchmark[2].name in wanted
+        if only is None or any(name.startswith(benchmark[2].name) for name in only)
     ]
     emit(event="untimed", names=untimed)
     emit(event="uninstalled", names=request["uninstalled"])

@@ -43,14 +43,14 @@ class TooLongError(BaseException):
 def run_tests(request: dict[str, Any], emit: Emit) -> None:
     """Run tests below `folder`, each within `limit` seconds, all of them within `budget`; report each as it ends.
 
-    The `named` tests and those of `named` modules are run, if any; else those of at most `most` files, first files
-    named after `words`, then those that mention them: `turn` tests of each and then the next of each, or all of each if
-    it is 0. None of `without` is run: they have ended a process. `watched` are lines by file of `repository`: reported
-    first are the executable ones, then those run by imports after collection, and with each test the lines it runs and
-    its seconds, of the call itself, without fixtures, `setUp` and `tearDown`. After `enough` passing tests whose calls
-    run watched lines for `least` seconds no other is begun; 0 means no such end. With a `mutation` its file is imported
-    with that fault, and the first failing test is the last. Those `sabotaged` fail at the end of their call: one that
-    is then reported as passed was not run, or not by pytest's own code, of which `tools` reports hashes.
+    The `named` tests are run, if any; else those of at most `most` files, first files named after `words`, then those
+    that mention them: `turn` tests of each and then the next of each, or all of each if it is 0. None of `without` is
+    run: they have ended a process. `watched` are lines by file of `repository`: reported first are the executable ones,
+    then those run by imports after collection, and with each test the lines it runs and its seconds, of the call
+    itself, without fixtures, `setUp` and `tearDown`. After `enough` passing tests whose calls run watched lines for
+    `least` seconds no other is begun; 0 means no such end. With a `mutation` its file is imported with that fault, and
+    the first failing test is the last. Those `sabotaged` fail at the end of their call: one that is then reported as
+    passed was not run, or not by pytest's own code, of which `tools` reports hashes.
     """
     folder = Path(request["folder"])
     lay_built_files(str(folder), request["packages"])
@@ -167,11 +167,7 @@ class RunPlugin:
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Keep only those requested; report the lines run by imports once all are imported."""
         self._names = {item.nodeid: name_of(item, self._folder) for item in items}
-        items[:] = [
-            item
-            for item in items
-            if self._is_asked_for({item.nodeid, self._names[item.nodeid], item.nodeid.partition("::")[0]})
-        ]
+        items[:] = [item for item in items if self._is_asked_for({item.nodeid, self._names[item.nodeid]})]
         if self._turn:
             items[:] = in_turns(items, self._turn)
         self._watching.tell(event="imported")

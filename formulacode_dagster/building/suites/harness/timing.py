@@ -152,7 +152,7 @@ def _timed(
             arguments = suite.arguments(benchmark)
             timer = benchmark._get_timer(*arguments)
             kept = None
-            # without a seed nobody asks for proof, and preparing it takes long
+            # without a seed no proof is asked for, and preparing it takes long
             if "kept" in request and not suite.is_raw(benchmark):
                 kept = KeptCall(benchmark.func, arguments, int(request["kept"]) + place)
                 kept.watch(timer, consume=bool(asked.get("consume")))

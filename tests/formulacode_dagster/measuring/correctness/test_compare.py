@@ -152,17 +152,23 @@ def test_a_change_that_breaks_a_test_is_told_by_its_name(compared):
 
 
 @pytest.mark.slow
-def test_a_module_that_the_patch_breaks_is_run_at_the_base_and_what_is_apart_is_not(compared, tmp_path):
+def test_what_enters_no_changed_file_is_not_run_at_the_base(compared, tmp_path):
     ran = tmp_path / "ran"
     writing = f"def test_it():\n    with open({str(ran)!r}, 'a') as file:\n        file.write('x')\n"
+    compared({"pkg/core.py": FASTER}, {**FILES, "tests/test_nothing.py": writing})
+    assert ran.read_text() == "x"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", ["tests/test_core.py", "tests/conftest.py"])
+def test_tests_that_cannot_be_collected_with_the_patch_are_broken(compared, broken):
     files = {
         **FILES,
-        "tests/test_core.py": "from pkg.core import total\n\ndef test_total():\n    assert total([1]) == 1\n",
-        "tests/test_nothing.py": writing,
+        "tests/test_core.py": "from pkg import core\n\ndef test_total():\n    assert core.total([1]) == 1\n",
     }
+    files[broken] = f"from pkg.core import total\n{files.get(broken, '')}"
     said = compared({"pkg/core.py": FASTER.replace("def total", "def sum_of")}, files)
     assert said.broken == named("test_total")
-    assert ran.read_text() == "x"
 
 
 @pytest.mark.slow

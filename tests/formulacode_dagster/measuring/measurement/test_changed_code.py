@@ -194,6 +194,12 @@ def test_a_function_that_only_moves_to_another_file_is_no_change(changed):
     assert (found.base, found.oracle) == ({}, {"b.py": {9}})
 
 
+def test_a_copy_of_the_old_code_among_the_tests_is_no_move(changed):
+    old = "def total(x):\n    return x\n"
+    found = changed({"a.py": old}, {"a.py": old.replace("return x", "return [x]"), "tests/test_a.py": old})
+    assert (found.base["a.py"], found.oracle["a.py"]) == ({2}, {2})
+
+
 def test_functions_of_a_new_file_are_found_on_the_oracle_side(changed):
     found = changed({"a.py": ""}, {"b.py": "def f():\n    return 1\n"})
     assert found.base == {}

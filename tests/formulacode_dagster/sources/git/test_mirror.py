@@ -104,6 +104,17 @@ def test_a_default_branch_that_was_renamed_is_followed(origin, cache):
         assert command.git(mirror.path, "rev-parse", "HEAD").decode().strip() == head
 
 
+def test_a_head_that_is_a_commit_stays(origin, cache):
+    with cache.ensure(NAME) as mirror:
+        (mirror.path / "HEAD").write_text(f"{origin.sha()}\n")
+    origin.git("push", "--quiet", "origin", "main:refs/heads/other")
+    origin.write({"a.py": "new\n"})
+    head = origin.commit("More")
+    origin.publish()
+    with cache.ensure(NAME, commits=[head]) as mirror:
+        assert mirror.has(head)
+
+
 def test_a_project_without_later_commits_is_not_fetched_again(origin, cache):
     since = datetime.now(tz=UTC)
     cache.ensure(NAME)
