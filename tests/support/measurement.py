@@ -166,7 +166,7 @@ def _measurement(samples: Mapping[str, Sequence[Sample]], look: int = 1, /, **ch
 
 def take(remote: HarnessClient, benchmark: SurveyedBenchmark, seconds: float = 0.01) -> Timed | NotTimed:
     """A sample of *benchmark*, taken as its survey says, or why there is none."""
-    asked = [TimedBenchmark(benchmark, benchmark.isolate)]
+    asked = [TimedBenchmark(benchmark, benchmark.isolate, benchmark.setup_seconds)]
     return remote.time(asked, seconds=seconds, setting=ProcessSetting(hash_seed=1)).samples[0]
 
 

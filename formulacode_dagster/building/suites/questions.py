@@ -65,6 +65,7 @@ class SurveyedBenchmark(Frozen):
     outcome: Literal["ran", "skipped", "untraced", "ruled_out", "error", "timeout", "crash"]
     message: str = ""
     seconds: float = 0.0
+    setup_seconds: float = Field(default=0.0, description="CPU seconds of its setup")
     traceable: bool = False
     isolate: bool = Field(default=False, description="whether a call leaves a state that changes the next")
     lines: dict[str, tuple[int, ...]] = Field(
@@ -171,6 +172,8 @@ class TimedBenchmark:
     benchmark: SurveyedBenchmark
     isolate: bool
     """True if each call has a separate setup."""
+    setup_seconds: float
+    """CPU seconds of a setup: those of the arm that takes longest, or arms would have batches of other lengths."""
     once: bool = False
     """True if a single call must suffice."""
 

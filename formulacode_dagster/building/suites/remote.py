@@ -229,6 +229,7 @@ class HarnessClient:
                     **each.benchmark.model_dump(include=fields),
                     "timeout": each.benchmark.timeout * setting.abreast,
                     "isolate": each.isolate,
+                    "setup_seconds": each.setup_seconds,
                     "once": each.once,
                 }
                 for each in asked

@@ -192,7 +192,7 @@ def _bringing(facts: ImageFacts, package: str) -> list[Distribution]:
 
 
 def _timed(evidence: Evidence, benchmark: SurveyedBenchmark) -> str:
-    asked = [TimedBenchmark(benchmark, benchmark.isolate)]
+    asked = [TimedBenchmark(benchmark, benchmark.isolate, benchmark.setup_seconds)]
     (sample,) = evidence.remote.time(asked, seconds=SAMPLE_SECONDS, setting=ProcessSetting()).samples
     if isinstance(sample, NotTimed):
         return ""

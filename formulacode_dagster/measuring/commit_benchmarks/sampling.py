@@ -100,7 +100,10 @@ def take_round(
                 setting = ProcessSetting(
                     hash_seed=generator.randrange(1, 2**32), padding=generator.randrange(PADDING_STEPS), core=core
                 )
-                asked = [TimedBenchmark(each, each.isolate, _is_single_call(each, plan)) for each in order]
+                asked = [
+                    TimedBenchmark(each, each.isolate, each.setup_seconds, _is_single_call(each, plan))
+                    for each in order
+                ]
                 answer = remote.time(asked, seconds=plan.seconds_per_sample, setting=setting)
                 processes += 1
                 conditions += [answer.conditions] if answer.conditions else []

@@ -64,6 +64,11 @@ class BenchmarkCandidate:
         """True if each call needs a separate setup: one answer for all arms, or they would time different things."""
         return any(surveyed.isolate for surveyed in self.by_arm.values())
 
+    @property
+    def setup_seconds(self) -> float:
+        """CPU seconds of its setup on the arm where it takes longest."""
+        return max((surveyed.setup_seconds for surveyed in self.by_arm.values()), default=0.0)
+
 
 @dataclass(frozen=True)
 class UntimedCounts:

@@ -254,7 +254,10 @@ class Sampler:
     ) -> ProcessAnswer:
         asked = [
             TimedBenchmark(
-                candidate.by_arm[process.arm], candidate.isolate, once or is_single_call(candidate, self._plan)
+                candidate.by_arm[process.arm],
+                candidate.isolate,
+                candidate.setup_seconds,
+                once or is_single_call(candidate, self._plan),
             )
             for candidate in candidates
         ]

@@ -188,13 +188,15 @@ def _trace(benchmark: suite.RunnableBenchmark, watch: LineWatch, native: NativeW
     """
     skipped: Answer = {"outcome": "skipped"}
     metric = suite.metric_of(benchmark)
+    began = time.process_time()
     if benchmark.do_setup():
         return skipped
+    setup = time.process_time() - began
     try:
         arguments = suite.arguments(benchmark)
         if suite.is_raw(benchmark):
             seconds = benchmark._get_timer(*arguments).timeit(1)
-            return {"outcome": "ran", "seconds": seconds, "traceable": False}
+            return {"outcome": "ran", "seconds": seconds, "setup_seconds": setup, "traceable": False}
         native.start()
         watch.start()
         try:
@@ -215,7 +217,8 @@ def _trace(benchmark: suite.RunnableBenchmark, watch: LineWatch, native: NativeW
     told: Answer = {"returned": returned(result)} if asked.results and metric != "track" else {}
     if asked.parts and metric != "track":
         told["proof"] = described(parts, asked.parts)
-    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
+    timing = {"seconds": seconds, "setup_seconds": setup, "isolate": isolate}
+    return {"outcome": "ran", **timing, "traceable": True, "lines": lines, **told}
 
 
 def _clock(

@@ -156,16 +156,7 @@ class ArmSampler:
             self.differing[name] += compared.differing(proofs[AGENT])[:1]
 
     def _timed(self, arm: str, setting: dict[str, Any], *, once: bool = False) -> TimedProcess:
-        asked = [
-            {
-                **{key: surveyed[key] for key in ("name", "module", "owner", "attribute", "index", "cache_folder")},
-                "timeout": surveyed["timeout"],
-                "isolate": surveyed.get("isolate", False),
-                "consume": surveyed["name"] in self._consumed,
-                "once": once or float(surveyed.get("seconds", 0.0)) > self._task["single_call_seconds"],
-            }
-            for surveyed in (self._surveyed[arm][name] for name in self._task["benchmarks"])
-        ]
+        asked = [self._asked(arm, name, once=once) for name in self._task["benchmarks"]]
         for _ in range(TRIES):
             process = self._harness.time(self._arms[arm], asked, setting)
             failed = [answer for answer in process.samples if answer["outcome"] != "timed"]
@@ -179,6 +170,19 @@ class ArmSampler:
                     self.clocked[arm].add(answer)
                 return process
         raise BenchmarksFailError(arm, f"{failed[0]['outcome']}: {failed[0]['message']}")
+
+    def _asked(self, arm: str, name: str, *, once: bool) -> dict[str, Any]:
+        """Return the benchmark as the harness times it; how its calls are batched is the same for all arms."""
+        surveyed, of_arms = self._surveyed[arm][name], [self._surveyed[each][name] for each in ARMS]
+        longest = max(float(each.get("seconds", 0.0)) for each in of_arms)
+        return {
+            **{key: surveyed[key] for key in ("name", "module", "owner", "attribute", "index", "cache_folder")},
+            "timeout": surveyed["timeout"],
+            "isolate": any(each.get("isolate", False) for each in of_arms),
+            "setup_seconds": max(float(each.get("setup_seconds", 0.0)) for each in of_arms),
+            "consume": name in self._consumed,
+            "once": once or longest > self._task["single_call_seconds"],
+        }
 
     def _setting(self) -> dict[str, Any]:
         padding = self._generator.randrange(PADDING_STEPS)

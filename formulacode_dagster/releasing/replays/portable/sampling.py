@@ -198,11 +198,14 @@ class RoundSampler:
     ) -> PackedAnswer:
         asked = []
         for name in names:
-            surveyed = self._surveys[process.arm][name]
-            isolate = any(self._surveys[arm][name].get("isolate", False) for arm in ARMS)
-            fields = {key: surveyed[key] for key in CALLED}
+            surveyed, of_arms = self._surveys[process.arm][name], [self._surveys[arm][name] for arm in ARMS]
             asked.append(
-                {**fields, "timeout": surveyed["timeout"], "isolate": isolate, "once": once or self._is_single(name)}
+                {
+                    **{key: surveyed[key] for key in (*CALLED, "timeout")},
+                    "isolate": any(each.get("isolate", False) for each in of_arms),
+                    "setup_seconds": max(each.get("setup_seconds", 0.0) for each in of_arms),
+                    "once": once or self._is_single(name),
+                }
             )
         request = {**setting, "seconds": self._seconds, "build": process.folder}
         return self._arms.by_name[process.arm].time(asked, request, abreast)

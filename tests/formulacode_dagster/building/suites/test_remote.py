@@ -26,7 +26,8 @@ def told(session: FolderSession, environment: Mapping[str, str], setting: Proces
     """Variables that a benchmark in a process with this *setting* sees."""
     remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30, environment=environment)
     (surveyed,) = remote.survey(lines={}, limit=1, budget=20).benchmarks
-    (sample,) = remote.time([TimedBenchmark(surveyed, isolate=False)], seconds=0.01, setting=setting).samples
+    asked = TimedBenchmark(surveyed, isolate=False, setup_seconds=0)
+    (sample,) = remote.time([asked], seconds=0.01, setting=setting).samples
     assert isinstance(sample, NotTimed)
     seen: list[object] = json.loads(sample.message.rpartition("RuntimeError: ")[2])
     return seen

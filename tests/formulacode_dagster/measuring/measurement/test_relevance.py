@@ -198,6 +198,11 @@ def test_one_side_that_needs_fresh_setups_gives_them_to_all():
     assert ready.isolate
 
 
+def test_the_longest_setup_of_an_arm_decides_for_all():
+    by_arm = {Arm.BASE: surveyed("time_it", setup_seconds=0.001), Arm.ORACLE: surveyed("time_it", setup_seconds=0.004)}
+    assert BenchmarkCandidate(by_arm, True).setup_seconds == 0.004
+
+
 def test_what_fails_on_one_arm_alone_is_doubtful_on_either():
     base = survey(surveyed("time_a"), surveyed("time_b", outcome="crash"), surveyed("time_c", outcome="error"))
     oracle = survey(surveyed("time_a", outcome="timeout"), surveyed("time_b"), surveyed("time_c", outcome="error"))

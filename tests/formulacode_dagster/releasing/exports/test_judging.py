@@ -12,9 +12,10 @@ from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.statistics.intervals import expanded_tail
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge
 from formulacode_dagster.models.measurement import Arm, Metric, Quantity, RandomizationUnit, Sample
-from formulacode_dagster.releasing.exports.grader import judging
+from formulacode_dagster.releasing.exports.grader import judging, sampling
 from formulacode_dagster.releasing.exports.grader.equality import same_values
 from formulacode_dagster.releasing.exports.grader.grading import is_moved
+from formulacode_dagster.releasing.exports.grader.places import AGENT, ARMS
 
 UNITS = {"bench.time": Quantity(), "bench.peak": Quantity(metric=Metric.PEAK_MEMORY, unit="bytes")}
 
@@ -116,3 +117,14 @@ def test_work_that_is_done_while_importing_is_seen_beside_what_calls_save(import
 def test_few_rounds_are_enough_to_see_moved_work():
     rounds = {arm: [seconds] * 4 for arm, seconds in (IMPORT | {"agent": 0.060}).items()}
     assert is_moved(rounds, {"base": 0.050, "agent": 0.0})
+
+
+def test_calls_of_all_arms_are_batched_in_the_same_way(monkeypatch):
+    monkeypatch.setattr(sampling, "StoredRule", lambda rule: rule)
+    where = {"name": "bench.it", "module": "bench", "owner": "", "attribute": "it", "index": 0, "cache_folder": ""}
+    surveyed = {arm: {"bench.it": {**where, "timeout": 60, "seconds": 2.0, "setup_seconds": 0.001}} for arm in ARMS}
+    surveyed[AGENT]["bench.it"] |= {"seconds": 0.1, "setup_seconds": 0.5, "isolate": True}
+    task = {"benchmarks": ["bench.it"], "single_call_seconds": 1, "rule": {}}
+    sampler = sampling.ArmSampler(task, None, {}, surveyed, {})
+    asked = [sampler._asked(arm, "bench.it", once=False) for arm in ARMS]
+    assert [(each["isolate"], each["setup_seconds"], each["once"]) for each in asked] == [(True, 0.5, True)] * 4

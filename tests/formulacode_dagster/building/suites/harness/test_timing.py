@@ -103,6 +103,32 @@ class Suite:
 
 
 @pytest.mark.slow
+def test_the_batches_of_an_arm_with_a_longer_setup_are_no_longer(one, tmp_path):
+    source = f"""
+import time
+class Suite:
+    def setup(self):
+        with open({str(tmp_path / "setups")!r}, "a") as file:
+            file.write("x")
+        end = time.process_time() + 0.006
+        while time.process_time() < end:
+            pass
+    def time_it(self):
+        sum(range(1000))
+"""
+
+    def calls_of_a_batch(setup_seconds):
+        (tmp_path / "setups").unlink()
+        timed = take(remote, surveyed.model_copy(update={"setup_seconds": setup_seconds}), seconds=0.1)
+        return timed.calls / len((tmp_path / "setups").read_text())
+
+    remote, survey = one(source)
+    (surveyed,) = survey.benchmarks
+    assert 0.006 <= surveyed.setup_seconds < 0.1
+    assert 2 * calls_of_a_batch(0.0) < calls_of_a_batch(0.01)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("setup_seconds", "number", "is_once"), [(0.03, 0, True), (0.002, 0, False), (0.03, 3, False)])
 def test_a_setup_longer_than_a_batch_runs_once_unless_requested(one, tmp_path, setup_seconds, number, is_once):
     source = f"""
@@ -195,7 +221,7 @@ def time_it():
 @pytest.mark.slow
 def test_parameters_of_a_set_are_found_by_their_names(one):
     remote, survey = one("def time_it(word): pass\n\ntime_it.params = list({'a', 'b', 'c', 'd', 'e', 'f', 'g'})\n")
-    benchmarks = [TimedBenchmark(each, each.isolate) for each in survey.benchmarks]
+    benchmarks = [TimedBenchmark(each, each.isolate, each.setup_seconds) for each in survey.benchmarks]
     assert len(benchmarks) == 7
     answers = [remote.time(benchmarks, seconds=0.01, setting=ProcessSetting(hash_seed=seed)) for seed in (1, 2)]
     assert all(isinstance(sample, Timed) for answer in answers for sample in answer.samples)
