@@ -42,14 +42,14 @@ def names_of(tests: Iterable[ReachingTest], fate: Fate) -> tuple[str, ...]:
 def reaching(changed: PatchLines, base: TestRun, oracle: TestRun) -> tuple[str, ...]:
     """Names of the tests that execute a removed line at the base or an added one with the patch, sorted.
 
-    If only the import executes the changed lines of a file, every test that enters the file counts; if untraceable
-    compiled code changed, every test.
+    If only the import executes the changed lines of a file on a side, every test that enters the file on either counts;
+    if untraceable compiled code changed, every test.
     """
     if changed.untraceable:
         return tuple(sorted(base.tests.keys() | oracle.tests.keys()))
     names: set[str] = set()
+    imported = {*_only_imported(base), *_only_imported(oracle)}
     for run in (base, oracle):
-        imported = set(_only_imported(run))
         names |= {name for name, test in run.tests.items() if any(test.lines.values()) or test.entered & imported}
     return tuple(sorted(names))
 

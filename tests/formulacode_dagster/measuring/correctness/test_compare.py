@@ -217,6 +217,14 @@ def test_a_test_is_broken_also_if_it_enters_nothing_with_the_patch(compared, bef
     assert said.broken == named(broken)
 
 
+@pytest.mark.slow
+def test_a_test_that_a_new_cache_breaks_is_seen_without_a_removed_line(compared):
+    new = MADE.replace("def", "@functools.cache\ndef")
+    files = {**FILES, "pkg/core.py": MADE, "tests/test_core.py": f"from pkg import core\n\n\n{FILLED}"}
+    said = compared({"pkg/core.py": f"import functools\n\n\n{new}"}, files)
+    assert said.broken == named("test_it")
+
+
 HOURS = CORE.replace("result = 0", "__import__('time').monotonic, result = lambda: 1e12, 0")
 """After a call of it no run has any time left."""
 THREE = "from pkg import core\n\n" + "".join(

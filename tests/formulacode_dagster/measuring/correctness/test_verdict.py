@@ -82,6 +82,8 @@ def test_code_executed_by_imports_is_reached_by_any_test_of_the_file() -> None:
     assert reaching(PYTHON, run(), oracle) == ("enters",)
     more = run(ended("enters"), ended("executes", 9), executable=(1, 9), imported=(1,))
     assert reaching(PYTHON, run(), more) == ("executes",)
+    # at the base, where only the other side has changed lines
+    assert reaching(PYTHON, run(ended("enters")), run(ended("cached", entered=False), imported=(1,))) == ("enters",)
 
 
 def test_compiled_code_is_reached_by_every_test() -> None:
