@@ -13,13 +13,15 @@ from typing import TypeVar
 
 from formulacode_dagster.building.engines.protocol import Completed, Engine, Session
 from formulacode_dagster.building.suites.patching import apply_patch, build_oracle
+from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.correctness import Correctness, Fate, Mutant, ReachingTest
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 
+from .module_shape import ModuleShape, shapes_of
 from .mutants import try_mutants
 from .patch_lines import PatchLines, patch_lines
 from .runs import TestRun, TestRunner
-from .verdict import RUNS, are_weak, compared, coverage, holding, may_reach, names_of, reaching
+from .verdict import RUNS, are_weak, calls_at_import, compared, coverage, holding, may_reach, names_of, reaching
 
 T = TypeVar("T")
 
@@ -44,8 +46,8 @@ def compare_tests(
 
     The base has the tests of the patch, and its own code. The first run of a side also records which tests reach the
     change, except for compiled code: *hidden* lists such Python. The base runs only tests that may reach it, as the
-    patch's first run shows. Every run has a separate session and hash seed. Raises ItemFailure:
-    `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
+    patch's first run shows, unless the patch changes what imports do. Every run has a separate session and hash seed.
+    Raises ItemFailure: `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
     """
     started = time.monotonic()
     changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir, hidden=hidden)
@@ -54,8 +56,13 @@ def compare_tests(
     with ExitStack() as stack:
         stacks = [stack.enter_context(ExitStack()) for _ in sides]
         opened = _side_by_side([partial(side.open, own) for side, own in zip(sides, stacks, strict=True)])
+        shapes = [side.shapes(sessions[0]) for side, sessions in zip(sides, opened, strict=True)]
         with_patch = oracle.begin(opened[1])
-        first = [base.begin(opened[0], named=may_reach(changed, with_patch)), with_patch]
+        named = may_reach(changed, with_patch, shapes)
+        at_base = base.begin(opened[0], named=named)
+        if named and calls_at_import(at_base, shapes[0]):
+            at_base = base.begin(opened[0])
+        first = [at_base, with_patch]
         names = reaching(changed, *first)
         again = _side_by_side(
             [partial(side.go_on, sessions, names) for side, sessions in zip(sides, opened, strict=True)]
@@ -100,6 +107,11 @@ class _Side:
     patch: bytes
     changed: PatchLines
     is_oracle: bool
+
+    def shapes(self, session: Session) -> dict[str, ModuleShape]:
+        """Return the shapes of the changed Python files in *session*."""
+        paths = self.changed.oracle if self.is_oracle else self.changed.base
+        return shapes_of(HarnessClient(session, benchmark_dir=self.image.spec.benchmark_dir).read(paths))
 
     def begin(self, sessions: Sequence[Session], named: Collection[str] = ()) -> TestRun:
         """Run the tests *named*, or all that fit the time, in the first of *sessions*."""

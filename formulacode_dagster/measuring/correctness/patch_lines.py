@@ -19,7 +19,7 @@ class PatchLines:
     """Lines of a patch that tests can reach, and the tests that come with it."""
 
     base: Mapping[str, frozenset[int]]
-    """Removed lines by the path of their Python file."""
+    """Removed lines by the path of their Python file; of one that only gains lines there are none."""
     oracle: Mapping[str, frozenset[int]]
     """Added lines by the path of their Python file; of one that only loses lines there are none."""
     untraceable: tuple[str, ...]
@@ -54,7 +54,7 @@ def patch_lines(patch: bytes, *, benchmark_dir: str, hidden: Iterable[str] = ())
             untraceable.append(file.path)
         elif path.suffix == ".py":
             removed, added = file.lines_of("-"), file.lines_of("+")
-            if file.old_path and removed:
+            if file.old_path:
                 base[file.old_path] = removed
             if file.new_path:
                 oracle[file.new_path] = added

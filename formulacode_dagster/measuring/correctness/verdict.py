@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from formulacode_dagster.models.correctness import Fate, Mutant, ReachingTest, RunOutcome
 
+from .module_shape import ModuleShape
 from .patch_lines import PatchLines
 from .runs import EndedTest, TestRun
+
+Shapes = Mapping[str, ModuleShape]
+"""Changed files by path, without those that cannot be read."""
 
 RUNS = 3
 """Runs per side: passing means passing in all of them."""
@@ -38,29 +42,37 @@ def names_of(tests: Iterable[ReachingTest], fate: Fate) -> tuple[str, ...]:
 def reaching(changed: PatchLines, base: TestRun, oracle: TestRun) -> tuple[str, ...]:
     """Names of the tests that execute a removed line at the base or an added one with the patch, sorted.
 
-    If only the import executes the changed lines of a file, every test that enters the file counts; if untraceable
-    compiled code changed, every test.
+    If only the import executes the changed lines of a file on a side, every test that enters the file on either counts;
+    if untraceable compiled code changed, every test.
     """
     if changed.untraceable:
         return tuple(sorted(base.tests.keys() | oracle.tests.keys()))
     names: set[str] = set()
+    imported = {*_only_imported(base), *_only_imported(oracle)}
     for run in (base, oracle):
-        imported = set(_only_imported(run))
         names |= {name for name, test in run.tests.items() if any(test.lines.values()) or test.entered & imported}
     return tuple(sorted(names))
 
 
-def may_reach(changed: PatchLines, oracle: TestRun) -> frozenset[str]:
+def may_reach(changed: PatchLines, oracle: TestRun, shapes: Sequence[Shapes]) -> frozenset[str]:
     """Return the tests that may execute a removed line at the base, by a run with the patch; empty: any may.
 
     Up to the first changed line both sides do the same: a test that executes one at the base enters a changed file with
     the patch. That is not known of a test that ended its process; and of none, if a file is deleted or compiled, some
-    tests cannot be collected with the patch, or it had no time for all.
+    tests cannot be collected with the patch, or it had no time for all. Nor is it known if imports do something else,
+    by the *shapes* of the files on either side, or import and collection call changed functions.
     """
     if changed.untraceable or changed.deletes or oracle.uncollected or oracle.no_time:
         return frozenset()
+    if not _imports_alike(changed, *shapes) or calls_at_import(oracle, shapes[1]):
+        return frozenset()
     lost = {RunOutcome.CRASH, RunOutcome.TIMEOUT}
     return frozenset({name for name, test in oracle.tests.items() if test.entered or test.outcome in lost})
+
+
+def calls_at_import(run: TestRun, shapes: Shapes) -> bool:
+    """Return True if import or collection executes changed lines inside of functions: then the tests may differ."""
+    return any(path in shapes and lines & shapes[path].bodies for path, lines in run.imported.items())
 
 
 def coverage(base: TestRun, oracle: TestRun) -> tuple[int, int]:
@@ -126,6 +138,12 @@ def _passes(outcomes: Sequence[RunOutcome]) -> bool | None:
     """Return True if a test passes in all of its runs, False if in none; None if it is flaky."""
     passed = {outcome is RunOutcome.PASSED for outcome in outcomes}
     return passed.pop() if len(passed) == 1 else None
+
+
+def _imports_alike(changed: PatchLines, base: Shapes, oracle: Shapes) -> bool:
+    """Return True if importing a changed file does the same on both sides, or only binds more names with the patch."""
+    both = base.keys() & oracle.keys()
+    return all(path in both and base[path].is_part_of(oracle[path]) for path in changed.base)
 
 
 def _only_imported(run: TestRun) -> Iterable[str]:

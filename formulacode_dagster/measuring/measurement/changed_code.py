@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -24,12 +25,16 @@ DECLARING_FILES = frozenset(
 )
 """Files that may affect a build but mostly do not: changes to them are no change of code by themselves."""
 BESIDE_THE_PACKAGE = frozenset({"test", "tests", "testing", "testsuite", "doc", "docs", "examples"})
+SOURCE_FOLDERS = frozenset({"src", "lib", "python"})
+"""Folders that hold packages, and are none."""
 SHORTEST_NAME = 5
 """Shorter names say too little: `get`, `run`, `main` are in every suite."""
 _DEFINITION = re.compile(r"^[^\S\n]*(?:async\s+)?(?:def|class|cpdef[\w\s\[\],.*]*?)\s+(\w+)\s*[(:]", re.MULTILINE)
 
 Lines = Mapping[str, frozenset[int]]
 """Numbers of lines by path below the repository."""
+Meanings = defaultdict[str, set[tuple[str, str]]]
+"""Functions and statements by the package whose files they are in, see `Source.meanings`."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +89,15 @@ def changed_code(
     *base* and *oracle* map paths to the content of the changed Python files on either side. The suite itself is left
     out, because every benchmark executes itself; of tests and documentation, only executed code counts, which a suite
     may import. *extensions* are the compiled modules that the suite loads: a Python file compiled into one of them
-    cannot be traced. A build file counts only if nothing else changed.
+    cannot be traced. A build file counts only if nothing else changed. Code that only moves within a package is no
+    change, unless the new place is compiled, or may be since a build file changes.
     """
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]] = ({}, {})
     python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
     inside = [change for change in python if not PurePosixPath(change.path).is_relative_to(benchmark_dir)]
-    sides = {change: _parsed(change, base, oracle) for change in inside}
-    moved = _moved(sides)
+    traced = [change for change in inside if not _is_compiled(PurePosixPath(change.path), extensions)]
+    sides = {change: _parsed(change, base, oracle) for change in traced}
+    moved = _moved({} if changes_build(files) else sides)
     compiled: list[FileChange] = []
     jitted: list[str] = []
     others: list[str] = []
@@ -130,6 +137,12 @@ def _is_beside_the_package(path: PurePosixPath) -> bool:
     return not BESIDE_THE_PACKAGE.isdisjoint(path.parts) or path.name.startswith("test_") or path.name == "conftest.py"
 
 
+def _package_of(path: str | None) -> str:
+    """Return the top folder of the package that *path* is in; empty for a file in none."""
+    folders = PurePosixPath(path or "").parts[:-1]
+    return next((folder for folder in folders if folder not in SOURCE_FOLDERS), "")
+
+
 def _is_compiled(path: PurePosixPath, extensions: Iterable[str]) -> bool:
     """Return True if *path* is a compiled source, or Python that was compiled."""
     if is_compiled_source(path):
@@ -150,28 +163,27 @@ def _parsed(change: FileChange, base: Mapping[str, bytes], oracle: Mapping[str, 
         return None
 
 
-def _moved(
-    sides: Mapping[FileChange, tuple[Source, Source] | None],
-) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Return the meanings that files lose, and those that they gain: what is in both only moved.
+def _moved(sides: Mapping[FileChange, tuple[Source, Source] | None]) -> tuple[Meanings, Meanings]:
+    """Return the meanings that a package's files lose, and those that they gain: what is in both only moved.
 
     Statements outside functions count if their whole file comes or goes; in another they may mean something else. Tests
-    and documentation do not count: a copy of the old code there, to compare with, is no move.
+    and documentation do not count, nor do other packages and folders of scripts: a copy of the old code there, to
+    compare with, is no move.
     """
-    lost, gained = set[tuple[str, str]](), set[tuple[str, str]]()
+    lost, gained = Meanings(set), Meanings(set)
     for change, pair in sides.items():
         if pair is not None and not _is_beside_the_package(PurePosixPath(change.path)):
             before, after = (side.meanings for side in pair)
             is_whole = change.base_path is None or change.oracle_path is None
-            lost |= {meaning for meaning in before - after if is_whole or meaning[0]}
-            gained |= {meaning for meaning in after - before if is_whole or meaning[0]}
+            lost[_package_of(change.base_path)] |= {each for each in before - after if is_whole or each[0]}
+            gained[_package_of(change.oracle_path)] |= {each for each in after - before if is_whole or each[0]}
     return lost, gained
 
 
 def _compare(
     change: FileChange,
     sides: tuple[Source, Source] | None,
-    moved: tuple[set[tuple[str, str]], set[tuple[str, str]]],
+    moved: tuple[Meanings, Meanings],
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]],
 ) -> tuple[list[TracedFunction], list[str], list[str]]:
     """Add the changes of *change* in one Python file, with both *sides*, to *changed* (base, oracle).
@@ -185,8 +197,8 @@ def _compare(
     lost, gained = moved
     try:
         found = (
-            changed_lines(before, after.meanings | gained, change.base_lines),
-            changed_lines(after, before.meanings | lost, change.oracle_lines),
+            changed_lines(before, after.meanings | gained[_package_of(change.base_path)], change.base_lines),
+            changed_lines(after, before.meanings | lost[_package_of(change.oracle_path)], change.oracle_lines),
         )
     except RecursionError:
         return [], [], [change.path]

@@ -202,13 +202,15 @@ class RegistryClient:
                     self._raise_dead(attempt, error)
                 self.limits.sleep(BACKOFF.seconds(failures))
                 continue
+            # a token may expire during either wait
             if answer.status_code == 429:
                 answer.close()
+                challenged = False
                 self.limits.wait(answer, attempt)
                 continue
             if answer.status_code >= 500 and failures < ATTEMPTS - 1:
                 answer.close()
-                failures += 1
+                challenged, failures = False, failures + 1
                 self.limits.sleep(BACKOFF.seconds(failures))
                 continue
             break

@@ -77,7 +77,8 @@ class LineWatch:
     def clear(self) -> None:
         """Forget the executed lines, so that each of several calls has its own."""
         self._executed[:] = bytes(len(self._executed))
-        for code in self._watched:
+        # other threads add to it meanwhile
+        for code in list(self._watched):
             self._codes.pop(code, None)
         if self._tool is not None:
             _monitoring().restart_events()

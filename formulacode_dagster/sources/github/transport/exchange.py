@@ -17,7 +17,7 @@ from .answers import GraphQLAnswer, Resource
 from .permits import Permit, Permits
 from .refusals import refusal, token_needed
 from .retry import OVERRUNS, PASSING_ERRORS, Outcome, TransportRetries, Verdict, until_reset
-from .tokens import Lease, TokenPool
+from .tokens import Lease, NoOtherTokenError, TokenPool
 from .waiting import Waits
 
 Answer = TypeVar("Answer")
@@ -47,16 +47,19 @@ class Exchange:
         messages.
         """
         failures = limits = overruns = 0
-        refused_to: dict[int, str] = {}
+        refused_to: dict[int, Verdict] = {}
         underscoped: set[int] = set()
         partial: Answer | None = None
-        refused: Verdict | None = None
-        while True:
-            permit, verdict, answer = await self.once(resource, build, inspect, without=refused_to, limits=limits)
+        # others may set tokens aside, also during the wait for a permit
+        while not refused_to or self.pool.has_other(resource, refused_to):
+            try:
+                permit, verdict, answer = await self.once(resource, build, inspect, without=refused_to, limits=limits)
+            except NoOtherTokenError:
+                break
             match verdict.outcome:
                 case Outcome.OK if answer is not None:
                     for position in underscoped:
-                        words = refused_to[position]
+                        words = refused_to[position].words
                         # that this one was answered shows that it was for lack of rights
                         if self.pool.set_aside_for(position, resource, words):
                             name = self.pool.states()[position].name
@@ -65,7 +68,7 @@ class Exchange:
                 case Outcome.UNAUTHORIZED:
                     self._unauthorized(permit.lease, what, verdict)
                 case Outcome.UNDERSCOPED | Outcome.FORBIDDEN:
-                    refused, refused_to[permit.lease.position] = verdict, verdict.words
+                    refused_to[permit.lease.position] = verdict
                     if verdict.outcome is Outcome.UNDERSCOPED:
                         underscoped.add(permit.lease.position)
                     if answer is not None and (partial is None or _faults(answer) < _faults(partial)):
@@ -88,11 +91,9 @@ class Exchange:
                     await self.waits.whole(resource, f"GitHub failed to answer ({verdict.words}), trying again", wait)
                 case _:
                     raise refusal(what, verdict)
-            # others may have been set aside meanwhile
-            if refused is not None and not self.pool.has_other(resource, refused_to):
-                if partial is not None:
-                    return partial
-                raise refusal(what, refused)
+        if partial is not None:
+            return partial
+        raise refusal(what, [*refused_to.values()][-1])
 
     async def once(
         self,

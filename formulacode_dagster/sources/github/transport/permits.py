@@ -14,7 +14,7 @@ from .answers import Resource
 from .limit_store import LimitStore
 from .pacing import QUERY_SECONDS, Pacing
 from .rate_limits import RateLimits
-from .tokens import Lease, Pause, TokenPool
+from .tokens import Lease, NoOtherTokenError, Pause, TokenPool
 from .waiting import Waits
 
 SLOT_SECONDS = 0.05
@@ -89,7 +89,7 @@ class Permits:
     async def hold(self, resource: Resource, *, without: Collection[int] = ()) -> AsyncIterator[Permit]:
         """A permit for one request, when everything allows it; see `TokenPool.choose` for *without*.
 
-        Raises ConfigurationError when no token is left.
+        Raises NoOtherTokenError and ConfigurationError as it does.
         """
         async with AsyncExitStack() as held:
             # only the head of a queue takes a slot, so an exhausted resource does not block the others
@@ -108,7 +108,7 @@ class Permits:
                 answer = await asyncio.shield(asking)
             except asyncio.CancelledError:
                 # permits granted meanwhile will not be used
-                with suppress(ConfigurationError):
+                with suppress(ConfigurationError, NoOtherTokenError):
                     unused = await asking
                     if isinstance(unused, Permit):
                         await self._settle(unused)

@@ -55,6 +55,10 @@ class Pause:
     seconds: float
 
 
+class NoOtherTokenError(Exception):
+    """Every token left was refused this very request."""
+
+
 class TokenPool:
     """Chooses, per resource, the token with most left; without tokens, one anonymous place.
 
@@ -76,10 +80,10 @@ class TokenPool:
     ) -> Lease | Pause:
         """The token that asks next: the one with most left.
 
-        Those at the positions *without* were refused this very request. Raises ConfigurationError when every token was
-        set aside.
+        Those at the positions *without* were refused this very request. Raises NoOtherTokenError when none but these
+        is left, ConfigurationError when every token was set aside.
         """
-        fit = [token for token in self._fit(resource) if token.position not in without]
+        fit = self._fit(resource, without)
         users = {token.position: limits.user(token.secret) for token in fit}
         for user in users.values():
             user.budget(resource).refresh(now)
@@ -161,8 +165,10 @@ class TokenPool:
             for token in self._tokens
         )
 
-    def _fit(self, resource: Resource) -> list[_Token]:
-        fit = [token for token in self._tokens if self._is_fit(token, resource)]
+    def _fit(self, resource: Resource, without: Collection[int]) -> list[_Token]:
+        fit = [token for token in self._tokens if self._is_fit(token, resource) and token.position not in without]
+        if not fit and without:
+            raise NoOtherTokenError
         if not fit:
             reasons = "; ".join(
                 f"{self._name(token)}: {token.set_aside or token.unfit[resource]}" for token in self._tokens

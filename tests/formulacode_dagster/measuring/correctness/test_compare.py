@@ -184,6 +184,47 @@ def test_tests_of_what_a_patch_only_removes_run_at_the_base(compared):
     assert said.pass_to_pass == (*named("test_total", "test_total_of_floats"), "tests/test_other.py::test_more")
 
 
+ENTERING = "import pytest\nfrom pkg import core\n\n\ndef test_double():\n    assert core.double([1]) == [2]\n\n\n"
+IN_C = CORE.partition("def total")[0] + "total = len\n\n\ndef double" + CORE.partition("def double")[2]
+EQUAL = "def test_it():\n    assert core.total([3]) == 3\n"
+MADE = "def made():\n    numbers = []\n    return numbers\n"
+CACHED = "import functools\n\n\n@functools.cache\ndef made():\n    return []\n"
+FILLED = "def test_first():\n    core.made().append(1)\n\n\ndef test_it():\n    assert core.made() == []\n"
+NAME = "class Name(str):\n    def __eq__(self, other):\n        return self.lower() == other.lower()\n"
+INHERITED = "class Name(str):\n    pass\n"
+NAMED = "def test_it():\n    assert core.Name('A') == core.Name('a')\n"
+FLAG = FASTER.replace("LIMIT = 3", "LIMIT = 0")
+FLAGGED = f"@pytest.mark.skipif(not core.LIMIT, reason='')\n{EQUAL}"
+CASES = "def cases():\n    numbers = [1]\n    numbers.append(2)\n    return numbers\n"
+OTHER_CASES, FEWER_CASES = CASES.replace("[1]", "[3]"), CASES.replace("    numbers.append(2)\n", "")
+CASE = "@pytest.mark.parametrize('number', core.cases())\ndef test_it(number):\n    assert core.total([number])\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after", "test", "broken"),
+    [
+        pytest.param(CORE, IN_C, EQUAL, "test_it", id="a function in C"),
+        pytest.param(CORE + MADE, CORE + CACHED, FILLED, "test_it", id="a cache"),
+        pytest.param(CORE + NAME, CORE + INHERITED, NAMED, "test_it", id="an inherited method"),
+        pytest.param(CORE, FLAG, FLAGGED, "test_it", id="a skipped test"),
+        pytest.param(CORE + CASES, FASTER + OTHER_CASES, CASE, "test_it[1]", id="other cases"),
+        pytest.param(CORE + CASES, FASTER + FEWER_CASES, CASE, "test_it[2]", id="fewer cases"),
+    ],
+)
+def test_a_test_is_broken_also_if_it_enters_nothing_with_the_patch(compared, before, after, test, broken):
+    said = compared({"pkg/core.py": after}, {**FILES, "pkg/core.py": before, "tests/test_core.py": ENTERING + test})
+    assert said.broken == named(broken)
+
+
+@pytest.mark.slow
+def test_a_test_that_a_new_cache_breaks_is_seen_without_a_removed_line(compared):
+    new = MADE.replace("def", "@functools.cache\ndef")
+    files = {**FILES, "pkg/core.py": MADE, "tests/test_core.py": f"from pkg import core\n\n\n{FILLED}"}
+    said = compared({"pkg/core.py": f"import functools\n\n\n{new}"}, files)
+    assert said.broken == named("test_it")
+
+
 HOURS = CORE.replace("result = 0", "__import__('time').monotonic, result = lambda: 1e12, 0")
 """After a call of it no run has any time left."""
 THREE = "from pkg import core\n\n" + "".join(

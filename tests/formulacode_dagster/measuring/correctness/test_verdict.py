@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from formulacode_dagster.measuring.correctness.checks import right_by_their_tests
+from formulacode_dagster.measuring.correctness.module_shape import ModuleShape, TopStatement
 from formulacode_dagster.measuring.correctness.patch_lines import PatchLines
 from formulacode_dagster.measuring.correctness.runs import EndedTest, TestRun
 from formulacode_dagster.measuring.correctness.summary import report_of_tests, summary_of_tests
@@ -81,6 +82,8 @@ def test_code_executed_by_imports_is_reached_by_any_test_of_the_file() -> None:
     assert reaching(PYTHON, run(), oracle) == ("enters",)
     more = run(ended("enters"), ended("executes", 9), executable=(1, 9), imported=(1,))
     assert reaching(PYTHON, run(), more) == ("executes",)
+    # at the base, where only the other side has changed lines
+    assert reaching(PYTHON, run(ended("enters")), run(ended("cached", entered=False), imported=(1,))) == ("enters",)
 
 
 def test_compiled_code_is_reached_by_every_test() -> None:
@@ -236,9 +239,16 @@ def test_the_base_runs_what_enters_the_change_or_is_unknown_with_the_patch() -> 
         "a.py::ends": EndedTest(name="a.py::ends", outcome=RunOutcome.CRASH),
     }
     run = TestRun(tests=tests)
-    assert may_reach(PYTHON, run) == {"a.py::enters", "a.py::ends"}
+    shape = ModuleShape((), frozenset({7}))
+    python, shapes = dataclasses.replace(PYTHON, base={"core.py": frozenset({7})}), ({"core.py": shape},) * 2
+    assert may_reach(python, run, shapes) == {"a.py::enters", "a.py::ends"}
     # all of them
-    assert may_reach(PYTHON, run.model_copy(update={"uncollected": {"plugins": "ImportError"}})) == frozenset()
-    assert may_reach(PYTHON, run.model_copy(update={"no_time": True})) == frozenset()
-    assert may_reach(PatchLines({}, {}, ("core.c",), (), frozenset()), run) == frozenset()
-    assert may_reach(dataclasses.replace(PYTHON, deletes=True), run) == frozenset()
+    assert may_reach(python, run.model_copy(update={"uncollected": {"plugins": "ImportError"}}), shapes) == frozenset()
+    assert may_reach(python, run.model_copy(update={"no_time": True}), shapes) == frozenset()
+    assert may_reach(PatchLines({}, {}, ("core.c",), (), frozenset()), run, shapes) == frozenset()
+    assert may_reach(dataclasses.replace(python, deletes=True), run, shapes) == frozenset()
+    # what imports do, and what they call
+    flag = ModuleShape((TopStatement("LIMIT = 1", frozenset({("", "LIMIT")}), True),), frozenset())
+    assert may_reach(python, run, ({"core.py": flag}, shapes[1])) == may_reach(python, run, ({}, {})) == frozenset()
+    calling = [run.model_copy(update={"imported": {"core.py": frozenset({line})}}) for line in (6, 7)]
+    assert [len(may_reach(python, each, shapes)) for each in calling] == [2, 0]

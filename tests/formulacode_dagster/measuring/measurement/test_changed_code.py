@@ -181,10 +181,10 @@ def test_a_sum_too_long_for_the_parser_costs_its_file_the_trace(changed):
 
 
 def test_a_renamed_file_is_compared_with_what_it_was(changed):
-    before, after = {"old/core.py": CORE}, {"old/core.py": None, "new/core.py": CORE.replace("x + 1", "x + 2")}
-    found = changed(before, after)
-    assert found.base == {"old/core.py": {9}}
-    assert found.oracle == {"new/core.py": {9}}
+    old, new = "pkg/old/core.py", "pkg/new/core.py"
+    found = changed({old: CORE}, {old: None, new: CORE.replace("x + 1", "x + 2")})
+    assert found.base == {old: {9}}
+    assert found.oracle == {new: {9}}
 
 
 def test_a_function_that_only_moves_to_another_file_is_no_change(changed):
@@ -198,6 +198,32 @@ def test_a_copy_of_the_old_code_among_the_tests_is_no_move(changed):
     old = "def total(x):\n    return x\n"
     found = changed({"a.py": old}, {"a.py": old.replace("return x", "return [x]"), "tests/test_a.py": old})
     assert (found.base["a.py"], found.oracle["a.py"]) == ({2}, {2})
+
+
+@pytest.mark.parametrize("build_file", ["setup.py", "pyproject.toml"])
+def test_code_that_a_changed_build_may_compile_elsewhere_is_no_move(changed, build_file):
+    moved = "def total(x):\n    return x\n"
+    before = {"pkg/utils.py": moved, build_file: "modules = []\n"}
+    found = changed(before, {"pkg/utils.py": "", "pkg/_fast.py": moved, build_file: "modules = [1]\n"})
+    assert (found.base["pkg/utils.py"], found.oracle["pkg/_fast.py"]) == ({2}, {2})
+
+
+def test_code_that_goes_into_a_compiled_file_is_no_move(changed):
+    moved = "def total(x):\n    return x\n"
+    before, after = {"pkg/utils.py": moved, "pkg/_fast.py": ""}, {"pkg/utils.py": "", "pkg/_fast.py": moved}
+    found = changed(before, after, extensions=("pkg._fast",))
+    assert (found.base, found.untraceable) == ({"pkg/utils.py": {2}}, ("pkg/_fast.py",))
+
+
+def test_a_copy_of_the_old_code_outside_of_the_package_is_no_move(changed):
+    old = "def total(x):\n    return x\n"
+    found = changed({"pkg/a.py": old}, {"pkg/a.py": old.replace("return x", "return [x]"), "scripts/compare.py": old})
+    assert (found.base["pkg/a.py"], found.oracle["pkg/a.py"]) == ({2}, {2})
+
+
+def test_a_package_that_moves_below_a_folder_of_sources_is_no_change(changed):
+    found = changed({"pkg/core.py": CORE}, {"pkg/core.py": None, "src/pkg/kernel.py": CORE})
+    assert (found.base, found.oracle) == ({}, {})
 
 
 def test_functions_of_a_new_file_are_found_on_the_oracle_side(changed):

@@ -156,6 +156,31 @@ def test_a_limit_that_lasts_longer_than_a_window_ends_the_stage(registry: ASGIAp
     assert waits.seconds == [20_000, 20_000]
 
 
+@pytest.mark.parametrize(
+    "trouble", [refusal(429, "TOOMANYREQUESTS", Retry_After="3600"), refusal(503, "UNAVAILABLE")], ids=["429", "503"]
+)
+def test_a_token_that_expires_while_waiting_is_replaced(registry: ASGIApp, trouble: Response) -> None:
+    current: list[str] = []
+
+    def answer(scope: Scope) -> Response | None:
+        if scope["path"] == "/token":
+            current.append(f"token-{len(current)}")
+            return JSONResponse({"token": current[-1]})
+        if not current or header_of(scope, "authorization") != f"Bearer {current[-1]}":
+            challenge = f'Bearer realm="http://{header_of(scope, "host")}/token",service="test"'
+            return refusal(401, "UNAUTHORIZED", WWW_Authenticate=challenge)
+        if len(current) == 1:
+            current.append("none that was issued")
+            return trouble
+        return None
+
+    waits = Waits()
+    with reading(in_front(registry, answer), waits=waits) as client:
+        assert client.manifest("acme/tasks", "v1") is None
+    assert len(waits.seconds) == 1
+    assert len(current) == 3
+
+
 def test_a_manifest_that_is_not_what_was_asked_for_is_refused(registry: ASGIApp) -> None:
     def lie(scope: Scope) -> Response | None:
         return Response(b"{}") if "/manifests/sha256" in scope["path"] else None

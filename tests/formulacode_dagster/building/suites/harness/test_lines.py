@@ -116,6 +116,29 @@ def test_every_interpreter_of_this_machine_tells_the_same(executed):
     assert {python: lines for python, lines in told.items() if lines != EXPECTED} == {}
 
 
+CLEARED_MEANWHILE = """
+import sys, threading
+sys.path.insert(0, {path!r})
+from lines import LineWatch
+codes = [compile("0", "/core.py", "exec") for _ in range(3000)]
+watch = LineWatch({{"core.py": [1]}})
+sys.setswitchinterval(1e-6)
+watch.start()
+thread = threading.Thread(target=lambda: [exec(code) for code in codes])
+thread.start()
+while thread.is_alive():
+    watch.clear()
+exec(codes[0])
+watch.stop()
+assert watch.executed() == {{"core.py": [1]}}
+"""
+
+
+def test_lines_are_cleared_while_another_thread_enters_new_code():
+    trial = CLEARED_MEANWHILE.format(path=str(Path(watched.__file__).parent))
+    subprocess.run([sys.executable, "-c", trial], check=True)
+
+
 @pytest.mark.parametrize(
     ("file", "expected"),
     [

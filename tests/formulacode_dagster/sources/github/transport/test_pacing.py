@@ -196,6 +196,17 @@ def test_a_call_that_is_cancelled_gives_its_slot_back(clock):
     asyncio.run(calls())
 
 
+def test_a_call_that_is_cancelled_ends_though_no_token_is_left_for_it(clock):
+    async def cancelled() -> None:
+        task = asyncio.create_task(permits(clock, Pacing()).hold(Resource.CORE, without={0}).__aenter__())
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+
 def test_one_exhausted_resource_leaves_the_others_their_slots():
     clock = FakeClock()
     released = asyncio.Event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -178,6 +179,30 @@ def test_a_token_that_expires_leaves_what_the_other_was_refused(connect):
             return await client.graphql("query A { a }")
 
     assert asyncio.run(asked(connect(answer, tokens=["narrow", "expired"]))).data == {"a": None}
+
+
+@pytest.mark.parametrize("status", [200, 403])
+def test_a_token_that_expires_while_awaited_leaves_what_was_refused(connect, status):
+    hidden = {"type": "FORBIDDEN", "path": ["a"], "message": "Resource not accessible by personal access token"}
+    refused = {"data": {"a": None}, "errors": [hidden]} if status == 200 else {"message": hidden["message"]}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.headers["authorization"] == "Bearer expired":
+            return httpx.Response(401, json={"message": "Bad credentials"})
+        if b"query A" in request.content:
+            return httpx.Response(status, json=refused)
+        return httpx.Response(200, json={"data": {"b": 1}})
+
+    async def asked(client: GitHubTransport):
+        async with client:
+            # with one slot, the second query has the token that the first waits for
+            queries = client.graphql("query A { a }"), client.graphql("query B { b }")
+            return await asyncio.gather(*queries, return_exceptions=True)
+
+    client = connect(answer, tokens=["narrow", "expired"], pacing=replace(CALM, concurrent=1))
+    first, second = asyncio.run(asked(client))
+    assert second.data == {"b": 1}
+    assert (first.data if status == 200 else first.kind) == ({"a": None} if status == 200 else "forbidden")
 
 
 @pytest.mark.parametrize("over", ["graphql", "rest"])

@@ -5,7 +5,7 @@ import pytest
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.sources.github.transport.answers import Resource
 from formulacode_dagster.sources.github.transport.rate_limits import RateLimits
-from formulacode_dagster.sources.github.transport.tokens import Lease, Pause, TokenPool
+from formulacode_dagster.sources.github.transport.tokens import Lease, NoOtherTokenError, Pause, TokenPool
 from tests.support.clock import NOW
 
 CORE = Resource.CORE
@@ -128,6 +128,14 @@ def test_no_token_left_names_each_by_position_and_in_github_s_words(limits):
     pool.set_aside_for(1, CORE, "403 Resource not accessible")
     with pytest.raises(ConfigurationError, match=r"token 1 of 2: 401 Bad.*token 2 of 2: 403 Resource"):
         pool.choose(limits, CORE, NOW)
+
+
+def test_a_request_that_every_other_token_refused_has_none_left(limits):
+    pool = TokenPool(["a", "b"])
+    pool.set_aside_for(1, CORE, "403 Resource not accessible")
+    with pytest.raises(NoOtherTokenError):
+        pool.choose(limits, CORE, NOW, without={0})
+    assert lease(pool, limits).position == 0
 
 
 def test_no_token_can_be_read_from_what_is_known(limits):
