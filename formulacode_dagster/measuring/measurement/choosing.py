@@ -255,9 +255,11 @@ class Chooser:
     ) -> Survey:
         changed = self._changed(())
         lines = changed.oracle if arm is Arm.ORACLE else changed.base
+        limit = float(self.limits.benchmark_seconds)
         return self.remotes[arm].survey(
             lines=lines if is_traced else {},
-            limit=float(self.limits.benchmark_seconds),
+            # what does not end in the time for all of them once has none for its samples
+            limit=limit if only is not None else min(limit, seconds),
             budget=seconds,
             selection=BenchmarkSelection(only, changed.names, ruled_out=ruled_out),
         )
@@ -299,6 +301,7 @@ class Chooser:
         while True:
             candidates, failures, changed = self._run_once(suite, ruled_out)
             later = ruled_out | {candidate.name for candidate in candidates if candidate.executes_change is False}
+            later |= {failure.benchmark for failure in failures}
             left = sum(candidate.unknown == NO_TIME for candidate in candidates)
             is_found = any(candidate.executes_change for candidate in candidates)
             if is_found or not left or later == ruled_out or self.budget.left < SEARCH_SHARE * self.budget.seconds:

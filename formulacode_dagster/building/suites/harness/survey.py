@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
+import mmap
 import os
 import pkgutil
 import resource
@@ -57,7 +58,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
 
     Those that mention `names` come first, then further combinations of those that ran one of `lines`, and those
     `ruled_out` are not run. If `enough` is a number it stops after as
-    many ran, but not before one of them ran one of `lines`, if there are any. State between calls is reported for
+    many ran, but not before one of them ran one of `lines`, if there are any. A class whose setup takes longer than
+    its limit is not run again: the time is for the others. State between calls is reported for
     benchmarks that run one of them, or for all if there are none: it takes several setups.
     """
     if request.get("closed"):
@@ -87,6 +89,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     deadline = time.monotonic() + float(request["budget"])
     caches = CacheFolders()
     executing: set[FoundBenchmark] = set()
+    slow: dict[tuple[ModuleType, str], Answer] = {}
+    is_set_up = mmap.mmap(-1, 1)
     for found, index in in_order_of_relevance(benchmarks, request["names"], executing):
         module, owner, attribute, benchmark = found
         name = suite.label(benchmark, index)
@@ -97,9 +101,15 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         answer: Answer = {"outcome": "ruled_out" if name in ruled_out else "untraced"}
         if name not in ruled_out and time.monotonic() < deadline and (left is None or left > 0 or seek):
             folder, answer = caches.fill(benchmark, limit)
-            if answer["outcome"] == "ran":
+            if answer["outcome"] == "ran" and (module, owner) in slow:
+                answer = slow[module, owner]
+            elif answer["outcome"] == "ran":
                 watches = LineWatch(lines), native
-                answer = _run_once(benchmark, index, folder, watches, timeout, asked)
+                is_set_up[0] = 0
+                answer = _run_once(benchmark, index, folder, watches, timeout, asked, is_set_up)
+                if answer["outcome"] == "timeout" and owner and not index and not is_set_up[0]:
+                    message = "not run, since {} was {}, in the setup of its class".format(name, answer["message"])
+                    slow[module, owner] = {**answer, "message": message}
             if answer.get("lines"):
                 executing.add(found)
             if left is not None and answer["outcome"] == "ran":
@@ -160,13 +170,14 @@ def _run_once(
     watches: tuple[LineWatch, NativeWatch],
     timeout: float,
     asked: BenchmarkFacts,
+    is_set_up: mmap.mmap,
 ) -> Answer:
     folder = tempfile.mkdtemp(prefix="fc-work-")
 
     def work() -> Answer:
         os.chdir(folder)
         suite.prepare(benchmark, index, cache_folder)
-        return _trace(benchmark, *watches, asked)
+        return _trace(benchmark, *watches, asked, is_set_up)
 
     try:
         return in_child(work, timeout)
@@ -181,7 +192,13 @@ def _of_state(request: dict[str, Any]) -> str:
     return RELEVANT if request["lines"] else ALL
 
 
-def _trace(benchmark: suite.RunnableBenchmark, watch: LineWatch, native: NativeWatch, asked: BenchmarkFacts) -> Answer:
+def _trace(
+    benchmark: suite.RunnableBenchmark,
+    watch: LineWatch,
+    native: NativeWatch,
+    asked: BenchmarkFacts,
+    is_set_up: mmap.mmap,
+) -> Answer:
     """Run the benchmark once: report its executed lines among those watched, its duration, and how to time it.
 
     If results are *asked* for, its return value is reported too, in comparable form.
@@ -192,6 +209,8 @@ def _trace(benchmark: suite.RunnableBenchmark, watch: LineWatch, native: NativeW
     if benchmark.do_setup():
         return skipped
     setup = time.process_time() - began
+    # seen by the process that waits for this one
+    is_set_up[0] = 1
     try:
         arguments = suite.arguments(benchmark)
         if suite.is_raw(benchmark):

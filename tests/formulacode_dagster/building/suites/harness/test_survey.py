@@ -28,6 +28,39 @@ def test_a_slow_import_leaves_the_whole_budget_to_the_benchmarks(session, lay):
     assert [benchmark.outcome for benchmark in survey.benchmarks] == ["ran"]
 
 
+SLOW = {
+    "benchmarks/bench.py": """
+import time
+
+class Prepared:
+    params = [1, 2]
+    def setup(self, number):
+        time.sleep(60)
+    def time_first(self, number): pass
+    def time_second(self, number): pass
+
+class Call:
+    def time_first(self):
+        time.sleep(60)
+    def time_second(self): pass
+""",
+}
+
+
+@pytest.mark.slow
+def test_a_class_with_a_setup_that_is_too_slow_is_run_once(session, lay):
+    lay(Path(session.repository), SLOW)
+    survey = HarnessClient(session, benchmark_dir="benchmarks").survey(lines={}, limit=1.5, budget=4)
+    found = {each.name: (each.outcome, each.message) for each in survey.benchmarks}
+    assert found["bench.Call.time_second"] == ("ran", "")
+    assert found["bench.Call.time_first"] == ("timeout", "still running after 2 s")
+    of_setup = [message for name, (outcome, message) in found.items() if "Prepared" in name and outcome == "timeout"]
+    assert (
+        sorted(of_setup)[:3]
+        == ["not run, since bench.Prepared.time_first(1) was still running after 2 s, in the setup of its class"] * 3
+    )
+
+
 USING_UP = {
     "pkg/__init__.py": "",
     "pkg/core.py": "def changed(items):\n    return items.pop()\n",
