@@ -50,9 +50,7 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     watch = CoreWatch(core)
     watched = clocks.watched()
     # all of them before the first fork: later imports would add to the memory of only some
-    began = time.process_time()
     modules = {module: load_module(module, asked) for module, asked in sorted(asked_of(request).items())}
-    emit(event="loaded", seconds=time.process_time() - began)
     caches = CacheFolders()
     for place, asked in enumerate(request["benchmarks"]):
         started = time.monotonic()
@@ -83,29 +81,21 @@ def _sample(
     asked = {**asked, "index": index, "cache_folder": cached["folder"]}
     folder = tempfile.mkdtemp(prefix="fc-work-")
     try:
-        answer = in_child(
+        return in_child(
             lambda: {**_timed(benchmark, asked, folder, request, emit), "tampered": clocks.changed(watched)},
             float(asked["timeout"]),
         )
-        return {**answer, "prepared": float(str(answer.get("prepared", 0.0))) + float(str(cached["seconds"]))}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _cached(benchmark: suite.RunnableBenchmark, asked: dict[str, Any], caches: CacheFolders) -> Answer:
-    """Folder of the benchmark's `setup_cache`, filled here if the survey's is gone, and the CPU seconds that took."""
+    """Folder of the benchmark's `setup_cache`, filled here if the survey's is gone."""
     folder = asked["cache_folder"]
     if not folder or os.path.isdir(folder):
-        return {"outcome": "ran", "folder": folder, "seconds": 0.0}
-    before = _spent()
+        return {"outcome": "ran", "folder": folder}
     found, answer = caches.fill(benchmark, float(asked["timeout"]))
-    return {**answer, "folder": found, "seconds": _spent() - before}
-
-
-def _spent() -> float:
-    """CPU seconds of this process and those that ended under it."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return {**answer, "folder": found}
 
 
 def asked_of(request: dict[str, Any]) -> dict[str, set[tuple[str, str]]]:
@@ -134,16 +124,14 @@ def _timed(
     seconds, place = float(request["seconds"]), request["place"]
     os.chdir(folder)
     try:
-        began = time.process_time()
         suite.prepare(benchmark, int(asked["index"]), asked["cache_folder"])
         if benchmark.do_setup():
             return {"outcome": "skipped", "message": "the benchmark skips these parameters"}
-        prepared = time.process_time() - began
         # the same for all arms: first calls after a setup are slower, and a batch has one
         setup = float(asked["setup_seconds"])
         if suite.metric_of(benchmark) != "time":
             try:
-                return {**_valued(benchmark), "prepared": prepared}
+                return _valued(benchmark)
             finally:
                 benchmark.do_teardown()
         if benchmark.sample_time == ASV_BATCH_SECONDS:
@@ -182,7 +170,7 @@ def _timed(
     # other load only ever adds to a batch; the minimum is a moment that the other arms need not have met
     taken = {"value": sorted(timings)[len(timings) // 4] / number, "calls": number * len(timings)}
     # a timer of another kind uses the clock
-    return {"outcome": "timed", "waited": getattr(timer, "waited", True), "prepared": prepared, **taken, **proof}
+    return {"outcome": "timed", "waited": getattr(timer, "waited", True), **taken, **proof}
 
 
 def _meet(emit: Emit, request: dict[str, Any], **fields: object) -> None:

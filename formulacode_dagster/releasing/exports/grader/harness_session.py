@@ -20,7 +20,7 @@ TAIL_CHARACTERS = 2000
 PADDING_STEPS = 4096
 MEETINGS = ("begin", "finish")
 """Events after which a timed process stops until the clocks outside have been read."""
-NUMBERS = ("value", "calls", "prepared", "accounted", "setups", "measured", "counted", "batches")
+NUMBERS = ("value", "calls", "accounted", "setups", "measured", "counted", "batches")
 NO_MOMENT = Moment(0.0, 0.0)
 MOST_NUMBERS = 200_000
 """Floats of a value that a survey reports."""
@@ -32,11 +32,11 @@ class TimedProcess(NamedTuple):
     samples: list[dict[str, Any]]
     """One for each benchmark; with `wall` and `cpu`, the seconds of its batches by the clocks outside, if it met."""
     prepared: float
-    """CPU seconds of imports, setups and caches."""
+    """CPU seconds outside its batches, as the kernel counts them: imports, setups, caches, and all else."""
     cpu: float
     """CPU seconds of all its processes."""
     is_forged: bool
-    """Whether more than one answer came for a benchmark."""
+    """Whether more than one answer came for a benchmark, or one of more calls than it was asked for."""
     memory: float
     """Most memory that it was seen to occupy, as a multiple of the peak that it says; 0 if it says none."""
 
@@ -141,12 +141,10 @@ class Harness:
         meetings = iter(done.meetings)
         by_event: dict[str, dict[int, dict[str, Any]]] = {"begin": {}, "finish": {}, "sample": {}}
         met: dict[str, dict[int, Moment]] = {event: {} for event in MEETINGS}
-        is_forged, prepared = False, 0.0
+        is_forged = False
         for answer in answers:
             event, place_of = answer["event"], answer.get("place")
-            if event == "loaded":
-                prepared += read_number(answer.get("seconds"))
-            elif event in by_event and isinstance(place_of, int):
+            if event in by_event and isinstance(place_of, int):
                 is_forged = is_forged or place_of in by_event[event]
                 by_event[event][place_of] = answer
             if event in MEETINGS:
@@ -159,8 +157,14 @@ class Harness:
             if at in met["begin"] and at in met["finish"]:
                 began, finished = met["begin"][at], met["finish"][at]
                 sample.update(wall=finished.clock - began.clock, cpu=finished.cpu - began.cpu)
+            is_forged = is_forged or (bool(asked[at]["once"]) and sample["outcome"] == "timed" and sample["calls"] != 1)
             samples.append(sample)
-        prepared += sum(sample["prepared"] for sample in samples)
+        # of a single call only what it says is its time: in place of one, anything could be done
+        timed = [
+            min(sample.get("cpu", 0.0), sample["value"] if each["once"] else math.inf)
+            for each, sample in zip(asked, samples)
+        ]
+        prepared = done.cpu - sum(timed)
         peak = max((samples[at]["value"] for at in peaks), default=0.0)
         return TimedProcess(samples, prepared, done.cpu, is_forged, done.memory / peak if peak else 0.0)
 

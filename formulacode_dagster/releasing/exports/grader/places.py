@@ -85,6 +85,7 @@ class Place:
         self.python = os.path.join(self.venv, "bin", "python")
         self.user = FIRST_USER + 2 * ARMS.index(arm)
         self.builder = self.user + 1
+        self.builder_home = os.path.join(f"{self.folder}-builder", "home")
         self._kept = f"{self.folder}-kept"
         self._laid: list[str] = []
 
@@ -100,39 +101,57 @@ class Place:
         watches_memory: bool = False,
     ) -> Done:
         """Run *argv* as the arm's user, in an empty home; or as the one that builds, whose home is kept."""
-        user = self.builder if build else self.user
-        home = f"{self.folder}-{'builder' if build else 'user'}"
+        user, home = (self.builder, self.builder_home) if build else (self.user, f"{self.folder}-user")
         if not build:
             remove_tree(home)
         if not os.path.isdir(home):
-            os.mkdir(home, 0o700)
+            os.makedirs(home)
+            with open(os.path.join(home, ".gitconfig"), "x") as file:
+                # builds read the history of the checkout, which is root's
+                file.write("[safe]\n\tdirectory = *\n")
+            os.chmod(home, 0o700)
             os.chown(home, user, user)
         own = {"HOME": home, "TMPDIR": home} if build else {"HOME": home}
         environment = {**plain_environment(), **own, **environment}
-        return run(
-            argv,
-            user=user,
-            group=self.user,
-            timeout=timeout,
-            cwd=home,
-            environment=environment,
-            stdin=stdin,
-            is_meeting=is_meeting,
-            watches_memory=watches_memory,
-        )
+        # what builds leave there is nothing that timed processes could write to
+        locked = os.path.dirname(self.builder_home)
+        if build:
+            os.chmod(locked, 0o711)
+        try:
+            return run(
+                argv,
+                user=user,
+                group=self.user,
+                timeout=timeout,
+                cwd=home,
+                environment=environment,
+                stdin=stdin,
+                is_meeting=is_meeting,
+                watches_memory=watches_memory,
+            )
+        finally:
+            if build:
+                os.chmod(locked, 0o700)
 
     def open_to(self, user: int) -> None:
-        """Let *user* put files into all folders of the arm; those that are there stay root's."""
+        """Let *user* put files into the folders of the environment; the files there, and the checkout, stay root's."""
+        # overlayfs may change a folder when it is read first, and tar would call that a fault of the checkout
         for folder, _, _ in os.walk(self.folder):
-            os.chown(folder, user, user)
+            if os.path.join(folder, "").startswith(os.path.join(self.venv, "")):
+                os.chown(folder, user, user)
 
     def close(self) -> None:
         """Make all of the arm root's: its processes read it, and leave nothing in it."""
         for folder, folders, files in os.walk(self.folder):
             os.chown(folder, 0, 0)
             os.chmod(folder, 0o755)
-            for name in [*folders, *files]:
-                os.chown(os.path.join(folder, name), 0, 0, follow_symlinks=False)
+            for path in (os.path.join(folder, name) for name in [*folders, *files]):
+                os.chown(path, 0, 0, follow_symlinks=False)
+                mode = os.lstat(path).st_mode
+                if stat.S_ISREG(mode):
+                    os.chmod(path, mode & ~(stat.S_IWGRP | stat.S_IWOTH))
+                elif not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+                    os.unlink(path)
         # the author's code is nothing for the agent's
         os.chown(self.folder, 0, self.user)
         os.chmod(self.folder, 0o750)
@@ -215,7 +234,7 @@ def install(place: Place, task: dict[str, Any], environment: dict[str, str] | No
     own = {
         "FC_VENV": place.venv,
         "FC_REPOSITORY": place.repository,
-        "FC_SCRATCH": f"{place.folder}-builder/build",
+        "FC_SCRATCH": os.path.join(place.builder_home, "build"),
     }
     place.take_suite_out()
     place.open_to(place.builder)

@@ -84,7 +84,9 @@ class ArmSampler:
         """CPU seconds of each process, as the kernel counted them."""
         self.first_calls: dict[str, dict[str, list[float]]] = {arm: {name: [] for name in names} for arm in ARMS}
         self.prepared: dict[str, list[float]] = {arm: [] for arm in ARMS}
-        """CPU seconds of each process for imports, setups and caches."""
+        """CPU seconds of each process outside its batches."""
+        self.prepared_once: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        """The same of the processes behind `first_calls`, which know that a single call is timed."""
         self.clocked = {arm: Clocked() for arm in ARMS}
         """Seconds of all batches by clocks inside and outside."""
         self.memory: dict[str, list[float]] = {arm: [] for arm in ARMS}
@@ -164,7 +166,7 @@ class ArmSampler:
             if process.is_forged:
                 self.tampered[arm].add("answers")
             if not failed:
-                self.prepared[arm].append(process.prepared)
+                (self.prepared_once if once else self.prepared)[arm].append(process.prepared)
                 self.memory[arm].append(process.memory)
                 for answer in process.samples:
                     self.clocked[arm].add(answer)

@@ -48,6 +48,7 @@ class SampledWork:
         self.first_calls = {arm: {NAME: [seconds[arm]] * 3} for arm in ARMS}
         self.spent = {arm: [told.get("cpu", {}).get(arm, 0.5)] for arm in ARMS}
         self.prepared = {arm: [told.get("prepared", {}).get(arm, 0.01)] * 9 for arm in ARMS}
+        self.prepared_once = {arm: [told.get("prepared_once", {}).get(arm, 0.01)] * 5 for arm in ARMS}
         self.clocked = {arm: clocked(**told.get("clocked", {}).get(arm, {})) for arm in ARMS}
         self.memory = {arm: [told.get("memory", {}).get(arm, 0.95)] for arm in ARMS}
         self.differing = {NAME: told.get("differing", [])}
@@ -111,6 +112,7 @@ def test_first_calls_count_where_later_ones_gain_much_more():
         ({"late": {"time.perf_counter"}}, "clocks_changed"),
         ({"first": {"agent": 0.079}}, "only_called_again"),
         ({"prepared": {"agent": 0.06}}, "work_moved"),
+        ({"prepared_once": {"agent": 0.06}}, "work_moved"),
         ({"cpu": {"agent": 2.0}}, "clocks_differ"),
         ({"clocked": {"agent": {"wall": 2.5}}}, "clocks_differ"),
         ({"clocked": {"agent": {"cpu": 2.5}}}, "clocks_differ"),

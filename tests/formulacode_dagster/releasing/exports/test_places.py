@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -67,6 +68,32 @@ def test_a_build_leads_no_file_of_the_suite_out_of_its_arm(place, tmp_path, lay,
     assert [path.name for path in others.iterdir()] == ["test_a.py"]
     assert (others / "test_a.py").read_text() == "of another arm"
     assert {path: files_of(place)[path] for path in SUITE} == SUITE
+
+
+def test_builds_write_to_the_environment_alone_and_leave_nothing_open(tmp_path, lay, monkeypatch):
+    monkeypatch.setattr(places, "GRADED", str(tmp_path / "graded"))
+    place = Place("agent")
+    venv, repository = Path(place.venv), lay(Path(place.repository), {"tests/test_a.py": ""})
+    lay(venv, {"pkg/cache.json": "{}"})
+    place.open_to(place.builder)
+    assert [path.stat().st_uid for path in (venv / "pkg", repository, repository / "tests")] == [place.builder, 0, 0]
+    (venv / "pkg/cache.json").chmod(0o4666)
+    os.mkfifo(venv / "pkg/pipe")
+    place.close()
+    assert [path.name for path in (venv / "pkg").iterdir()] == ["cache.json"]
+    assert not (venv / "pkg/cache.json").stat().st_mode & 0o22
+
+
+def test_no_timed_process_reaches_what_builds_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "GRADED", str(tmp_path / "graded"))
+    place = Place("agent")
+    locked = Path(place.builder_home).parent
+    modes = []
+    monkeypatch.setattr(places, "run", lambda *_, **__: modes.append(locked.stat().st_mode & 0o777))
+    for build in (True, False, True):
+        place.run(["true"], timeout=1, environment={}, build=build)
+    assert (modes, locked.stat().st_uid) == ([0o711, 0o700, 0o711], 0)
+    assert "directory = *" in Path(place.builder_home, ".gitconfig").read_text()
 
 
 VERSION = "pkg-1.0+59.g68b209b"

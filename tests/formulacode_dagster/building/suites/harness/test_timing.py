@@ -119,7 +119,7 @@ class Suite:
 
     def calls_of_a_batch(setup_seconds):
         (tmp_path / "setups").unlink()
-        timed = take(remote, surveyed.model_copy(update={"setup_seconds": setup_seconds}), seconds=0.1)
+        timed = take(remote, surveyed.model_copy(update={"setup_seconds": setup_seconds}), seconds=0.04)
         return timed.calls / len((tmp_path / "setups").read_text())
 
     remote, survey = one(source)
