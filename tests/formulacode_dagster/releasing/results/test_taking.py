@@ -85,6 +85,14 @@ def test_trials_of_harbor_are_stored_once_with_all_that_they_say(took, task, tmp
     assert (again.taken, again.known) == ((), 2)
 
 
+def test_a_trajectory_nested_too_deeply_costs_no_run(took, task, tmp_path):
+    folder = write_trial(tmp_path / "job", task, "a__1", grader_report(task))
+    (folder / "agent").mkdir()
+    (folder / "agent" / "trajectory.json").write_text("[" * 100_000)
+    write_trial(tmp_path / "job", task, "a__2", grader_report(task))
+    assert [(run.name, run.turns) for run in took(tmp_path / "job").taken] == [("a__1", 0), ("a__2", None)]
+
+
 def test_failures_of_infrastructure_are_a_state_and_have_no_reward(took, task, tmp_path):
     job = tmp_path / "job"
     write_trial(job, task, "a__1", None, **FAILED)
