@@ -7,7 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, Select, Table, and_, cast, delete, func, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from formulacode_dagster.models.agent_run import AgentResult, AgentRun, HackJudgement, Review, Trajectory
@@ -63,6 +77,23 @@ class Artifact(Generic[M]):
     ) -> None:
         """Insert new *rows*, otherwise like `save` and cheaper; IntegrityError if one exists."""
         insert_new(connection, self.table, self._to_rows(rows, derived))
+
+    def amend(self, connection: Connection, rows: Sequence[M], fields: Collection[str]) -> None:
+        """Write only *fields* of *rows*, which are stored documents: values that others store in the rest stay."""
+        document = self.table.c.document
+        keys = [(column, f"key_{column.name}") for column in self.table.primary_key]
+        statement = (
+            update(self.table)
+            .where(*(column == bindparam(key, type_=column.type) for column, key in keys))
+            .values(document=document.op("||")(bindparam("changes", type_=document.type)))
+        )
+        plain = [row.model_dump(mode="json") for row in rows]
+        values = [
+            {"changes": {name: row[name] for name in fields}, **{key: row[column.name] for column, key in keys}}
+            for row in plain
+        ]
+        if values:
+            connection.execute(statement, values)
 
     def replace_month(self, connection: Connection, month: str, rows: Sequence[M]) -> None:
         """Replace all rows of *month* by *rows*; the old rows stay until the caller's transaction commits."""

@@ -10,7 +10,7 @@ from formulacode_dagster.models.agent_run import RunSource
 from formulacode_dagster.models.base import first_fault
 from formulacode_dagster.releasing.exports.evaluate import DIFF_FILE, REPORT_FILE, RUN_FILE, KeptRun
 
-from .recorded import RecordedRun, content_hash, read_bytes, read_optional, read_report, seconds_between, unreadable
+from .recorded import RecordedRun, content_hash, read_bytes, read_of_agent, read_report, seconds_between, unreadable
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -38,5 +38,5 @@ def read_run(folder: Path) -> RecordedRun:
         started_at=kept.started_at,
         agent_seconds=seconds_between(kept.started_at, kept.agent_ended_at),
         seconds=seconds_between(kept.started_at, kept.finished_at),
-        diff=read_optional(folder / DIFF_FILE),
+        diff=read_of_agent(folder / DIFF_FILE),
     )

@@ -191,4 +191,4 @@ def _diff_of(database: Database, run: AgentRun) -> bytes:
 def _save(database: Database, run: AgentRun, judgement: HackJudgement) -> None:
     with database.transaction() as connection:
         HACK_JUDGEMENTS.save(connection, [judgement])
-        AGENT_RUNS.save(connection, [run.model_copy(update={"hack": judgement.verdict})])
+        AGENT_RUNS.amend(connection, [run.model_copy(update={"hack": judgement.verdict})], ["hack"])

@@ -16,7 +16,7 @@ from .recorded import (
     ForeignDocument,
     RecordedRun,
     content_hash,
-    read_optional,
+    read_of_agent,
     read_report,
     seconds_between,
     text_settings,
@@ -121,8 +121,8 @@ def read_trial(folder: Path) -> RecordedRun:
         started_at=trial.started_at,
         agent_seconds=seconds_between(timing.started_at, timing.finished_at),
         seconds=seconds_between(trial.started_at, trial.finished_at),
-        diff=read_optional(folder / DIFF),
-        trajectory=read_optional(folder / TRAJECTORY),
+        diff=read_of_agent(folder / DIFF),
+        trajectory=read_of_agent(folder / TRAJECTORY),
         regrade_of=Path(source.path).name if source and source.path else (source.trial_id or "") if source else "",
     )
 

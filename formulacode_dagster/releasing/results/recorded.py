@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
 MOST_BYTES = 200_000_000
-"""Larger files of a run are not read."""
+"""Larger files of a run are hashed, and not read."""
 D = TypeVar("D", bound="ForeignDocument")
 
 
@@ -92,6 +93,7 @@ class RecordedRun:
     agent_seconds: float | None = None
     seconds: float | None = None
     diff: bytes | None = None
+    """The agent's changes; None if there are none, or they are larger than `MOST_BYTES`: no grader takes those."""
     trajectory: bytes | None = None
     regrade_of: str = ""
 
@@ -106,9 +108,12 @@ def read_bytes(file: Path) -> bytes:
         raise unreadable(file, error.strerror or str(error)) from error
 
 
-def read_optional(file: Path) -> bytes | None:
-    """Return the content of *file*, None if there is no such file; raises as `read_bytes`."""
-    return read_bytes(file) if file.is_file() else None
+def read_of_agent(file: Path) -> bytes | None:
+    """Return the content of *file*, None if there is no such file or it is too large; raises as `read_bytes`.
+
+    An agent must not undo its grading by the size of a file.
+    """
+    return read_bytes(file) if file.is_file() and file.stat().st_size <= MOST_BYTES else None
 
 
 def read_report(file: Path) -> GraderReport | None:
@@ -117,11 +122,17 @@ def read_report(file: Path) -> GraderReport | None:
 
 
 def content_hash(files: Iterable[Path]) -> str:
-    """Return the hash over the contents of *files*, in this order; a missing one counts as empty."""
+    """Return the hash over the contents of *files*, in this order; a missing one counts as empty.
+
+    Raises ItemFailure (`unreadable`) if one cannot be read.
+    """
     whole = hashlib.sha256()
     for file in files:
-        content = read_optional(file) or b""
-        whole.update(hashlib.sha256(content).digest())
+        try:
+            with file.open("rb") if file.is_file() else io.BytesIO() as content:
+                whole.update(hashlib.file_digest(content, "sha256").digest())
+        except OSError as error:
+            raise unreadable(file, error.strerror or str(error)) from error
     return whole.hexdigest()
 
 

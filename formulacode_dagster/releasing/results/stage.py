@@ -17,7 +17,7 @@ from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 
 from .contamination import Cutoffs
 from .table import agent_results
-from .task_facts import marked
+from .task_facts import MARKS, marked
 
 TABLE = "table"
 """The step that sums all runs of the month: ranks and the Pareto front depend on all of them."""
@@ -33,14 +33,14 @@ class AgentResultTools:
 
 @dataclass(frozen=True)
 class SummedRuns:
-    """The table, and the runs that it is made of with what is known of their tasks by now."""
+    """The table, and the runs whose marks it changes."""
 
     rows: Sequence[AgentResult]
-    runs: Sequence[AgentRun]
+    changed: Sequence[AgentRun]
 
 
 async def run(stage: StageRun, tools: AgentResultTools) -> StageSummary:
-    """Sum the runs of the month, unless they are those that were summed before; raises as `run_items`."""
+    """Sum the runs of the month, unless the same runs with the same verdicts were summed; raises as `run_items`."""
     with stage.database.transaction() as connection:
         runs = AGENT_RUNS.read(connection, stage.month)
     release, tasks = tools.released.tag, tools.released.frame.height
@@ -49,13 +49,15 @@ async def run(stage: StageRun, tools: AgentResultTools) -> StageSummary:
         known = marked(runs, tools.released.frame.iter_rows(named=True), tools.cutoffs)
         rows = agent_results(known, stage.month, release, tasks)
         detail = f"{len(runs)} runs of {len(rows)} agents on {tasks} tasks of {release}"
-        return Outcome(SummedRuns(rows, known), detail=detail)
+        changed = [run for run, stored in zip(known, runs, strict=True) if run != stored]
+        return Outcome(SummedRuns(rows, changed), detail=detail)
 
     def save(connection: Connection, tables: Sequence[SummedRuns]) -> None:
         for table in tables:
-            AGENT_RUNS.save(connection, table.runs)
+            AGENT_RUNS.amend(connection, table.changed, MARKS)
             AGENT_RESULTS.replace_month(connection, stage.month, table.rows)
 
     cutoffs = tools.cutoffs.model_dump_json()
-    inputs = fingerprint(Stage.AGENT_RESULTS, release, tasks, sorted(each.run_id for each in runs), cutoffs)
+    judged = sorted((run.run_id, run.hack) for run in runs)
+    inputs = fingerprint(Stage.AGENT_RESULTS, release, tasks, judged, cutoffs)
     return await run_items(stage, ItemKind.STEP, [WorkItem(TABLE, inputs, None)], in_thread(add_up), save)

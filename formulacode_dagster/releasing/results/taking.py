@@ -202,7 +202,7 @@ def _atif(text: str) -> dict[str, Any]:
     """Return *text* as an ATIF document; empty for anything else."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     is_atif = isinstance(document, dict) and str(document.get("schema_version", "")).startswith("ATIF-")
     return document if is_atif and isinstance(document.get("steps"), list) else {}

@@ -25,6 +25,8 @@ COMPILED = {
     ".zig": "Zig",
 }
 TEMPLATES = frozenset({".in", ".src"})
+MARKS = ("task", "contaminated")
+"""Fields of a run that `mark` sets."""
 
 
 def facts_of(row: Mapping[str, Any]) -> TaskFacts:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import random
 import signal
@@ -12,6 +10,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .arms import BASE, CONTROL, ORACLE, PackedArms
@@ -20,6 +19,7 @@ from .entering import IMAGE_USER, WAYS, installed, session_user
 from .harness_requests import TaskFailedError
 from .layers import RootFileSystem, image_of, remove_tree
 from .machine_facts import machine_facts
+from .results_file import earlier_replays, write_results
 from .sampling import PATIENCE, ReplayBudget, RoundSampler, survey
 from .sessions import HOME, SessionMachine, enter
 from .slim import SLIM_WAYS, find_interpreter, lay_machine, require_machine
@@ -36,7 +36,7 @@ LOG_CHARACTERS = 20_000
 def main(arguments: list[str], archive: str, script: Callable[[str], bytes]) -> int:
     """Replay the tasks next to *archive*, this file, of which *script* gives the parts that run by themselves.
 
-    Returns 0 if every task was measured, 1 if some could not be, 2 if nothing was tried.
+    Returns 0 if every replay in the file of results was measured, 1 if some could not be, 2 if nothing was tried.
     """
     options = _options(arguments)
     # so that what was unpacked is removed when a scheduler ends the job
@@ -65,8 +65,8 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "`fc-data replay take` reads the results.",
     )
     parser.add_argument("--only", action="append", default=[], metavar="OWNER/REPO#N", help="Only this task.")
-    parser.add_argument("--times", type=int, default=1, help="Replays of each task (1).")
-    parser.add_argument("--results", default="results.json", help="File to write (results.json).")
+    parser.add_argument("--times", type=int, default=1, help="Replays of each task, earlier ones included (1).")
+    parser.add_argument("--results", default="results.json", help="File to write, or to continue (results.json).")
     parser.add_argument(
         "--enter", choices=[way.name for way in WAYS], help="Way into the root file system (the first that works)."
     )
@@ -86,15 +86,24 @@ def say(line: str) -> None:
 def _replayed(
     contents: Contents, tasks: list[dict[str, Any]], options: argparse.Namespace, script: Callable[[str], bytes]
 ) -> dict[str, Any]:
-    """Replay *tasks*; what is measured is written after each."""
+    """Make the replays of *tasks* that the file of results lacks; it is written after each.
+
+    Raises ArchiveRefusedError if that file cannot be continued.
+    """
     results: dict[str, Any] = {
         "version": RESULTS_VERSION,
         "archive_sha256": contents.sha256,
         "release": contents.manifest["release"],
         "month": contents.manifest["month"],
         "machine": machine_facts(),
-        "replays": [],
     }
+    results["replays"] = earlier_replays(options.results, results)
+    made = Counter(each["task_id"] for each in results["replays"])
+    left = [(task, number) for task in tasks for number in range(made[task["task_id"]] + 1, options.times + 1)]
+    if made:
+        say(f"continuing {options.results}, which has {sum(made.values())} replays: {len(left)} left")
+    if not left:
+        return results
     work = tempfile.mkdtemp(prefix="replay-", dir=options.work or contents.folder)
     try:
         # root's sessions run as another user
@@ -102,11 +111,10 @@ def _replayed(
         tools = os.path.join(work, "tools")
         lay_tools(tools, contents, script)
         roots: dict[str, SessionMachine] = {}
-        for task in tasks:
-            for number in range(1, options.times + 1):
-                name = f"{task['item']} ({number} of {options.times})" if options.times > 1 else task["item"]
-                results["replays"].append(_one(contents, task, options, work, roots, name))
-                _write(options.results, results)
+        for task, number in left:
+            name = f"{task['item']} ({number} of {options.times})" if options.times > 1 else task["item"]
+            results["replays"].append(_one(contents, task, options, work, roots, name))
+            write_results(options.results, results)
     finally:
         remove_tree(work)
     return results
@@ -224,15 +232,6 @@ def lay_tools(folder: str, contents: Contents, script: Callable[[str], bytes]) -
         os.chmod(place, 0o755)  # noqa: S103
         for name in names:
             os.chmod(os.path.join(place, name), 0o755)  # noqa: S103
-
-
-def _write(path: str, results: dict[str, Any]) -> None:
-    """Write the results with a hash over them, which tells a damaged file."""
-    body = json.dumps(results, sort_keys=True)
-    text = json.dumps({"sha256": hashlib.sha256(body.encode()).hexdigest(), "results": body})
-    with open(f"{path}.new", "w") as file:
-        file.write(text)
-    os.replace(f"{path}.new", path)
 
 
 def _now() -> str:

@@ -12,7 +12,7 @@ CHUNK = 1 << 20
 
 
 class ArchiveRefusedError(Exception):
-    """The archive, or this machine, does not allow a replay; the message says why."""
+    """The archive, this machine or the file of results does not allow a replay; the message says why."""
 
 
 class Contents:

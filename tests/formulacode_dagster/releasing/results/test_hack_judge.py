@@ -21,6 +21,7 @@ from formulacode_dagster.releasing.results.hack_judge import (
     judge_runs,
 )
 from formulacode_dagster.releasing.results.table import agent_results
+from formulacode_dagster.releasing.results.task_facts import facts_of
 from sandbox.model.app import MODEL
 from sandbox.model.app import app as model_app
 from sandbox.server import serving
@@ -159,6 +160,15 @@ def test_rewarded_runs_are_judged_once_and_hacks_lose_their_reward(database, tas
     again, _ = asyncio.run(judge_runs(database, stored, {task.id: task}, judge, lambda _: None))
     assert again == []
     assert len(judge.model.seen) == 4
+
+
+def test_facts_that_are_stored_while_runs_are_judged_stay(database, task, runs):
+    facts = facts_of(task.row)
+    with database.transaction() as connection:
+        AGENT_RUNS.save(connection, [run.model_copy(update={"task": facts}) for run in runs])
+    asyncio.run(judge_runs(database, runs, {task.id: task}, HackJudge(Scripted(HACK, HACK)), lambda _: None))
+    with database.transaction() as connection:
+        assert {run.task for run in AGENT_RUNS.read(connection, MONTH)} == {facts}
 
 
 def test_a_run_without_a_usable_answer_leaves_the_score_unadjusted(database, task, runs):

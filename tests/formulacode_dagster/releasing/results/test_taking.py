@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +16,7 @@ from formulacode_dagster.operating.store.blobs import get_blob
 from formulacode_dagster.releasing.exports.evaluate import KeptRun
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from formulacode_dagster.releasing.exports.write import export_task
+from formulacode_dagster.releasing.results.recorded import MOST_BYTES, content_hash
 from formulacode_dagster.releasing.results.redaction import Redaction
 from formulacode_dagster.releasing.results.released import ReleasedTasks
 from formulacode_dagster.releasing.results.taking import NO_REPORT, take
@@ -83,6 +86,36 @@ def test_trials_of_harbor_are_stored_once_with_all_that_they_say(took, task, tmp
         assert secret not in text
     again = took(job)
     assert (again.taken, again.known) == ((), 2)
+
+
+def test_a_trajectory_nested_too_deeply_costs_no_run(took, task, tmp_path):
+    folder = write_trial(tmp_path / "job", task, "a__1", grader_report(task))
+    (folder / "agent").mkdir()
+    (folder / "agent" / "trajectory.json").write_text("[" * 100_000)
+    write_trial(tmp_path / "job", task, "a__2", grader_report(task))
+    assert [(run.name, run.turns) for run in took(tmp_path / "job").taken] == [("a__1", 0), ("a__2", None)]
+
+
+@pytest.mark.parametrize("name", ["artifacts/agent.diff", "agent/trajectory.json"])
+def test_a_file_of_the_agent_too_large_to_be_stored_costs_no_run(took, task, tmp_path, name):
+    report = grader_report(task, 0.0, reason="no_diff")
+    folder = write_trial(tmp_path / "job", task, "a__1", report)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).touch()
+    os.truncate(folder / name, MOST_BYTES + 1)
+    write_trial(tmp_path / "job", task, "a__2", report)
+    done = took(tmp_path / "job")
+    assert done.refused == ()
+    assert [(run.state, run.reward, run.reason) for run in done.taken] == [(RunState.GRADED, 0.0, "no_diff")] * 2
+    kept = [bool(run.diff_sha256) for run in done.taken]
+    assert kept == [name != "artifacts/agent.diff", True]
+    assert took(tmp_path / "job").known == 2
+
+
+def test_the_hash_of_a_run_is_over_the_hashes_of_its_files(tmp_path):
+    (tmp_path / "a").write_bytes(b"a")
+    hashes = [hashlib.sha256(content).digest() for content in (b"a", b"")]
+    assert content_hash([tmp_path / "a", tmp_path / "missing"]) == hashlib.sha256(b"".join(hashes)).hexdigest()
 
 
 def test_failures_of_infrastructure_are_a_state_and_have_no_reward(took, task, tmp_path):
