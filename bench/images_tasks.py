@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+from merged_facts import merged_facts
 
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.planning.plan import plan_environment
@@ -20,8 +21,6 @@ from formulacode_dagster.models.pull_request import MergedPullRequest, PullReque
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.changes import change_of
 from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.sources.offline.side_file import RepositoryFacts
-from sandbox.github.tracker import read_tracker
 from sandbox.samples.generate import generate
 
 
@@ -45,7 +44,7 @@ def plan_tasks(
     merged = [
         pull_request
         for name in _names(repositories, options.repository)
-        for pull_request in _merged(repositories, name)
+        for pull_request in merged_facts(repositories, name)
     ]
     chosen = _of_one_month(merged, options.month, options.count)
     cache = MirrorCache(folder / "mirrors", f"file://{repositories}")
@@ -82,26 +81,6 @@ def _of_one_month(merged: list[MergedPullRequest], month: str, count: int) -> li
         (pull_request for pull_request in merged if (pull_request.month, pull_request.repository) == key),
         key=lambda pull_request: pull_request.merged_at,
     )
-
-
-def _merged(repositories: Path, name: str) -> list[MergedPullRequest]:
-    tracker = read_tracker(repositories / f"{name}.git", name, zlib.crc32(name.encode()), RepositoryFacts())
-    return [
-        MergedPullRequest(
-            month=Month.of(found.merged_at).key,
-            repository_id=found.repository_id,
-            repository=name,
-            number=found.number,
-            title=found.title,
-            created_at=found.created_at,
-            merged_at=found.merged_at,
-            base_ref=found.base_ref,
-            head_sha=found.head_sha,
-            merge_commit_sha=found.merge_sha,
-        )
-        for found in tracker.pull_requests.values()
-        if found.merged_at is not None and found.merge_sha is not None
-    ]
 
 
 def _plan(facts: MergedPullRequest, cache: MirrorCache, resolver: Resolver, engine: Engine, os_image: str) -> Task:

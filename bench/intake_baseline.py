@@ -31,7 +31,6 @@ class Taken:
     """Its results, and its waiting time."""
 
     pulls: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
-    diffs: int = 0
     diffs_missing: int = 0
     waited: float = 0.0
 
@@ -71,7 +70,6 @@ class Baseline:
 
     async def _diff(self, name: str, number: int) -> None:
         answer = await self._ask(f"/repos/{name}/pulls/{number}", {}, DIFF)
-        self.taken.diffs += 1
         self.taken.diffs_missing += answer is None or not answer.text
 
     async def _ask(self, path: str, query: dict[str, Any], accept: str = JSON) -> httpx.Response | None:

@@ -68,7 +68,6 @@ class Known:
     name: str
     name_now: str
     vanished: bool
-    archived: bool
     pulls: dict[int, dict[str, Any]]
     """By number: the expected facts of each pull request merged in the month."""
 
@@ -148,7 +147,7 @@ def _generate(folder: Path, size: WorldSize) -> None:
         }
         pulls = {landing.number: _told(landing) for landing in landings if _in_month(landing)}
         now = "lab9/renamed" if index == 4 else name
-        truth.append(asdict(Known(name, now, index == 5, index in (2, 3), pulls)))
+        truth.append(asdict(Known(name, now, index == 5, pulls)))
     (folder / "facts.json").write_text(json.dumps(facts))
     (folder / "truth.json").write_text(json.dumps(truth))
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from bench.definitions import stop
+from bench.embedded_server import stop
 from bench.scale_backfill import database_for_dagster, planning_seconds
 from bench.scale_load import LEASE, Load, load_of, server_cpu_seconds
 from bench.scale_month import Bound, Task, bound_of, recorded, tasks_of_a_month

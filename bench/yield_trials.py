@@ -6,13 +6,13 @@ Each is independent: none starts with the recipe of a neighbour.
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from merged_facts import merged_facts
 from yield_measuring import Measuring
 from yield_report import Results, Trial
 from yield_sources import Aiming, say
@@ -37,8 +37,6 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.sources.git.changes import change_of
 from formulacode_dagster.sources.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.sources.offline.side_file import RepositoryFacts
-from sandbox.github.tracker import read_tracker
 
 if TYPE_CHECKING:
     from resources.containers import ContainersResource
@@ -52,24 +50,10 @@ def mirrored(repositories: Path) -> list[str]:
 def facts_of(repositories: Path, item: str) -> MergedPullRequest:
     """History of *item*'s repository; raises ItemFailure (`vanished`) if there is no merge."""
     name, _, number = item.partition("#")
-    tracker = read_tracker(repositories / f"{name}.git", name, zlib.crc32(name.encode()), RepositoryFacts())
-    found = tracker.pull_requests.get(int(number))
-    if found is None or found.merged_at is None or found.merge_sha is None:
+    found: list[MergedPullRequest] = merged_facts(repositories, name, int(number))
+    if not found:
         raise ItemFailure(FailureKind.VANISHED, f"the history of {name} holds no merge of #{number}")
-    return MergedPullRequest(
-        month=Month.of(found.merged_at).key,
-        repository_id=found.repository_id,
-        repository=name,
-        number=found.number,
-        title=found.title,
-        body=found.body,
-        created_at=found.created_at,
-        merged_at=found.merged_at,
-        base_ref=found.base_ref,
-        head_sha=found.head_sha,
-        merge_commit_sha=found.merge_sha,
-        commit_count=found.commit_count,
-    )
+    return found[0]
 
 
 class Laboratory:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any, Protocol, Self
 
+from sqlalchemy import Row
+
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
 from formulacode_dagster.operating.store import hooks
 from formulacode_dagster.operating.store.database import Database
@@ -168,11 +170,11 @@ class HookRegistry:
                 made = await made
         return (await asyncio.to_thread(self._write, key, made)).result
 
-    def _read(self, key: Key) -> hooks.HookResult | None:
+    def _read(self, key: Key) -> Row[tuple[Any]] | None:
         with self._database().transaction() as connection:
             return hooks.get(connection, *key)
 
-    def _write(self, key: Key, result: Any) -> hooks.HookResult:
+    def _write(self, key: Key, result: Any) -> Row[tuple[Any]]:
         with self._database().transaction() as connection:
             return hooks.put(connection, *key, result)
 

@@ -19,7 +19,7 @@ from formulacode_dagster.building.engines.protocol import BuildOutcome
 from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.images.build import unverified
 from formulacode_dagster.building.specs.context import Origins
-from formulacode_dagster.building.specs.spec import base_tag, image_repository, instrument_for, plan_build
+from formulacode_dagster.building.specs.spec import PlainBase, base_tag, image_repository, instrument_for, plan_build
 from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.building.synthesis.docker_context import DockerContext
 from formulacode_dagster.building.verification.evidence import Subject
@@ -55,16 +55,6 @@ class ManagedImage:
     """None for a tier, which holds no task yet."""
 
 
-@dataclass(frozen=True)
-class _CustomBase:
-    """Implements `specs.spec.BaseParts`."""
-
-    python: str
-    os_image: str
-    instrument: tuple[str, ...]
-    apt_packages: tuple[str, ...] = ()
-
-
 @dataclass
 class ImageManager:
     """Builds with Docker; *database* is one, its URL, or None for that of the settings.
@@ -82,7 +72,7 @@ class ImageManager:
         self, context: DockerContext | str | Path | None = None, *, python: str = "3.12"
     ) -> ManagedImage:
         """The tier all others lie on, for one interpreter."""
-        parts = _CustomBase(python, self._containers.settings.os_image, instrument_for(python))
+        parts = PlainBase(python, self._containers.settings.os_image, instrument_for(python))
         if context is None:
             tier = self._engine.build_base(parts)
             return ManagedImage(tier.tag, tier.digest, is_custom=False)

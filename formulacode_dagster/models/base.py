@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+SHOWN = 5
+"""Parts of a list that a message names."""
 
 
 class Frozen(BaseModel):
@@ -18,6 +21,12 @@ def first_fault(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def listed(parts: Sequence[str], *, shown: int = SHOWN, between: str = ", ") -> str:
+    """Return the first of *parts*, at most *shown*, and the number of the rest."""
+    more = f" and {len(parts) - shown} more" if len(parts) > shown else ""
+    return between.join(parts[:shown]) + more
 
 
 class MonthRow(Frozen):

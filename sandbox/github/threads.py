@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from formulacode_dagster.models.pull_request import MergeKind
 from formulacode_dagster.sources.git.log import login
 from formulacode_dagster.sources.offline.side import TextReference, references_in
 from formulacode_dagster.sources.offline.side_file import Comment, Edit, IssueFacts, TitleEdit, versions_of
@@ -54,7 +53,6 @@ class PullRequest:
     fork_sha: str
     head_sha: str
     merge_sha: str | None
-    merge_kind: MergeKind | None
     merged_by: str | None
     commit_count: int
     closes: tuple[TextReference, ...]

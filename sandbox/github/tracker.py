@@ -160,7 +160,6 @@ class _Reader:
             fork_sha=landed.fork_sha,
             head_sha=landed.head_sha or absent_sha(self.name, landed.number),
             merge_sha=landed.commit.sha,
-            merge_kind=landed.kind,
             merged_by=login_of(committer, landed.commit.committer_email) if committer != "GitHub" else author,
             commit_count=landed.commit_count,
         )
@@ -201,7 +200,6 @@ class _Reader:
             fork_sha="",
             head_sha=head.sha,
             merge_sha=None,
-            merge_kind=None,
             merged_by=None,
             commit_count=facts.commit_count or 1,
         )

@@ -32,7 +32,3 @@ class SampleSet(Frozen):
     def repository(self, name: str) -> Path:
         """The bare repository of `owner/name`."""
         return self.folder / f"{name}.git"
-
-    def pull_request(self, item: str) -> GeneratedPullRequest:
-        """Return the place of `owner/repo#number`; raises StopIteration if there is none."""
-        return next(pull_request for pull_request in self.pull_requests if pull_request.item == item)

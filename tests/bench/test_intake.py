@@ -83,7 +83,8 @@ def test_the_truth_is_the_plan_s_and_the_world_the_same_each_time(figures, home,
     assert [repository.name_now for repository in known.repositories if repository.name != repository.name_now] == [
         "lab9/renamed"
     ]
-    assert sum(repository.archived for repository in known.repositories) == 2
+    served = json.loads((known.folder / "facts.json").read_text())
+    assert sum(repository["is_archived"] for repository in served.values()) == 2
 
 
 def outcome(report_module, **changed):

@@ -9,7 +9,6 @@ from typing import Any
 ENVIRONMENT = {"machine": "i7", "python": "3.12", "branch": "main", "numpy": "", "setuptools": None}
 GRAPHS = "graphs/branch-main/machine-i7/numpy/python-3.12/setuptools-null"
 PLAIN, GRID, MEMORY = "bench.Plain.time_it", "bench.Grid.time_them", "bench.Plain.peakmem_it"
-PARAMETERS = {"param_names": ["n", "k"], "params": [["1", "2"], ["'a'"]]}
 
 
 def site_content(points: int = 12) -> dict[str, Any]:

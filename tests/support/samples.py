@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.sources.offline.side_file import SIDE_FILE, SideFile
-from sandbox.samples import SampleSet, generate
+from sandbox.samples import GeneratedPullRequest, SampleSet, generate
 from sandbox.samples.generate import STAMP
 from tests.support.sampling import sampled
 from tests.support.sharing import RunFolder
@@ -51,3 +51,7 @@ def lay_samples(
     landed = tuple(each for each in samples.pull_requests if each.item.partition("#")[0] in kept)
     stamp = samples.model_copy(update={"heads": heads, "pull_requests": landed})
     (folder / STAMP).write_text(stamp.model_dump_json())
+
+
+def pull_request_of(samples: SampleSet, item: str) -> GeneratedPullRequest:
+    return next(pull_request for pull_request in samples.pull_requests if pull_request.item == item)

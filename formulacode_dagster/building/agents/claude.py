@@ -52,11 +52,9 @@ class Claude:
         cost = result.get("total_cost_usd")
         dollars = float(cost) if isinstance(cost, int | float) and 0 <= cost < 1e6 else 0.0
         if completed.rc == 0 and result.get("is_error") is False:
-            return AgentReport(None, dollars, text)
+            return AgentReport(None, dollars)
         subtype = str(result.get("subtype", ""))
         if subtype in _USED_UP:
-            return AgentReport(RunEnd(AgentOutcome.BUDGET, subtype), dollars, text)
+            return AgentReport(RunEnd(AgentOutcome.BUDGET, subtype), dollars)
         limited = ended_by_text(f"{text}\n{output}", now=datetime.now(tz=UTC))
-        return AgentReport(
-            limited or RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {text[:300]}"), dollars, text
-        )
+        return AgentReport(limited or RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {text[:300]}"), dollars)

@@ -47,7 +47,6 @@ class AgentReport:
 
     ended: RunEnd | None = None
     dollars: float = 0.0
-    text: str = ""
 
 
 class Cli(Protocol):

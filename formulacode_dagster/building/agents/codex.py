@@ -62,20 +62,17 @@ class Codex:
         return Start(tuple(arguments), {"FC_AGENT_KEY": key}, {".codex/config.toml": _CONFIG.format(url=BASE_URL)})
 
     def read(self, completed: Completed) -> AgentReport:
-        """Its lines of JSON: the last message, and the error of a turn that failed. It knows no prices."""
-        text, failed = "", ""
+        """Its lines of JSON, for the error of a turn that failed. It knows no prices."""
+        failed = ""
         for event in _events(completed.stdout):
-            kind, item = event.get("type"), event.get("item")
-            if kind == "item.completed" and isinstance(item, dict) and item.get("type") == "agent_message":
-                text = str(item.get("text", ""))
-            elif kind in ("turn.failed", "error"):
+            if event.get("type") in ("turn.failed", "error"):
                 error = event.get("error")
                 failed = str(error.get("message", "") if isinstance(error, dict) else event.get("message", ""))
         if completed.rc == 0:
-            return AgentReport(None, 0.0, text)
+            return AgentReport()
         failed = failed or completed.stderr.decode(errors="replace")[-2000:]
         limited = ended_by_text(failed, now=datetime.now(tz=UTC))
-        return AgentReport(limited or RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {failed[:300]}"), 0.0, text)
+        return AgentReport(limited or RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {failed[:300]}"))
 
 
 def _events(output: bytes) -> Iterator[dict[str, Any]]:

@@ -88,7 +88,6 @@ class _AgentRun:
             detail=ended.detail[:500],
             until=ended.until,
             cost=account + Cost(dollars=own, seconds=round(time.monotonic() - started, 3)),
-            builds=self._relay.builds if self._relay is not None else 0,
             transcript=_tail(completed),
         )
 

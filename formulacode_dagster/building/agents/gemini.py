@@ -48,12 +48,11 @@ class Gemini:
         """Parse its one JSON object, or the one at the end of stderr for an error. It reports no prices."""
         output, errors = (stream.decode(errors="replace") for stream in (completed.stdout, completed.stderr))
         result = last_json(output)
-        text = str(result.get("response", ""))
         if completed.rc == 0 and "error" not in result:
-            return AgentReport(None, 0.0, text)
+            return AgentReport()
         if completed.rc == _TURNS_USED_UP:
-            return AgentReport(RunEnd(AgentOutcome.BUDGET, "its turns are used up"), 0.0, text)
+            return AgentReport(RunEnd(AgentOutcome.BUDGET, "its turns are used up"))
         failed = json.dumps(result["error"]) if "error" in result else errors[-4000:]
         limited = ended_by_text(failed, now=datetime.now(tz=UTC))
         detail = f"status {completed.rc}: {failed[-300:]}"
-        return AgentReport(limited or RunEnd(AgentOutcome.CRASHED, detail), 0.0, text or failed)
+        return AgentReport(limited or RunEnd(AgentOutcome.CRASHED, detail))

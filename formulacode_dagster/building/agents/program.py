@@ -39,9 +39,8 @@ class AnyProgram:
         return Start()
 
     def read(self, completed: Completed) -> AgentReport:
-        """Return its output; any status but 0 is a crash."""
-        text = completed.stdout.decode(errors="replace")
+        """Any status but 0 is a crash."""
         if completed.rc == 0:
-            return AgentReport(None, 0.0, text)
+            return AgentReport()
         output = (completed.stderr or completed.stdout).decode(errors="replace").strip()
-        return AgentReport(RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {output[-300:]}"), 0.0, text)
+        return AgentReport(RunEnd(AgentOutcome.CRASHED, f"status {completed.rc}: {output[-300:]}"))

@@ -138,7 +138,6 @@ class AgentRun(Frozen):
     detail: str = Field(default="", description="one line a person reads first")
     until: datetime | None = Field(default=None, description="where the outcome is `limited` and the endpoint said it")
     cost: Cost = Field(default_factory=Cost, description="model calls, tokens, dollars, seconds")
-    builds: int = Field(default=0, description="that it asked for through the relay")
     transcript: str = Field(default="", repr=False, description="the end of what it said")
 
 

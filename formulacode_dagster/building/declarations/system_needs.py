@@ -43,7 +43,6 @@ class SystemNeeds(Frozen):
     build_requirements: tuple[DeclaredRequirement, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict, description="paths of those libraries for compilers")
     notes: tuple[str, ...] = Field(default=(), description="file and line of each requirement")
-    compiled: bool = Field(default=False, description="whether the package contains compiled code")
 
 
 def read_system_needs(tree: Tree, folder: str, metadata: ProjectMetadata) -> SystemNeeds:
@@ -79,8 +78,7 @@ def read_system_needs(tree: Tree, folder: str, metadata: ProjectMetadata) -> Sys
         needs.requirements += [
             DeclaredRequirement(text=name, source="builds with CMake") for name in ("cmake", "ninja")
         ]
-    compiled = setup.has_extensions or uses_cmake or uses_rust or backend.startswith(_COMPILED_BACKENDS)
-    if compiled:
+    if setup.has_extensions or uses_cmake or uses_rust or backend.startswith(_COMPILED_BACKENDS):
         needs.add_ci(read_ci_files(tree), _words(tree, folder))
     wanted = {item.text: item for item in needs.requirements if requirement_name(item.text) not in tools}
     return SystemNeeds(
@@ -88,7 +86,6 @@ def read_system_needs(tree: Tree, folder: str, metadata: ProjectMetadata) -> Sys
         build_requirements=tuple(wanted.values()),
         environment=needs.environment,
         notes=tuple(needs.notes),
-        compiled=compiled,
     )
 
 

@@ -32,7 +32,6 @@ class ImageFile:
     area: Area
     path: str
     """Below the area's root, without a leading slash."""
-    mode: int
     uid: int
     target: str | None
     """Target of a link; None for a regular file."""

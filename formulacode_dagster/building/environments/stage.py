@@ -11,6 +11,7 @@ from formulacode_dagster.building.images.repairs.attempts import Authors, Task
 from formulacode_dagster.building.planning.plan import plan_environment, unlocked_environment
 from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.base import listed
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost, ItemKind, Stage
@@ -23,7 +24,6 @@ from formulacode_dagster.operating.store.artifacts import ENVIRONMENTS
 from formulacode_dagster.operating.store.attempts import agent_cost, book_attempt, contexts_of, last_attempt
 from formulacode_dagster.operating.store.pull_requests import done_in
 from formulacode_dagster.sources.git.mirror import MirrorCache
-from formulacode_dagster.sources.git.missing_files import listed
 
 from .lock_attempts import WITHOUT_LOCK, LockAttempts, lock_otherwise
 

@@ -44,9 +44,8 @@ class RemovalPlan:
 
     removals: tuple[Removal, ...]
     bytes_before: int
-    bytes_after: int
     needed_bytes: int
-    """Part of `bytes_after` that unfinished months need. It stays, whatever the budget."""
+    """Bytes that unfinished months need. They stay, whatever the budget."""
 
 
 def plan_removals(
@@ -70,7 +69,7 @@ def plan_removals(
         if now - image.made_at >= YOUNG and kept.may_leave(image):
             removals.append(kept.remove(image, RemovalReason.BUDGET))
     needed = _bytes_of([image for image in kept.images if kept.is_needed(image)], inventory.foreign_layers)
-    return RemovalPlan(tuple(removals), before, kept.bytes, needed)
+    return RemovalPlan(tuple(removals), before, needed)
 
 
 class _KeptImages:

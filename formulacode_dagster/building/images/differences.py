@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from formulacode_dagster.building.verification.contents import Listing
+from formulacode_dagster.models.base import listed
 from formulacode_dagster.models.image import InstalledDistribution, Toolchain
 from formulacode_dagster.models.reproduction import Difference, DifferenceKind
 
@@ -33,7 +34,7 @@ def compare_toolchains(first: Toolchain, second: Toolchain) -> tuple[Difference,
     if first.apt and (changed := sorted(set(first.apt) ^ set(second.apt))):
         gone = [f"-{package}" for package in changed if package in first.apt]
         come = [f"+{package}" for package in changed if package in second.apt]
-        differences.append(Difference(kind=kind, name="apt", detail=_some([*gone, *come])))
+        differences.append(Difference(kind=kind, name="apt", detail=listed([*gone, *come], shown=NAMED)))
     return tuple(differences)
 
 
@@ -57,13 +58,12 @@ def _changed_files(first: Listing | InstalledDistribution, second: Listing) -> s
     if isinstance(first, InstalledDistribution):
         return "" if first.sha256 == second.summary.sha256 else "which files differ is not known any more"
     paths = sorted(first.files.keys() | second.files.keys())
-    return _some(
-        [
-            path if path in first.files and path in second.files else f"{'-' if path in first.files else '+'}{path}"
-            for path in paths
-            if first.files.get(path) != second.files.get(path)
-        ]
-    )
+    changed = [
+        path if path in first.files and path in second.files else f"{'-' if path in first.files else '+'}{path}"
+        for path in paths
+        if first.files.get(path) != second.files.get(path)
+    ]
+    return listed(changed, shown=NAMED)
 
 
 def _by_name(keys: set[tuple[str, str]]) -> dict[str, str]:
@@ -80,8 +80,3 @@ def _parts(first: Toolchain, second: Toolchain) -> Iterator[tuple[str, str, str]
     for kind, before, after in (("flags", first.flags, second.flags), ("tools", first.tools, second.tools)):
         for name in sorted(before):
             yield f"{kind} {name}", before[name], after.get(name, "none")
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

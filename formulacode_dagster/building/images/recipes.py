@@ -99,7 +99,7 @@ def _recipes(contexts: Iterable[StoredContext], base_sha: str) -> tuple[Recipe, 
     recipes: list[Recipe] = []
     for context in contexts:
         rung = Rung.STORED if context.base_sha == base_sha else Rung.NEAREST
-        recipe = Recipe(rung, context.fixes, context.context_id)
+        recipe = Recipe(rung, context.fixes)
         if not any(recipe.asks_the_same(other) for other in recipes):
             recipes.append(recipe)
     return tuple(recipes[:MOST_RECIPES])

@@ -6,8 +6,9 @@ import re
 import tomllib
 from collections.abc import Collection
 from datetime import UTC, datetime
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
+from formulacode_dagster.building.specs.wheels import file_name
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
@@ -74,7 +75,7 @@ def read_pylock(pylock: str) -> tuple[LockedProject, ...]:
                 name=package["name"],
                 version=package["version"],
                 hashes=tuple(hashes),
-                wheels=tuple(_file_name(wheel) for wheel in wheels),
+                wheels=tuple(file_name(wheel) for wheel in wheels),
                 first_upload=min(uploads, default=None),
             )
         )
@@ -90,7 +91,3 @@ def requirements_of(pylock: str, *, without: Collection[str] = ()) -> str:
         for project in read_pylock(pylock)
         if project.name not in without
     )
-
-
-def _file_name(file: dict[str, str]) -> str:
-    return unquote(file.get("name") or urlsplit(file.get("url", file.get("path", ""))).path.rpartition("/")[2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import dataclass
 from typing import Protocol
 
 from formulacode_dagster.models.environment import Environment
@@ -51,6 +52,16 @@ class BaseParts(Protocol):
     @property
     def instrument(self) -> tuple[str, ...]:
         """The pinned measuring tools."""
+
+
+@dataclass(frozen=True)
+class PlainBase:
+    """Implements `BaseParts`."""
+
+    python: str
+    os_image: str
+    instrument: tuple[str, ...]
+    apt_packages: tuple[str, ...] = ()
 
 
 def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os_image: str) -> BuildSpec:

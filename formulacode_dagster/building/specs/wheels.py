@@ -22,12 +22,13 @@ def has_wheels(pylock: str, python: str) -> bool:
     packages = tomllib.loads(pylock).get("packages", [])
     fitting = _tags(python)
     return bool(packages) and all(
-        any(not fitting.isdisjoint(_tags_of(_file_name(wheel))) for wheel in package.get("wheels", ()))
+        any(not fitting.isdisjoint(_tags_of(file_name(wheel))) for wheel in package.get("wheels", ()))
         for package in packages
     )
 
 
-def _file_name(wheel: dict[str, str]) -> str:
+def file_name(wheel: dict[str, str]) -> str:
+    """Return the name of the file *wheel* of a lock."""
     place = wheel.get("name") or wheel.get("path") or urlsplit(wheel.get("url", "")).path
     return unquote(place.rpartition("/")[2])
 

@@ -36,7 +36,7 @@ _of_images: dict[str, bytes] = {}
 
 def harness_archive() -> bytes:
     """The harness as an archive that an interpreter runs; equal sources give equal bytes."""
-    return _archive(_sources())
+    return zipapp_of(_sources())
 
 
 @cache
@@ -79,7 +79,7 @@ def _request() -> bytes:
 
 
 def _with_bytecode(compiled: bytes) -> bytes:
-    return _archive(_sources() | {name: base64.b64decode(content) for name, content in json.loads(compiled).items()})
+    return zipapp_of(_sources() | {name: base64.b64decode(content) for name, content in json.loads(compiled).items()})
 
 
 def _sources() -> dict[str, bytes]:
@@ -97,9 +97,11 @@ def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
             yield f"{path}/{file.name}", file.read_bytes()
 
 
-def _archive(files: Mapping[str, bytes]) -> bytes:
+def zipapp_of(files: Mapping[str, bytes], head: bytes = b"") -> bytes:
+    """An archive of *files* after *head*, that an interpreter runs; equal files give equal bytes."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
+    buffer.write(head)
+    with zipfile.ZipFile(buffer, "a" if head else "w") as archive:
         for name, content in files.items():
             archive.writestr(zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0)), content)
     return buffer.getvalue()

@@ -10,12 +10,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from stat import S_ISREG
 from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,6 +24,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Fix, StoredContext
 from formulacode_dagster.operating.files.atomic import write_atomically
+from formulacode_dagster.operating.files.regular_files import is_regular_file, read_regular_file
 
 from .scripts import ScriptReading, read_scripts
 
@@ -54,7 +53,9 @@ class DockerContext:
         Raises ConfigurationError if there is neither a Dockerfile nor a script, or for files that are not text.
         """
         folder = Path(path)
-        files = {name: _read(folder / name) for name in (*DOCKERFILES, *SCRIPTS, *_OTHERS) if _is_file(folder / name)}
+        files = {
+            name: _read(folder / name) for name in (*DOCKERFILES, *SCRIPTS, *_OTHERS) if is_regular_file(folder / name)
+        }
         if not files.keys() & {*DOCKERFILES, *SCRIPTS}:
             raise ConfigurationError(
                 f"{folder} is not a build context", why=f"it has neither a Dockerfile nor {SCRIPTS[0]} or the like"
@@ -183,20 +184,8 @@ WORKDIR /workspace/repo
 """
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
 def _read(path: Path) -> str:
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        text = content.decode()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_regular_file(path, MOST_BYTES).decode()
+    except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path} cannot be read", why=str(error)) from error
-    if len(content) > MOST_BYTES:
-        raise ConfigurationError(f"{path} is larger than {MOST_BYTES >> 20} MiB")
-    return text

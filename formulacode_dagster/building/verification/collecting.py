@@ -12,10 +12,10 @@ from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.building.engines.protocol import Completed, Session
 from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.models.base import listed
 from formulacode_dagster.models.image import BuildSpec, Verification
 
 from .collector import collector_archive, collector_for
-from .results import listed
 
 NAME = "tests_collect"
 COLLECT_SECONDS = 600.0
@@ -128,7 +128,7 @@ def tests_collect(collected: Collected | None, tops: frozenset[str], places: Seq
         names = [name for name, errors in blamed.items() if errors is why]
         if names:
             reasons = [f"{name}: {_raised(collected.failed[name])}" for name in names]
-            parts.append(f"{len(names)} modules: {why.value}: {listed(reasons)}")
+            parts.append(f"{len(names)} modules: {why.value}: {listed(reasons, between='; ')}")
     tail = "" if ok else "\n\n".join([*(f"{name}\n{text}" for name, text in collected.failed.items()), said])
     return Verification(name=NAME, ok=ok, detail="; ".join(parts), rc=rc, log_tail=tail)
 

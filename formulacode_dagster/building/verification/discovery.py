@@ -10,10 +10,9 @@ from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.building.suites.commits import config_of_suite
 from formulacode_dagster.building.suites.questions import Survey
 from formulacode_dagster.building.suites.reading import SuiteReading
+from formulacode_dagster.models.base import listed
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Verification
-
-from .results import listed
 
 NAME = "benchmarks"
 _NOT_FOUND = "ModuleNotFoundError: No module named"
@@ -32,11 +31,11 @@ def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verificat
     unseen = _unseen(reading, discovered, lost)
     parts = [f"{len(discovered)} benchmarks, {len(reading.certain)} told by reading"]
     if unseen:
-        parts.append(f"{len(unseen)} are in the files and were not found: {listed(unseen, between=', ')}")
+        parts.append(f"{len(unseen)} are in the files and were not found: {listed(unseen)}")
     if lost:
-        parts.append(listed([f"{name} lost: {last_line(text)}" for name, text in lost.items()]))
+        parts.append(listed([f"{name} lost: {last_line(text)}" for name, text in lost.items()], between="; "))
     if beyond := sorted(name for name in set(discovered) if not reading.mentions(name)):
-        parts.append(f"{len(beyond)} that reading did not find: {listed(beyond, between=', ')}")
+        parts.append(f"{len(beyond)} that reading did not find: {listed(beyond)}")
     ok = bool(discovered) and not unseen
     tail = "" if ok else "\n".join(f"{name} lost:\n{text}" for name, text in lost.items())
     return Verification(name=NAME, ok=ok, detail="; ".join(parts), log_tail=tail)

@@ -33,7 +33,6 @@ class FileFact:
     """One file: its owner and content."""
 
     uid: int
-    executable: bool
     target: str | None
     sha256: str
     """As in a RECORD: urlsafe base64 without padding; empty for a link."""
@@ -103,10 +102,10 @@ def _is_telling(path: str) -> bool:
 
 def _read(file: ImageFile, facts: ImageFacts) -> FileFact:
     if file.area is Area.SYSTEM and file.target is None and file.path.rpartition("/")[0] in _PROGRAMS:
-        return FileFact(file.uid, True, None, "", "", "")  # whose it is, is all that is asked of the system's programs
+        return FileFact(file.uid, None, "", "", "")  # whose it is, is all that is asked of the system's programs
     if file.target is not None:
         blob = _blob(file.target.encode())
-        return FileFact(file.uid, False, file.target, "", blob, blob)
+        return FileFact(file.uid, file.target, "", blob, blob)
     with file.open() as stream:
         content = stream.read()
     facts.scan.look(file, content)
@@ -116,8 +115,7 @@ def _read(file: ImageFile, facts: ImageFacts) -> FileFact:
     if _is_read(file) and len(content) <= SCANNED_BYTES:
         facts.texts[file.area, file.path] = content.decode(errors="replace")
     encoded = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    executable = bool(file.mode & 0o100)
-    return FileFact(file.uid, executable, None, encoded, blob, unix_blob, _is_extension(file.path, content))
+    return FileFact(file.uid, None, encoded, blob, unix_blob, _is_extension(file.path, content))
 
 
 def _is_extension(path: str, content: bytes) -> bool:

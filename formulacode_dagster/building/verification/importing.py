@@ -10,10 +10,10 @@ from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.models.base import SHOWN, listed
 from formulacode_dagster.models.image import Verification
 
 from .facts import ImageFacts
-from .results import SHOWN, listed
 from .tamper_scan import Distribution, site_packages
 
 IMPORT_SECONDS = 300.0
@@ -87,12 +87,12 @@ def imports(imported: Imported, tops: frozenset[str]) -> Verification:
     problems += [f"{name}: {last_line(text)}" for name, text in imported.failed.items() if name not in excused]
     if not problems:
         detail = f"{len(modules) - len(excused)} modules import: {', '.join(modules[:SHOWN])}"
-        detail += f"; not tried whole: {listed(excused, between=', ')}" if excused else ""
+        detail += f"; not tried whole: {listed(excused)}" if excused else ""
         return Verification(name="imports", ok=True, detail=detail, rc=completed.rc)
     return Verification(
         name="imports",
         ok=False,
-        detail=listed([problem.partition("\n")[0] for problem in problems]),
+        detail=listed([problem.partition("\n")[0] for problem in problems], between="; "),
         rc=None if completed.timed_out else completed.rc,
         log_tail="\n".join([*imported.failed.values(), *([describe(completed)] if imported.ended_under else [])]),
     )

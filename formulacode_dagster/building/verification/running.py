@@ -7,10 +7,9 @@ import re
 
 from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.building.suites.questions import Survey
+from formulacode_dagster.models.base import listed
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Verification
-
-from .results import listed
 
 NAME = "one_benchmark_runs"
 _WANTS_NETWORK = re.compile(r"in name resolution|name or service not known|network is unreachable", re.IGNORECASE)
@@ -43,7 +42,7 @@ def one_benchmark_runs(survey: Survey | ItemFailure) -> Verification:
         )
         problems = ["there was no time to run one" if _ended_early(survey) else nothing]
     tail = "\n".join(f"{benchmark.name} {benchmark.outcome}\n{benchmark.message}" for benchmark in failed)
-    return Verification(name=NAME, ok=False, detail=listed(problems), log_tail=tail)
+    return Verification(name=NAME, ok=False, detail=listed(problems, between="; "), log_tail=tail)
 
 
 def _ended_early(survey: Survey) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -281,10 +282,4 @@ def _is_skeleton(files: dict[str, FileFact], path: PurePosixPath, fact: FileFact
 
 def _normal(path: str) -> str:
     """*path* without `..`: a RECORD names scripts and headers relative to site-packages."""
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == ".." and parts:
-            parts.pop()
-        elif part not in ("", ".", ".."):
-            parts.append(part)
-    return "/".join(parts)
+    return posixpath.normpath("/" + path).lstrip("/")

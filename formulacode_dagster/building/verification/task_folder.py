@@ -8,7 +8,6 @@ Dockerfile the lock of allowed distributions. See https://www.harborframework.co
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any
 from uuid import uuid4
 
@@ -27,6 +25,7 @@ from formulacode_dagster.building.engines.processes import FILE_BYTES
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.files.regular_files import is_regular_file, read_regular_file
 
 TASK_FILE = "task.toml"
 MOST_BYTES = 32 << 20
@@ -66,7 +65,7 @@ def read_task_folder(path: Path) -> TaskFolder:
         )
     reference = _text(environment, "docker_image", path)
     places = [path / folder for folder in _FOLDERS if not (path / folder).is_symlink()]
-    dockerfile = next((place / "Dockerfile" for place in places if _is_file(place / "Dockerfile")), None)
+    dockerfile = next((place / "Dockerfile" for place in places if is_regular_file(place / "Dockerfile")), None)
     image = reference or dockerfile
     if image is None:
         raise ConfigurationError(
@@ -74,7 +73,7 @@ def read_task_folder(path: Path) -> TaskFolder:
             why="task.toml names none in [environment] docker_image, and there is no environment/Dockerfile",
             remedy="Add one of them",
         )
-    locks = [place / "requirements.txt" for place in places if _is_file(place / "requirements.txt")]
+    locks = [place / "requirements.txt" for place in places if is_regular_file(place / "requirements.txt")]
     return TaskFolder(
         path=path,
         base_sha=base_sha,
@@ -82,7 +81,7 @@ def read_task_folder(path: Path) -> TaskFolder:
         task_id=_text(metadata, "task_id", path) or path.resolve().name,
         package_name=_text(metadata, "package_name", path),
         benchmark_dir=_text(metadata, "benchmark_dir", path),
-        lock=next((_read(file).decode(errors="replace") for file in locks), ""),
+        lock=next((read_regular_file(file, MOST_BYTES).decode(errors="replace") for file in locks), ""),
         solution=b"\n".join(_below(path / "solution")),
     )
 
@@ -150,10 +149,10 @@ def build_dockerfile(
 
 def _toml(path: Path) -> Mapping[str, Any]:
     file = path / TASK_FILE
-    if not _is_file(file):
+    if not is_regular_file(file):
         raise ConfigurationError(f"{path} holds no {TASK_FILE}", remedy="Name the folder of a task")
     try:
-        return tomllib.loads(_read(file).decode())
+        return tomllib.loads(read_regular_file(file, MOST_BYTES).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} is not valid TOML", why=str(error), remedy="Mend it") from error
 
@@ -172,30 +171,11 @@ def _text(table: Mapping[str, Any], name: str, path: Path) -> str:
     return value.strip()
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
-def _read(path: Path) -> bytes:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        with os.fdopen(handle, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read", why=error.strerror or str(error)) from error
-    if len(content) > MOST_BYTES:
-        raise ConfigurationError(f"{path} is larger than {MOST_BYTES >> 20} MiB")
-    return content
-
-
 def _below(folder: Path) -> Iterator[bytes]:
     if folder.is_symlink() or not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
-        if _is_file(path):
-            yield _read(path)
+        if is_regular_file(path):
+            yield read_regular_file(path, MOST_BYTES)
         elif not path.is_symlink():
             yield from _below(path)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
+from formulacode_dagster.measuring.workloads.line_cover import Line, covering_first
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure, Quantity
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
@@ -222,7 +223,8 @@ def select(
 
 def in_order_of_timing(candidates: Sequence[BenchmarkCandidate], *, limit: int, seed: int) -> list[BenchmarkCandidate]:
     """Return those that execute the change: up to *limit* that cover it, then the others, spread over the functions."""
-    return _covering_first(_spread([candidate for candidate in candidates if candidate.executes_change], seed), limit)
+    relevant = [candidate for candidate in candidates if candidate.executes_change]
+    return covering_first(_spread(relevant, seed), _executed_lines, limit)
 
 
 def _failures(arm: Arm, survey: Survey) -> Iterable[BenchmarkFailure]:
@@ -289,25 +291,10 @@ def _spread(candidates: Sequence[BenchmarkCandidate], seed: int) -> list[Benchma
     return [shuffled[place] for place in sorted(range(len(shuffled)), key=turns.__getitem__)]
 
 
-def _covering_first(ordered: Sequence[BenchmarkCandidate], limit: int) -> list[BenchmarkCandidate]:
-    """*ordered*, but for those before which the most of the changed lines is executed by none: up to *limit* of them.
-
-    If there is time for few, they should represent all of the change. Their duration does not matter.
-    """
-    lines = {
-        candidate.name: {
-            (arm, path, line)
-            for arm, by_path in candidate.executed.items()
-            for path, executed in by_path.items()
-            for line in executed
-        }
-        for candidate in ordered
+def _executed_lines(candidate: BenchmarkCandidate) -> set[Line]:
+    return {
+        (arm, path, line)
+        for arm, by_path in candidate.executed.items()
+        for path, executed in by_path.items()
+        for line in executed
     }
-    rest, first = list(ordered), list[BenchmarkCandidate]()
-    left: set[tuple[str, str, int]] = set().union(*lines.values())
-    while left and len(first) < limit:
-        candidate = max(rest, key=lambda each: len(lines[each.name] & left))  # of equals the first
-        first.append(candidate)
-        rest.remove(candidate)
-        left -= lines[candidate.name]
-    return [*first, *rest]

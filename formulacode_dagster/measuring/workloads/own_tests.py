@@ -20,6 +20,7 @@ from formulacode_dagster.models.correctness import RunOutcome
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Source
 
+from .line_cover import covering_first
 from .overlay import PytestFunction, functions_in, is_laid, is_same_everywhere, suite_files, words_of
 from .scaled import LEAST_SECONDS, grown_files, grown_tests
 from .scaled import MOST_TESTS as MOST_GROWN
@@ -70,8 +71,8 @@ def suites_of_tests(
         note(f"its own tests cannot be distinguished from: {failure}")
         return
     commit = merged if laid else commit
-    timed = covering_first([test for test in tests if test.seconds >= LEAST_SECONDS])[:MOST_TESTS]
-    short = covering_first([test for test in tests if test.seconds < LEAST_SECONDS])[:MOST_GROWN]
+    timed = covering_first([test for test in tests if test.seconds >= LEAST_SECONDS], attrgetter("lines"))[:MOST_TESTS]
+    short = covering_first([test for test in tests if test.seconds < LEAST_SECONDS], attrgetter("lines"))[:MOST_GROWN]
     told = f"{len(tests)} of its own tests execute the change, and {len(timed)} of them take long enough"
     note("; ".join(filter(None, [told, why_not_all])))
     if timed:
@@ -127,23 +128,6 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         if any(run.is_enough for run in runs):
             why_not_all = "that is enough, and others were not run"
         return tests, remote.read(laid), why_not_all
-
-
-def covering_first(tests: Sequence[OwnTest]) -> list[OwnTest]:
-    """Sort *tests* so that each of the first executes as many lines as possible that none before it does.
-
-    The others follow in their order.
-    """
-    left, first = dict.fromkeys(tests), []
-    covered: set[tuple[int, str, int]] = set()
-    while left:
-        best = max(left, key=lambda test: len(test.lines - covered))
-        if best.lines <= covered:
-            break
-        covered |= best.lines
-        first.append(best)
-        del left[best]
-    return [*first, *left]
 
 
 def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: Collection[str]) -> list[OwnTest]:

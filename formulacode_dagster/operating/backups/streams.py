@@ -14,33 +14,13 @@ from typing import IO, TYPE_CHECKING, cast
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.files.atomic import disk_errors
+from formulacode_dagster.operating.files.byte_chunks import ByteChunks
 
 if TYPE_CHECKING:
     import pyrage
 
 CHUNK = 1 << 20
 ENCRYPTED = ".age"
-
-
-class _ByteChunks(io.RawIOBase):
-    """Chunks of bytes, read as a file."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # what io calls it with
-        while not self._left:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._left = bytes(chunk)
-        taken, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
-        buffer[: len(taken)] = taken
-        return len(taken)
 
 
 def write_compressed(path: Path, chunks: Iterable[bytes], recipient: str) -> None:
@@ -51,7 +31,7 @@ def write_compressed(path: Path, chunks: Iterable[bytes], recipient: str) -> Non
     import zstandard
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    source = cast("IO[bytes]", _ByteChunks(chunks))
+    source = cast("IO[bytes]", ByteChunks(chunks))
     with disk_errors(str(path)), path.open("wb") as file:
         if not recipient:
             zstandard.ZstdCompressor(level=3).copy_stream(source, file)

@@ -66,10 +66,6 @@ class StopRequest:
             self.is_told = self.is_told or threading.current_thread() is threading.main_thread()
             raise Stopped
 
-    def wait(self, seconds: float) -> bool:
-        """Wait at most *seconds* for a stop request, and return True if there is one."""
-        return self._event.wait(seconds)
-
     def sleep(self, seconds: float) -> None:
         """Sleep; raises Stopped as soon as a stop is requested."""
         started = time.monotonic()

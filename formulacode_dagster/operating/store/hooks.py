@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, Row, delete, select
 
 from formulacode_dagster.models.errors import FormulaCodeError
 
@@ -15,29 +15,17 @@ from .bulk import insert_missing
 from .tables import HOOK_RESULTS
 
 
-@dataclass(frozen=True)
-class HookResult:
-    """One stored result. A result of None is a result: only a missing one is None in its place."""
-
-    entity: str
-    hook: str
-    arguments: str
-    result: JsonValue
-    created_at: datetime
-
-
-def get(connection: Connection, entity: str, hook: str, arguments: str) -> HookResult | None:
-    """Return the stored result of *hook* for *entity* with *arguments*, or None."""
+def get(connection: Connection, entity: str, hook: str, arguments: str) -> Row[tuple[Any]] | None:
+    """Return the row with the stored `result` of *hook* for *entity* with *arguments*, which may be None; else None."""
     columns = HOOK_RESULTS.c
-    statement = select(HOOK_RESULTS).where(
+    statement = select(columns.result).where(
         columns.entity == entity, columns.hook == hook, columns.arguments == arguments
     )
-    row = connection.execute(statement).mappings().one_or_none()
-    return None if row is None else HookResult(**row)
+    return connection.execute(statement).one_or_none()
 
 
-def put(connection: Connection, entity: str, hook: str, arguments: str, result: JsonValue) -> HookResult:
-    """Store *result* unless there is one; returns the one that stays, so that concurrent callers get the same answer.
+def put(connection: Connection, entity: str, hook: str, arguments: str, result: JsonValue) -> Row[tuple[Any]]:
+    """Store *result* unless there is one; returns the row that stays, so that concurrent callers get the same answer.
 
     Raises FormulaCodeError for a result that would not come back from JSON as it was given.
     """

@@ -28,8 +28,6 @@ class FileCoverage(Frozen):
     path: str
     lines: int = Field(ge=0)
     hits: int = Field(ge=0)
-    partials: int = Field(ge=0, description="lines of which some branches were run")
-    misses: int = Field(ge=0)
 
     @property
     def share(self) -> float | None:
@@ -86,5 +84,4 @@ class CodecovClient:
 
 def _file(row: dict[str, dict[str, int]]) -> FileCoverage:
     totals = row["totals"]
-    counts = {name: totals[name] for name in ("lines", "hits", "partials", "misses")}
-    return FileCoverage.model_validate({"path": row["name"], **counts})
+    return FileCoverage.model_validate({"path": row["name"], "lines": totals["lines"], "hits": totals["hits"]})

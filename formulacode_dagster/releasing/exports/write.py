@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import math
 import shutil
-import zipfile
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from formulacode_dagster.building.suites.archive import harness_archive
+from formulacode_dagster.building.suites.archive import harness_archive, zipapp_of
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.grading import CANARY
 from formulacode_dagster.operating.files.atomic import disk_errors
@@ -115,19 +113,12 @@ def _base64(content: bytes) -> str:
 
 def grader_archive() -> bytes:
     """The grader as an archive that an interpreter runs; equal sources give equal bytes."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr(_entry("__main__.py"), "from fc_grader.grading import main\n\nmain()\n")
-        for file in sorted(files(__package__).joinpath("grader").iterdir(), key=lambda item: item.name):
-            if file.name.endswith(".py"):
-                archive.writestr(_entry(f"fc_grader/{file.name}"), file.read_bytes())
-    return buffer.getvalue()
+    start = b"from fc_grader.grading import main\n\nmain()\n"
+    folder = files(__package__).joinpath("grader")
+    modules = sorted((file.name, file.read_bytes()) for file in folder.iterdir() if file.name.endswith(".py"))
+    return zipapp_of({"__main__.py": start, **{f"fc_grader/{name}": content for name, content in modules}})
 
 
 def grader_sha256() -> str:
     """Return the hash of the grader that tasks are exported with, its harness included; its reports name it."""
     return hashlib.sha256(grader_archive() + harness_archive()).hexdigest()
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))

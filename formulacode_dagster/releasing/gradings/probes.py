@@ -42,11 +42,4 @@ def probe_script(probe: GradingProbe, task: Mapping[str, Any], patch: bytes) -> 
 
 def _lines_of(file: FileDiff) -> list[int]:
     """Return the numbers of the base's lines that are removed, or before which lines are added."""
-    numbers = set()
-    for hunk in file.hunks():
-        old = hunk.old_start
-        for line in hunk.lines:
-            if line.startswith(("+", "-")):
-                numbers.add(old)
-            old += not line.startswith("+")
-    return sorted(numbers)
+    return sorted({line.old for line in file.changed_lines()})

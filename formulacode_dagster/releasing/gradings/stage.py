@@ -6,11 +6,11 @@ import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.suites.harness.conditions import machine
@@ -30,6 +30,7 @@ from formulacode_dagster.releasing.exports.evaluate import evaluate
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from formulacode_dagster.releasing.exports.task import ExportedTask
 from formulacode_dagster.releasing.exports.write import export_task, grader_sha256
+from formulacode_dagster.releasing.registries.image_puller import ImagePuller
 
 from .probes import BUILT_IN, probe_script
 
@@ -39,18 +40,11 @@ Evaluate = Callable[[Path, str], dict[str, Any]]
 """`evaluate`: an exported task's folder, and an agent."""
 
 
-class TaskImagePuller(Protocol):
-    """A registry, as far as a grading needs one."""
-
-    def pulled(self, reference: str, digest: str) -> AbstractContextManager[str]:
-        """Have the image that *reference* names under *digest* present as long as the block."""
-
-
 @dataclass(frozen=True)
 class GradingTools:
     """Registry, limits, and the turn of the machine."""
 
-    puller: TaskImagePuller
+    puller: ImagePuller
     seconds: float
     """After so many seconds no other probe of a task begins; 0: tasks are not graded."""
     tries: int = 3

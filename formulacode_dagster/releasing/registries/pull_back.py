@@ -33,8 +33,6 @@ class Pulled:
 
     digest: str
     """Digest of the manifest."""
-    image_id: str
-    """Digest of its configuration: Docker's image id."""
     created: datetime
     """Creation time in its configuration; 1970 if it has none."""
     bytes: int
@@ -75,7 +73,7 @@ class PullBack:
             told += transferred
             if came != expected:
                 raise _not_back(where, f"the layer {layer.digest} holds {came}, and not {expected}")
-        return Pulled(manifest.digest, config.digest, created, told)
+        return Pulled(manifest.digest, created, told)
 
     def _layer(self, client: RegistryClient, repository: str, layer: Descriptor, where: str) -> tuple[str, int]:
         """Digest of the unpacked layer, and the bytes transferred for it now."""

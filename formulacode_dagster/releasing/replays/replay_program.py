@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from importlib import resources
+
+from formulacode_dagster.building.suites.archive import zipapp_of
 
 PACKAGE = "formulacode_replay"
 PORTABLE = "formulacode_dagster.releasing.replays.portable"
@@ -52,9 +52,4 @@ def replay_program() -> bytes:
     }
     # the program reads the names of a system's folders there
     contents["plain_mounts.py"] = contents["scripts/plain_mounts.py"]
-    buffer = io.BytesIO()
-    buffer.write(HEADER)
-    with zipfile.ZipFile(buffer, "a") as archive:
-        for name, content in {"__main__.py": START.encode(), **contents}.items():
-            archive.writestr(zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0)), content)
-    return buffer.getvalue()
+    return zipapp_of({"__main__.py": START.encode(), **contents}, HEADER)

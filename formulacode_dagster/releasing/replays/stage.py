@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
 
 from sqlalchemy import Connection
 
@@ -28,16 +27,10 @@ from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.operating.store.measurements import add_replay
 from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
+from formulacode_dagster.releasing.registries.image_puller import ImagePuller
 
 from .released import TaskToReplay, released_image, tasks_of
 from .verdict import verdict_of
-
-
-class ImagePuller(Protocol):
-    """A registry, as far as a replay needs one."""
-
-    def pulled(self, reference: str, digest: str) -> AbstractContextManager[str]:
-        """Yield the content digest of the image that *reference* has under *digest*, present as long as the block."""
 
 
 @dataclass(frozen=True)

@@ -99,10 +99,6 @@ class Forecast(Frozen):
     steps: tuple[ExpectedStep, ...]
     costs: tuple[ExpectedCost, ...]
 
-    def step(self, name: str) -> ExpectedStep:
-        """Return the step called *name*."""
-        return next(step for step in self.steps if step.name == name)
-
     def total(self, unit: str) -> ExpectedRange:
         """Return the sum of all stages in *unit*, a field of `Cost`."""
         amounts = [cost.amounts[unit] for cost in self.costs if unit in cost.amounts]

@@ -28,7 +28,6 @@ def read_run(folder: Path) -> RecordedRun:
     return RecordedRun(
         source=RunSource.EVALUATE,
         name=folder.name,
-        folder=folder,
         sha256=content_hash(folder / name for name in (RUN_FILE, REPORT_FILE, DIFF_FILE)),
         task=kept.task,
         agent=kept.agent,

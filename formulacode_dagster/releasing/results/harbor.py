@@ -102,7 +102,6 @@ def read_trial(folder: Path) -> RecordedRun:
     return RecordedRun(
         source=RunSource.HARBOR,
         name=trial.trial_name,
-        folder=folder,
         sha256=content_hash(folder / name for name in (RESULT, REPORT, DIFF)),
         task=trial.task_name.rpartition("/")[2],
         agent=info.name,

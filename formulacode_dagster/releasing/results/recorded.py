@@ -68,8 +68,6 @@ class RecordedRun:
 
     source: RunSource
     name: str
-    folder: Path
-    """Where it was read; not stored."""
     sha256: str
     """Hash over the files that say what happened."""
     task: str

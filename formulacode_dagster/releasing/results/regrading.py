@@ -100,7 +100,6 @@ def _row_of(run: AgentRun, task: ReleasedTask, diff: bytes, report: Mapping[str,
     recorded = RecordedRun(
         source=run.source,
         name=run.name,
-        folder=Path(),
         sha256=hashlib.sha256(seed.encode()).hexdigest(),
         task=task.id,
         agent=run.agent,

@@ -67,7 +67,6 @@ def read_trial(folder: Path) -> RecordedRun:
     return RecordedRun(
         source=RunSource.FC_EVAL if "parser_extra_metrics" in trial.model_fields_set else RunSource.TERMINAL_BENCH,
         name=trial.trial_name,
-        folder=folder,
         sha256=content_hash(folder / name for name in (RESULTS, REPORT)),
         task=trial.task_id,
         agent=run.agent_name,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from formulacode_dagster.sources.markdown import Block, blocks, map_prose, map_unfenced, tidy
 
@@ -19,14 +18,6 @@ _HUNK = re.compile(r"^[ \t>]*(?:@@ -\d+(?:,\d+)? \+\d+|diff --git |--- a/|\+\+\+
 _QUOTED = re.compile(r"^[\s>+-]*")
 
 
-@dataclass(frozen=True)
-class Guarded:
-    """A text without the solution, and how many of its lines, or places within lines, were withheld."""
-
-    text: str
-    withheld: int
-
-
 class Solution:
     """A patch, prepared to be looked for in texts."""
 
@@ -37,39 +28,33 @@ class Solution:
             self._by_start[tuple(words[:3])].append(words)
         self._added = changed_lines(patch, added_only=True)
 
-    def withhold(self, text: str) -> Guarded:
+    def withhold(self, text: str) -> str:
         """Return *text* with every distinctive line of the patch withheld: code lines as a whole, in prose only the
         place.
 
         A block that shows a diff is withheld as a whole if it has any of them or hunks, since the surrounding lines
         reveal the rest.
         """
-        parts: list[str] = []
-        withheld = 0
-        for block in blocks(text):
-            part, count = self._fenced(block) if block.fenced else self._prose(block.text)
-            parts.append(part)
-            withheld += count
-        return Guarded("".join(parts), withheld)
+        return "".join(self._fenced(block) if block.fenced else self._prose(block.text) for block in blocks(text))
 
-    def _fenced(self, block: Block) -> tuple[str, int]:
+    def _fenced(self, block: Block) -> str:
         first, *lines = block.text.split("\n")
         closed = bool(lines) and lines[-1].strip(" \t>").startswith(("```", "~~~"))
         body, last = (lines[:-1], [lines[-1]]) if closed else (lines, [])
         code = "\n".join(body)
         hit = self._lines_hit(code)
         if _HUNK.search(code) or block.language.startswith("suggestion") or (hit and _is_diff(block)):
-            return "\n".join([first, WITHHELD, *last]), len(body)
+            return "\n".join([first, WITHHELD, *last])
         if not hit:
-            return block.text, 0
+            return block.text
         # besides distinctive lines, plain lines of the patch count here too
         hit |= {n for n, line in enumerate(body) if _QUOTED.sub("", line).strip() in self._added}
         kept = [WITHHELD if n in hit else line for n, line in enumerate(body) if n not in hit or n - 1 not in hit]
-        return "\n".join([first, *kept, *last]), len(hit)
+        return "\n".join([first, *kept, *last])
 
-    def _prose(self, text: str) -> tuple[str, int]:
+    def _prose(self, text: str) -> str:
         parts: list[str] = []
-        end = count = 0
+        end = 0
         for start, stop in _merged(self._spans(text)):
             while start > end and not text[start - 1].isspace():
                 start -= 1
@@ -79,8 +64,8 @@ class Solution:
                 end = max(end, stop)
                 continue
             parts += (text[end:start], WITHHELD)
-            end, count = stop, count + 1
-        return "".join((*parts, text[end:])), count
+            end = stop
+        return "".join((*parts, text[end:]))
 
     def _lines_hit(self, code: str) -> set[int]:
         return {

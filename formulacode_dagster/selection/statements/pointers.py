@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from formulacode_dagster.models.paths import PathKind, kind_of
-from formulacode_dagster.sources.git.diff import Hunk, split_patch
+from formulacode_dagster.sources.git.diff import FileDiff, split_patch
 
 _FIXED_IN = re.compile(
     r"\b(?:fixed|resolved|solved|addressed|mended|sped up|optimi[sz]ed|landed|merged|available|much faster|gone)"
@@ -34,7 +34,7 @@ def places_in(text: str, patch: bytes) -> Iterator[str]:
     changed: dict[str, set[int]] = {}
     for file in split_patch(patch):
         if file.old_path and kind_of(file.old_path) is PathKind.CORE:
-            changed.setdefault(file.old_path.rpartition("/")[2], set()).update(_changed_at_base(file.hunks()))
+            changed.setdefault(file.old_path.rpartition("/")[2], set()).update(_changed_at_base(file))
     if not changed:
         return
     names = "|".join(sorted(map(re.escape, changed), reverse=True))
@@ -46,13 +46,9 @@ def places_in(text: str, patch: bytes) -> Iterator[str]:
             yield match[0]
 
 
-def _changed_at_base(hunks: Iterable[Hunk]) -> Iterator[int]:
+def _changed_at_base(file: FileDiff) -> Iterator[int]:
     """Lines of the old file that are removed, or next to which something is added."""
-    for hunk in hunks:
-        line = hunk.old_start
-        for text in hunk.lines:
-            if text.startswith("-"):
-                yield line
-            elif text.startswith("+"):
-                yield from (line - 1, line)
-            line += not text.startswith("+")
+    for line in file.changed_lines():
+        yield line.old
+        if line.sign == "+":
+            yield line.old - 1

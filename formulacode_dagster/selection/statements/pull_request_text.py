@@ -91,10 +91,9 @@ class _Cleaner:
 
     def body(self, text: str) -> str:
         """Markdown, or nothing when all of it had to go."""
-        guarded = self._solution.withhold(without_boilerplate(text))
         facts = self._facts
         plain = without_references(
-            guarded.text,
+            self._solution.withhold(without_boilerplate(text)),
             repository=facts.repository,
             number=facts.number,
             shas=(facts.merge_commit_sha, facts.head_sha),

@@ -23,6 +23,8 @@ class ChangedLine:
     text: str
     number: int
     """Counted from 1, in the file that has the line."""
+    old: int
+    """Number in the old file: its own, or for an added line that of the line after it."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class FileDiff:
             old, new = hunk.old_start, hunk.new_start
             for line in hunk.lines:
                 if line.startswith(("+", "-")):
-                    yield ChangedLine(line[0], line[1:].rstrip("\r"), new if line[0] == "+" else old)
+                    yield ChangedLine(line[0], line[1:].rstrip("\r"), new if line[0] == "+" else old, old)
                 old, new = old + (not line.startswith("+")), new + (not line.startswith("-"))
 
     def lines_of(self, sign: str) -> frozenset[int]:

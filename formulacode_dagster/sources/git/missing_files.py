@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from formulacode_dagster.models.base import listed
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -41,8 +42,6 @@ READ_SUFFIXES = frozenset(
     }
 )
 """Files of the folders above that a build may read, or that may show workloads."""
-NAMED = 5
-"""Number of missing files that a message names."""
 _MISSING = "?"
 
 
@@ -88,12 +87,6 @@ def files_missing(repository: str, mirror: Path, missing: Sequence[str], commit:
         f"{len(paths)} {noun} missing from {where}: {listed(paths)}",
         remedy=_remedy(mirror, missing, commit),
     )
-
-
-def listed(paths: Sequence[str]) -> str:
-    """Return the first of *paths*, and how many more there are."""
-    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
-    return f"{', '.join(paths[:NAMED])}{more}"
 
 
 def _paths(mirror: Path, commit: str, missing: Sequence[str]) -> list[str]:

@@ -27,7 +27,6 @@ class Landed:
 
     number: int
     commit: Commit
-    kind: MergeKind
     title: str
     body: str
     author: str | None
@@ -107,10 +106,9 @@ class _Reader:
         commit, told = mark.commit, self.told.get(mark.number) or PullRequestFacts(number=mark.number)
         known = mark.head_sha is not None and topology.knows(mark.head_sha)
         count = told.commit_count
-        kind = told.merge_kind or (MergeKind.MERGE if len(commit.parents) > 1 else MergeKind.SQUASH)
         base = commit.parents[0] if commit.parents else ""
         own = Own(1, commit.authored, base)
-        if kind is MergeKind.REBASE:
+        if told.merge_kind is MergeKind.REBASE:
             head = mark.head_sha if known else None
             steps = count or (topology.own(head, base).count if head else 1)
             base = self._ancestor(commit, steps)
@@ -122,7 +120,6 @@ class _Reader:
         return Landed(
             number=mark.number,
             commit=commit,
-            kind=kind,
             title=mark.title,
             body=mark.body,
             author=self._author(owner, commit),

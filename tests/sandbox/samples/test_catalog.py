@@ -20,6 +20,7 @@ from sandbox.samples.catalog import people, repositories
 from sandbox.samples.definitions import SamplePullRequest
 from tests.records import make_merged, make_pull_request
 from tests.support.expected_outcomes import expected_outcomes
+from tests.support.samples import pull_request_of
 
 MONTHS = ("2026-01", "2026-02")
 SCREENED = {RejectionReason.TITLE, RejectionReason.NO_CORE_FILE, RejectionReason.PATCH_TOO_LARGE}
@@ -51,7 +52,7 @@ def as_pull_request(definition: SamplePullRequest, generated: GeneratedPullReque
 def test_filter_and_model_say_what_is_expected(
     definition: SamplePullRequest, samples: SampleSet, patch_of: Callable[[GeneratedPullRequest], bytes]
 ) -> None:
-    generated = samples.pull_request(definition.item)
+    generated = pull_request_of(samples, definition.item)
     patch, expected = patch_of(generated), definition.expected
     assert expected is not None
     pull_request = as_pull_request(definition, generated, patch)
@@ -109,7 +110,7 @@ def test_an_issue_gives_the_solution_away(samples: SampleSet, patch_of: Callable
     }
     telling = 0
     for definition in JUDGED:
-        added = patch_of(samples.pull_request(definition.item)).decode(errors="replace").splitlines()
+        added = patch_of(pull_request_of(samples, definition.item)).decode(errors="replace").splitlines()
         lines = {line[1:].strip() for line in added if line.startswith("+") and len(line) > 40}
         telling += any(line in issues[definition.repository, number] for number in definition.closes for line in lines)
     assert telling == 1

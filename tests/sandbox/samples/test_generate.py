@@ -16,6 +16,7 @@ from sandbox.samples import GeneratedPullRequest, SampleSet, generate
 from sandbox.samples.catalog import catalog, people, repositories
 from sandbox.samples.fast_import import write_repository
 from sandbox.samples.history import history_of
+from tests.support.samples import pull_request_of
 
 HEADS = {
     "dmoreau/gridpath": "736c20669fd4bedc9201f955220fcb6e892338ba",
@@ -103,7 +104,7 @@ def test_base_plus_patch_is_the_tree_after_the_merge(
 
 def test_each_kind_of_merge_has_its_shape(samples: SampleSet, git: Callable[..., bytes]) -> None:
     for definition in catalog():
-        one = samples.pull_request(definition.item)
+        one = pull_request_of(samples, definition.item)
         parents = git(definition.repository, "rev-parse", f"{one.merge_commit_sha}^@").decode().split()
         between = int(git(definition.repository, "rev-list", "--count", f"{one.base_sha}..{one.merge_commit_sha}"))
         head = git(definition.repository, "rev-parse", f"refs/pull/{definition.number}/head").decode().strip()
@@ -154,14 +155,14 @@ def test_the_side_file_tells_what_the_repositories_cannot(samples: SampleSet) ->
     assert side_file.repositories["sample-org/pairheap"].is_archived
     (similarity,) = (pull_request for pull_request in wordloom.pull_requests if pull_request.number == 15)
     assert similarity.closes == (14,)
-    assert similarity.merge_commit_sha == samples.pull_request("loomworks/wordloom#15").merge_commit_sha
+    assert similarity.merge_commit_sha == pull_request_of(samples, "loomworks/wordloom#15").merge_commit_sha
     assert len(
         [pull_request for repository in side_file.repositories.values() for pull_request in repository.pull_requests]
     ) == len(catalog())
 
 
 def test_the_fork_shares_its_history_with_the_original(samples: SampleSet, git: Callable[..., bytes]) -> None:
-    shared = samples.pull_request("sample-org/gridpath#6").merge_commit_sha
+    shared = pull_request_of(samples, "sample-org/gridpath#6").merge_commit_sha
     git("dmoreau/gridpath", "merge-base", "--is-ancestor", shared, "HEAD")
     refs = git("dmoreau/gridpath", "for-each-ref", "--format=%(refname)", "refs/pull").decode().split()
     assert refs == ["refs/pull/1/head"]
@@ -175,7 +176,7 @@ def test_the_repositories_are_sound_and_can_be_cloned_and_fetched_from(
     source = samples.repository("loomworks/wordloom").as_uri()
     command = ["git", "clone", "--quiet", "--bare", "--filter=blob:none", source, str(tmp_path / "clone")]
     subprocess.run(command, check=True, capture_output=True)
-    head = samples.pull_request("loomworks/wordloom#15").head_sha
+    head = pull_request_of(samples, "loomworks/wordloom#15").head_sha
     subprocess.run(["git", "-C", str(tmp_path / "clone"), "fetch", "--quiet", source, head], check=True)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from sandbox.samples import SampleSet, catalog
 from sandbox.samples.definitions import SamplePullRequest
+from tests.support.samples import pull_request_of
 from tests.support.sampling import sampled
 
 ATTEMPTS = 3
@@ -29,7 +30,7 @@ def _working() -> list[SamplePullRequest]:
 def test_a_speedup_is_real_and_a_trap_has_none(
     definition: SamplePullRequest, samples: SampleSet, seconds_of: Callable[..., float]
 ) -> None:
-    generated = samples.pull_request(definition.item)
+    generated = pull_request_of(samples, definition.item)
     expected = definition.expected
     assert expected is not None
 
@@ -52,7 +53,7 @@ def test_the_oracle_that_breaks_its_benchmark_breaks_it(samples: SampleSet, seco
     (definition,) = (
         change for change in catalog() if change.expected and change.expected.reason == "oracle_breaks_benchmarks"
     )
-    generated = samples.pull_request(definition.item)
+    generated = pull_request_of(samples, definition.item)
     assert definition.expected is not None
     question = (definition.expected.benchmark,)
     assert seconds_of(definition.repository, generated.base_sha, *question, suite=generated.merge_commit_sha) > 0

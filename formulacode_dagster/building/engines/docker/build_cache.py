@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 from formulacode_dagster.building.engines.image_store import TrimmedCache
 
 from .daemon import API_SECONDS
-from .leftovers import moment
 from .session import TOOLS
 
 if TYPE_CHECKING:
@@ -90,8 +89,8 @@ class BuildCache:
                     id=entry["ID"],
                     parents=parents,
                     bytes=entry["Size"],
-                    used_at=moment(entry.get("LastUsedAt") or entry["CreatedAt"]),
-                    mounted_at=moment(entry["CreatedAt"]) if entry["Type"] == _MOUNT else None,
+                    used_at=datetime.fromisoformat(entry.get("LastUsedAt") or entry["CreatedAt"]),
+                    mounted_at=datetime.fromisoformat(entry["CreatedAt"]) if entry["Type"] == _MOUNT else None,
                     free=not entry["InUse"] and not entry["Shared"],
                 )
         return list(ours.values())

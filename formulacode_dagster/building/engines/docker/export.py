@@ -11,13 +11,13 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from formulacode_dagster.building.engines.files import Area, ImageConfig, ImageFile
 from formulacode_dagster.building.engines.owner import Owner
+from formulacode_dagster.operating.files.byte_chunks import ByteChunks
 
 from .daemon import LABEL, DockerDaemon
 from .leftovers import remove_container
 from .session import REPOSITORY, TOOLS, VENV
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
     from docker.models.containers import Container
 
 MOST_BYTES = 64 << 20
@@ -39,14 +39,14 @@ def archive_of(container: Container, path: str) -> Iterator[Iterator[bytes]]:
 
 def archived_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
     """The regular files and links in the tar stream *chunks* of a container's root folder."""
-    with tarfile.open(fileobj=_Chunks(chunks), mode="r|", bufsize=1024 * 1024) as archive:
+    with tarfile.open(fileobj=ByteChunks(chunks), mode="r|", bufsize=1024 * 1024) as archive:
         for entry in archive:
             if not (entry.isfile() or entry.issym() or entry.islnk()):
                 continue
             name = entry.name.lstrip("/")
             prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
             target = entry.linkname if entry.issym() else "/" + entry.linkname.lstrip("/") if entry.islnk() else None
-            yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, _Opener(archive, entry))
+            yield ImageFile(area, name[len(prefix) :], entry.uid, target, _Opener(archive, entry))
 
 
 def read_files(daemon: DockerDaemon, digest: str, path: str) -> dict[str, bytes]:
@@ -105,23 +105,3 @@ class _Opener:
                 return stream
             self._content = stream.read()
         return io.BytesIO(self._content)
-
-
-class _Chunks(io.RawIOBase):
-    """A readable file over an iterator of bytes."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        if not self._rest:
-            self._rest = next(self._chunks, b"")
-        view = memoryview(buffer).cast("B")
-        count = min(len(view), len(self._rest))
-        view[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from formulacode_dagster.building.engines.image_store import Inventory, Layer, StoredImage, TrimmedCache
@@ -12,7 +13,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 
 from .build_cache import BuildCache
 from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
-from .leftovers import RunIsOver, leftover_containers, moment, nobody_knows, remove_leftovers
+from .leftovers import RunIsOver, leftover_containers, nobody_knows, remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,7 +106,7 @@ class DockerImageStore:
         return StoredImage(
             digest=str(image.id),
             names=tags,
-            made_at=max(moment(attributes["Created"]), moment(tagged)),
+            made_at=max(datetime.fromisoformat(attributes["Created"]), datetime.fromisoformat(tagged)),
             layers=tuple(map(Layer, _chain_ids(layers), layer_sizes(len(layers), history))),
         )
 

@@ -103,13 +103,7 @@ def _has_left(owner: Owner, run_is_over: RunIsOver) -> bool:
 def _is_left(container: Container, owner: Owner | None, now: datetime, run_is_over: RunIsOver) -> bool:
     if owner is not None and _has_left(owner, run_is_over):
         return True
-    made, state = moment(container.attrs["Created"]), container.attrs["State"]
+    made, state = datetime.fromisoformat(container.attrs["Created"]), container.attrs["State"]
     if container.status in ("exited", "dead"):
-        return now - moment(state["FinishedAt"]) >= ENDED
+        return now - datetime.fromisoformat(state["FinishedAt"]) >= ENDED
     return now - made >= (ENDED if container.status == "created" else OLD)
-
-
-def moment(text: str) -> datetime:
-    """An instant as Docker writes it, with nanoseconds that Python does not read."""
-    whole, _, fraction = text.removesuffix("Z").partition(".")
-    return datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}").replace(tzinfo=UTC)

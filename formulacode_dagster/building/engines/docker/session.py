@@ -54,11 +54,6 @@ class DockerSession:
         self._disk_bytes = limits.disk_mb * 1024 * 1024
         self.commands = CommandChannel(daemon, container)
 
-    @property
-    def container(self) -> Container:
-        """The container."""
-        return self._container
-
     def copy(self) -> str:
         """Return the id of an image of the current content, which has no tag, and the labels of the container.
 

@@ -14,7 +14,7 @@ from formulacode_dagster.building.engines.failures import code_of_step, docker_i
 from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.engines.uv_runner import PYLOCK, UvCall, UvResult
 from formulacode_dagster.building.specs import recipes
-from formulacode_dagster.building.specs.spec import instrument_for
+from formulacode_dagster.building.specs.spec import PlainBase, instrument_for
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 
 from .daemon import DockerDaemon
@@ -24,14 +24,6 @@ from .tier import TierBuilder
 MOST_BYTES = 32 << 20
 """Limit of a lock, and of uv's output: untrusted code may write there too."""
 _UNKNOWN = -1
-
-
-@dataclass(frozen=True)
-class _ResolverBase:
-    python: str
-    os_image: str
-    instrument: tuple[str, ...]
-    apt_packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,7 +42,7 @@ class DockerUvRunner:
         OutsideSystemError when Docker is gone or the disk is full.
         """
         self.daemon.require_buildx()
-        parts = _ResolverBase(python, self.os_image, instrument_for(python))
+        parts = PlainBase(python, self.os_image, instrument_for(python))
         base = TierBuilder(self.daemon, self.settings, f"Python {python}").base(parts)
         settings = replace(self.settings, index={**self.settings.index, **index})
         with scratch_folder() as folder, settings.options() as options:

@@ -189,7 +189,6 @@ class ProcessEngine:
                 yield ImageFile(
                     area,
                     path.relative_to(above).as_posix(),
-                    facts.st_mode,
                     facts.st_uid,
                     str(path.readlink()) if path.is_symlink() else None,
                     partial(_open, path),

@@ -61,7 +61,6 @@ class Recipe:
 
     rung: Rung
     fixes: tuple[Fix, ...]
-    context_id: str = ""
 
     @property
     def rule(self) -> str:

@@ -17,7 +17,6 @@ ARMS = (BASE, ORACLE, CONTROL)
 """In the platform's order."""
 ALIGNMENT, CODE_STEPS, DATA_STEPS = 16, 1024, 64
 APPLY_SECONDS = 120.0
-TRIES = 2
 LOG_CHARACTERS = 4000
 
 
@@ -49,10 +48,6 @@ class PackedArms:
             self._open(CONTROL, like=self.by_name[BASE].place)
         for harness in self.by_name.values():
             harness.lay_suite()
-
-    def objects(self) -> dict[str, str]:
-        """A hash over the shared objects of each arm's package."""
-        return {arm: harness.keep_build()["objects"] for arm, harness in self.by_name.items()}
 
     def build_anew(self, arm: str, generator: random.Random) -> dict[str, str]:
         """Give *arm* a random layout: linked again if that reproduces its objects, else built again."""

@@ -44,9 +44,9 @@ def lay_view(libc: ctypes.CDLL, view: dict[str, Any]) -> None:
     mounts.must(libc.mount(b"proc", proc, b"proc", flags | mounts.MS_NOEXEC, None), "no /proc of its own allowed here")
     if os.path.isdir("/sys/devices/system"):
         # numbers of cores and caches
-        bind(libc, "/sys/devices/system", f"{root}/sys/devices/system", writable=False)
+        mounts.mount(libc, "/sys/devices/system", f"{root}/sys/devices/system", readonly=True)
     for source, inside, writable in view["binds"]:
-        bind(libc, source, root + inside, writable=writable)
+        mounts.mount(libc, source, root + inside, readonly=not writable)
     os.chdir(root)
     mounts.must(libc.syscall(mounts.PIVOT_ROOT[os.uname().machine], b".", b"."), "the root cannot be replaced")
     mounts.must(libc.umount2(b".", mounts.MNT_DETACH), "the old root stays")
@@ -56,15 +56,3 @@ def lay_view(libc: ctypes.CDLL, view: dict[str, Any]) -> None:
         libc.mount(None, b"/", None, mounts.MS_REMOUNT | mounts.MS_BIND | mounts.MS_RDONLY | kept, None),
         "the root stays writable",
     )
-
-
-def bind(libc: ctypes.CDLL, source: str, place: str, *, writable: bool) -> None:
-    """Lay *source* over *place*, which exists."""
-    mounts.must(
-        libc.mount(source.encode(), place.encode(), None, mounts.MS_BIND | mounts.MS_REC, None),
-        f"{place} cannot be mounted",
-    )
-    if not writable:
-        kept = os.statvfs(place).f_flag & KEPT
-        flags = mounts.MS_REMOUNT | mounts.MS_BIND | mounts.MS_RDONLY | kept
-        mounts.must(libc.mount(None, place.encode(), None, flags, None), f"{place} stays writable")

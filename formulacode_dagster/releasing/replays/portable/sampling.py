@@ -26,7 +26,6 @@ SURVEY_SHARE = 0.25
 TRIES = 2
 UNBUILT = ("oracle_does_not_build", "base_does_not_build", "timeout")
 BLAMELESS = ("skipped", "no_ratio")
-NO_BUILD = {"folder": "", "objects": ""}
 
 Surveys = dict[str, dict[str, dict[str, Any]]]
 

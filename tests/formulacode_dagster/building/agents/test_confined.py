@@ -127,7 +127,7 @@ def test_an_agent_asks_for_builds_and_mends_by_their_logs(make_agent: MakeAgent)
     ]
     run = _run(make_agent("\n".join(steps)), build=build)
     assert run.outcome is AgentOutcome.EDITED, (run.detail, run.transcript)
-    assert (asked, run.builds) == ([("yaml",), ("libyaml-dev",)], 2)
+    assert asked == [("yaml",), ("libyaml-dev",)]
     assert "all 2 builds are used up" in run.transcript
 
 

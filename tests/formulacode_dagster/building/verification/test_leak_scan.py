@@ -19,7 +19,7 @@ MERGED = b"def merge(rows):\n    return frozenset(rows)\n"
 
 
 def image_file(path: str, content: bytes = b"", area: Area = Area.SYSTEM) -> ImageFile:
-    return ImageFile(area, path, 0o644, 0, None, lambda: io.BytesIO(content))
+    return ImageFile(area, path, 0, None, lambda: io.BytesIO(content))
 
 
 @pytest.fixture

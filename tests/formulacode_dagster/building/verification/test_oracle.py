@@ -33,14 +33,14 @@ def test_an_object_beyond_the_base_is_found() -> None:
 
 def test_a_store_that_borrows_from_another_is_found() -> None:
     facts = ImageFacts()
-    facts.files[Area.REPOSITORY][".git/objects/info/alternates"] = FileFact(0, False, None, "", "", "")
+    facts.files[Area.REPOSITORY][".git/objects/info/alternates"] = FileFact(0, None, "", "", "")
     assert judged(facts) == "the object store borrows from another"
 
 
 @pytest.mark.parametrize("area", Area)
 def test_a_file_as_the_change_left_it_is_found_anywhere(area: Area) -> None:
     facts = ImageFacts()
-    facts.files[area]["hint"] = FileFact(0, False, None, "", "c" * 40, "")
+    facts.files[area]["hint"] = FileFact(0, None, "", "c" * 40, "")
     assert judged(facts) == f"{area}: hint is fast/a.py as changed by the pull request"
 
 

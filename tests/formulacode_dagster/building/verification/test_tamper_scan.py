@@ -22,7 +22,7 @@ def image(content: bytes, **brought: bytes) -> ImageFacts:
     """An environment in which the distributions *brought* each name the shared file, which holds *content*."""
     facts = ImageFacts()
     facts.texts[(Area.ENVIRONMENT, "pyvenv.cfg")] = "include-system-site-packages = false\n"
-    facts.files[Area.ENVIRONMENT][SHARED] = FileFact(0, False, None, digest(content), "", "")
+    facts.files[Area.ENVIRONMENT][SHARED] = FileFact(0, None, digest(content), "", "")
     for number, (name, own) in enumerate(brought.items(), 1):
         info = f"{SITE}/{name}-{number}.0.dist-info"
         facts.texts[(Area.ENVIRONMENT, f"{info}/RECORD")] = f"shared/__init__.py,sha256={digest(own)},1\n"
@@ -49,13 +49,13 @@ def test_a_wheels_data_folder_is_not_missed_despite_its_record() -> None:
 def test_a_licence_next_to_the_environments_settings_is_the_wheels() -> None:
     """As alive-progress 3.1 does."""
     facts = image(b"by alpha", alpha=b"by alpha")
-    facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, False, None, digest(b"MIT"), "", "")
+    facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, None, digest(b"MIT"), "", "")
     assert find_planted(facts, LOCK, {}) == ["LICENSE does not belong in a virtual environment"]
     facts.texts[(Area.ENVIRONMENT, f"{SITE}/alpha-1.0.dist-info/RECORD")] += (
         f"../../../LICENSE,sha256={digest(b'MIT')},3\n"
     )
     assert find_planted(facts, LOCK, {}) == []
-    facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, False, None, digest(b"forged"), "", "")
+    facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, None, digest(b"forged"), "", "")
     assert find_planted(facts, LOCK, {}) == ["LICENSE of alpha is not the file that was installed"]
 
 
@@ -63,7 +63,7 @@ def with_tests(content: bytes) -> ImageFacts:
     """An image with pytest in addition to the lock, with *content*, compiled by the build."""
     facts = image(b"by alpha", alpha=b"by alpha")
     tools = {"tests/pytest.py": content, "tests/__pycache__/pytest.cpython-311.pyc": b"", "tests/.lock": b""}
-    facts.files[Area.TOOLS] |= {path: FileFact(0, False, None, digest(held), "", "") for path, held in tools.items()}
+    facts.files[Area.TOOLS] |= {path: FileFact(0, None, digest(held), "", "") for path, held in tools.items()}
     facts.texts[(Area.TOOLS, "tests/pytest-9.0.dist-info/RECORD")] = f"pytest.py,sha256={digest(b'pytest')},1\n"
     return facts
 
@@ -75,7 +75,7 @@ def test_what_tests_need_lies_beside_the_lock_as_its_wheels_brought_it() -> None
     ]
     assert find_planted(with_tests(b"pytest"), LOCK, {}) == ["pytest 9.0 is installed, the lock holds nothing of it"]
     facts = with_tests(b"pytest")
-    facts.files[Area.TOOLS]["tests/conftest.py"] = FileFact(0, False, None, digest(b""), "", "")
+    facts.files[Area.TOOLS]["tests/conftest.py"] = FileFact(0, None, digest(b""), "", "")
     assert find_planted(facts, LOCK, {}, "pytest==9.0\n") == ["tests/conftest.py belongs to no installed package"]
 
 
@@ -118,8 +118,8 @@ def test_what_an_installer_moved_is_not_missing() -> None:
 def found_in(area: Area, path: str, *, uid: int = 0, target: str | None = None, text: str | None = None) -> list[str]:
     """Findings in an honest image with one additional file."""
     facts = image(b"by alpha", alpha=b"by alpha")
-    facts.files[Area.SYSTEM]["usr/bin/grep"] = FileFact(0, True, None, "", "", "")
-    facts.files[area][path] = FileFact(uid, False, target, "other", "", "")
+    facts.files[Area.SYSTEM]["usr/bin/grep"] = FileFact(0, None, "", "", "")
+    facts.files[area][path] = FileFact(uid, target, "other", "", "")
     if text is not None:
         facts.texts[area, path] = text
     return find_planted(facts, LOCK, {"PATH": "/opt/venv/bin"})

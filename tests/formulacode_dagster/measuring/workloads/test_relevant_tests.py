@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import pytest
 
 from formulacode_dagster.measuring.correctness.runs import EndedTest, TestRun
-from formulacode_dagster.measuring.workloads.own_tests import OwnTest, covering_first, relevant_tests, speaking_of
+from formulacode_dagster.measuring.workloads.line_cover import covering_first
+from formulacode_dagster.measuring.workloads.own_tests import OwnTest, relevant_tests, speaking_of
 
 
 def run_of(**tests):
@@ -70,8 +73,9 @@ class Case:
 def test_those_that_execute_other_lines_of_the_change_come_first():
     lines = {"array": (1, 2), "same": (1, 2), "none": (), "scalar": (1, 3, 4), "rest": (2, 5)}
     tests = [OwnTest("f.py", name, 1.0, frozenset((0, "a.py", at) for at in of)) for name, of in lines.items()]
-    assert [test.name for test in covering_first(tests)] == ["scalar", "rest", "array", "same", "none"]
-    assert covering_first([]) == []
+    ordered = covering_first(tests, attrgetter("lines"))
+    assert [test.name for test in ordered] == ["scalar", "rest", "array", "same", "none"]
+    assert covering_first([], attrgetter("lines")) == []
 
 
 def test_the_longest_come_first_and_functions_before_second_parameters():

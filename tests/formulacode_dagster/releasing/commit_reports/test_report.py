@@ -15,8 +15,8 @@ from formulacode_dagster.releasing.commit_reports.report import AffectedSeries, 
 AT = datetime(2026, 2, 3, 4, 5, tzinfo=UTC)
 FILES = (ChangedFile(path="tiny/core.py", status="M", additions=3, deletions=1), ChangedFile(path="a|b.py", status="A"))
 COVERAGE = {
-    "tiny/core.py": FileCoverage(path="tiny/core.py", lines=10, hits=6, partials=1, misses=3),
-    "tiny/other.py": FileCoverage(path="tiny/other.py", lines=90, hits=90, partials=0, misses=0),
+    "tiny/core.py": FileCoverage(path="tiny/core.py", lines=10, hits=6),
+    "tiny/other.py": FileCoverage(path="tiny/other.py", lines=90, hits=90),
 }
 SERIES = AffectedSeries(
     "bench.time_it(10)", '{"python": "3.12"}', "seconds", 2.0, 1.0, 0.5, (0.4, None), "improvement", "x/0.svg"

@@ -42,7 +42,7 @@ class Registry:
 
     @contextmanager
     def pulled(self, reference: str, digest: str) -> Iterator[str]:
-        """As `TaskImagePuller.pulled`."""
+        """As `ImagePuller.pulled`."""
         self.pulled_digests.append(digest)
         yield "sha256:here"
 

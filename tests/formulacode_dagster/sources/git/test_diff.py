@@ -38,10 +38,10 @@ def test_sections_are_named_by_the_path_after_the_change(patch: bytes) -> None:
 def test_lines_that_look_like_headers_are_content(patch: bytes) -> None:
     (edit,) = (part for part in split_patch(patch) if part.path == "a/edit.py")
     assert list(edit.changed_lines()) == [
-        ChangedLine("-", "-- two", 2),
-        ChangedLine("-", "three", 3),
-        ChangedLine("+", "++ two", 2),
-        ChangedLine("+", "three", 3),
+        ChangedLine("-", "-- two", 2, 2),
+        ChangedLine("-", "three", 3, 3),
+        ChangedLine("+", "++ two", 2, 4),
+        ChangedLine("+", "three", 3, 4),
     ]
 
 

@@ -17,7 +17,6 @@ from formulacode_dagster.building.engines.docker.engine import DockerEngine
 from formulacode_dagster.building.planning.resolution import Unsolvable
 from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.image import ResourceLimits
 from tests.support.declarations import PackageIndex, resolve
 from tests.support.docker import MakeDockerEngine
 from tests.support.sampling import ENDED_IN_A_DAEMON, TAKES_MINUTES
@@ -25,7 +24,6 @@ from tests.support.sampling import ENDED_IN_A_DAEMON, TAKES_MINUTES
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
 AT = datetime(2026, 2, 1, tzinfo=UTC)
-LIMITS = ResourceLimits(cpus=2, memory_mb=2048, processes=256, build_seconds=240, benchmark_seconds=60)
 
 PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
 TELLS = """
