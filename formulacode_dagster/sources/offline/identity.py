@@ -16,7 +16,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 from formulacode_dagster.operating.store.artifacts import INTAKE_COUNTS, REPOSITORIES
-from formulacode_dagster.operating.store.windows import replace_window
+from formulacode_dagster.operating.store.windows import names_taken_in, replace_window
 
 _RANGE = 2**52
 _UNSEEN = (RepositoryState.VANISHED, RepositoryState.PRIVATE)
@@ -56,7 +56,8 @@ def settle(connection: Connection, month: str, repositories: Sequence[Repository
 
     Windows of the month taken in under a derived id whose repository now has an id are removed, so no pull request is
     stored twice. A row that its source did not see becomes an alias of the one that has its id: after a rename the old
-    name may lead nowhere. Raises ConfigurationError if two other rows are the same repository.
+    name may lead nowhere. A repository with a window in *month* keeps the name that this has, which task ids are made
+    of, unless another one is called so now. Raises ConfigurationError if two other rows are the same repository.
     """
     stored = _known(connection)
     by_id: dict[int, Repository] = {}
@@ -72,7 +73,16 @@ def settle(connection: Connection, month: str, repositories: Sequence[Repository
         by_id[settled.id] = settled if other is None else _called(other, other.full_name, row)
     names = {derived_id(name) for row in by_id.values() if row.id > 0 for name in (row.full_name, *row.aliases)}
     _drop(connection, month, names)
-    return tuple(by_id.values())
+    return _as_taken_in(by_id, names_taken_in(connection, month))
+
+
+def _as_taken_in(by_id: dict[int, Repository], names: dict[int, str]) -> tuple[Repository, ...]:
+    """Return the rows of *by_id* under the *names* of their windows, but for a name that another one has now."""
+    in_use = {row.full_name.lower(): id_ for id_, row in by_id.items()}
+    kept = {id_: name for id_, name in names.items() if in_use.get(name.lower(), id_) == id_}
+    return tuple(
+        row if kept.get(id_, row.full_name) == row.full_name else _called(row, kept[id_]) for id_, row in by_id.items()
+    )
 
 
 def _called(repository: Repository, name: str, *others: Repository) -> Repository:

@@ -56,7 +56,7 @@ def test_github_first_and_offline_later_keeps_the_id(database: Database):
         take_in(connection, REAL)
         settled = take_in(connection, STAND_IN)
         assert (settled.id, settled.node_id) == (12, "R_12")
-        assert held(connection) == ({(12, 7): "ada/engine#7"}, [12])
+        assert held(connection) == ({(12, 7): "Ada/Engine#7"}, [12])
 
 
 def test_an_id_learnt_in_another_month_or_under_a_former_name_is_kept(database: Database):
@@ -107,3 +107,16 @@ def test_two_dead_names_of_one_repository_are_one_row(database: Database):
         REPOSITORIES.replace_month(connection, "2026-01", [known])
         (settled,) = settle(connection, MONTH, dead)
     assert (settled.full_name, settled.aliases) == ("ada/engine", ("ada/motor",))
+
+
+def test_a_renamed_repository_keeps_the_name_of_its_window(database: Database):
+    renamed = repository("bob/motor", id=12, aliases=("ada/first",))
+    with database.transaction() as connection:
+        take_in(connection, REAL)
+        settled = take_in(connection, renamed)
+        assert (settled.full_name, settled.aliases) == ("Ada/Engine", ("ada/first", "bob/motor"))
+        assert held(connection) == ({(12, 7): "Ada/Engine#7"}, [12])
+        (elsewhere,) = settle(connection, "2026-03", [renamed])
+        assert elsewhere == renamed
+        both = [renamed, repository("ada/engine", id=13, state=RepositoryState.FORK)]
+        assert settle(connection, MONTH, both) == tuple(both), "two items of one name would be one"
