@@ -13,8 +13,8 @@ from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.lookup import story_of
 
 from .terminal import plain
 
@@ -28,12 +28,12 @@ def show_fates(console: Console, store: Database, month: Month, names: Sequence[
 def fate_of(store: Database, month: Month, name: ItemName) -> str:
     """Return what became of *name* in *month*; of a pull request of another month, that month and the command."""
     with store.transaction() as connection:
-        story = ledger.story(connection, str(name))
-        repository = ledger.story(connection, name.repository) if name.number else []
+        story = story_of(connection, name)
+        repository = story_of(connection, ItemName.parse(name.repository)) if name.number else []
     here = [entry for entry in story if entry.month == month.key and entry.state is not ItemState.SKIPPED]
     elsewhere = [entry for entry in story if entry.month != month.key and entry.state is not ItemState.SKIPPED]
     if here:
-        return f"{name}: {_ended(here[-1])}. All of it: fc-data why {name}"
+        return f"{here[-1].item}: {_ended(here[-1])}. All of it: fc-data why {here[-1].item}"
     if elsewhere and name.number:
         return _merged_in(name, elsewhere[-1].month)
     tracking = [entry for entry in repository if (entry.month, entry.stage) == (month.key, Stage.REPOSITORIES)]

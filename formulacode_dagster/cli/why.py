@@ -28,34 +28,35 @@ def why(
     ] = None,
 ) -> None:
     """Show an item's whole history: every stage, state, reason, error, cost, attempt at its image and measurement."""
-    from formulacode_dagster.operating.store import ledger
     from formulacode_dagster.operating.store.blobs import get_log
+    from formulacode_dagster.operating.store.lookup import story_of
 
     from .attempts import show_attempts, show_judges, show_log, show_measurements
     from .items.review import show_reviews
     from .operate import database
     from .terminal import plain, show_story
 
-    name = str(ItemName.parse(item))
+    asked = ItemName.parse(item)
     with database() as store, store.transaction() as connection:
-        story = ledger.story(connection, name)
+        story = story_of(connection, asked)
         if not story:
             raise ConfigurationError(
-                f"no data on {name}", remedy="Run its month first; `fc-data funnel --month` lists examples"
+                f"no data on {asked}", remedy="Run its month first; `fc-data funnel --month` lists examples"
             )
-        show_story(console, name, story)
-        show_judges(console, connection, ItemName.parse(item))
-        show_attempts(console, connection, ItemName.parse(item))
-        show_measurements(console, connection, ItemName.parse(item))
-        show_reviews(console, connection, ItemName.parse(item))
-        if ItemName.parse(item).number is not None:
+        name = ItemName.parse(story[-1].item)
+        show_story(console, str(name), story)
+        show_judges(console, connection, name)
+        show_attempts(console, connection, name)
+        show_measurements(console, connection, name)
+        show_reviews(console, connection, name)
+        if name.number is not None:
             console.print(
                 f"Results of its stages: fc-data show {name} {'|'.join(ItemSection)}",
                 highlight=False,
                 markup=False,
             )
         if attempt is not None:
-            show_log(console, connection, ItemName.parse(item), attempt)
+            show_log(console, connection, name, attempt)
         if log is not None:
-            text = get_log(connection, stage=log, month=story[-1].month, item=name)
+            text = get_log(connection, stage=log, month=story[-1].month, item=str(name))
             console.print(plain(text) or f"no log of {log} was kept", markup=False, highlight=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, Self
@@ -93,6 +93,22 @@ class MergedWindow:
             stored=len(rows),
         )
         return cls(tuple(rows), count)
+
+    def called(self, name: str) -> MergedWindow:
+        """Return this window with its repository called *name*, also where pull requests close issues of it."""
+        if name == self.count.repository:
+            return self
+
+        def rename(row: MergedPullRequest) -> MergedPullRequest:
+            here = self.count.repository.lower()
+            issues = [
+                issue.model_copy(update={"repository": name}) if issue.repository.lower() == here else issue
+                for issue in row.linked_issues
+            ]
+            return row.model_copy(update={"repository": name, "linked_issues": tuple(issues)})
+
+        rows = tuple(rename(row) for row in self.pull_requests)
+        return replace(self, pull_requests=rows, count=self.count.model_copy(update={"repository": name}))
 
 
 FinishWindow = Callable[[Repository, MergedWindow | Exception], None]

@@ -30,7 +30,7 @@ class Repository(MonthRow):
 
     id: int = Field(description="GitHub's database id; survives renames and transfers; negative: unknown")
     node_id: str = Field(description="GitHub's id of it in GraphQL")
-    full_name: str = Field(description="`owner/repo`, the current name")
+    full_name: str = Field(description="`owner/repo` as of the month's first intake; until then, the current name")
     aliases: tuple[str, ...] = Field(default=(), description="names under which it was also found")
     state: RepositoryState = Field(description="active, archived, fork, empty, private or vanished")
     archived_at: datetime | None = Field(

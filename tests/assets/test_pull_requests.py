@@ -30,7 +30,7 @@ from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.operating.store.bulk import upsert
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.operating.store.pull_requests import iterate_done
+from formulacode_dagster.operating.store.pull_requests import iterate_done, merged_names
 from formulacode_dagster.operating.store.series.source import Source
 from formulacode_dagster.operating.store.series.tables import DASHBOARDS
 from resources.defaults import default_resources
@@ -166,6 +166,35 @@ def test_a_renamed_repository_keeps_one_row_and_an_alias(run, world, database):
     assert judge(database).passed
     run()
     assert world.books["total"] == 0
+
+
+@pytest.mark.slow
+def test_a_repository_renamed_after_intake_keeps_its_name_in_the_month(run, world, database):
+    def digests() -> list[tuple[str, str]]:
+        with database.transaction() as connection:
+            return [(name.item, name.digest) for name in merged_names(connection, MONTH)]
+
+    # the sandbox derives other heads from the name
+    merged = [{"number": number, "head_sha": str(number) * 40, "closes": [9]} for number in range(1, 6)]
+    issue = {"number": 9, "title": "Slow", "created_at": "2026-01-01T00:00:00Z"}
+    world.facts["demo/large"] = {"pull_requests": merged, "issues": [issue]}
+    run()
+    before = digests()
+    (world.folder / "demo/large.git").rename(world.folder / "demo/huge.git")
+    world.facts["demo/huge"] = world.facts.pop("demo/large") | {
+        "id": world_id(database, "demo/large"),
+        "former_names": ["demo/large"],
+    }
+    for _ in range(2):
+        again = run(force=True)
+        assert (again["rows_added"], again["rows_changed"], again["rows_removed"]) == (0, 0, 0)
+        assert digests() == before
+        with database.transaction() as connection:
+            names = {row.full_name: row.aliases for row in REPOSITORIES.read(connection, MONTH)}
+        assert names == {"demo/empty": (), "demo/large": ("demo/huge",), "demo/small": ()}
+        assert entries(database)["demo/large"].state is ItemState.DONE
+        assert "demo/huge" not in entries(database)
+        assert judge(database).passed
 
 
 def world_id(database: Database, name: str) -> int:

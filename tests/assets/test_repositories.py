@@ -225,6 +225,38 @@ def test_a_line_about_the_old_name_holds_for_the_new_one(run, database, decide, 
 
 
 @pytest.mark.slow
+def test_a_month_keeps_items_and_task_ids_of_a_renamed_repository(run, database, decide, world):
+    def standing() -> tuple[list[tuple[str, str]], dict[str, LedgerEntry]]:
+        with database.transaction() as connection:
+            rows = MERGED_PULL_REQUESTS.read(connection, MONTH)
+        return [(row.item, row.task_id) for row in rows], entries(database, Stage.PULL_REQUESTS)
+
+    run()
+    judge(database)
+    run(pull_requests)
+    before = standing()
+    assert ("a/fast#3", "a__fast-3") in before[0]
+    with database.transaction() as connection:
+        ids = {row.full_name: row.id for row in REPOSITORIES.read(connection, MONTH)}
+    (world.folder / "b").mkdir(exist_ok=True)
+    (world.folder / "a/fast.git").rename(world.folder / "b/faster.git")
+    world.facts["b/faster"] = world.facts.pop("a/fast") | {"former_names": ["a/fast"], "id": ids["a/fast"]}
+    decide("b/faster", ListVerdict.ALLOW)
+    run()
+    assert world.books["total"] > 0, "the new name was looked up"
+    assert ended(database)["a/fast"].startswith("done")
+    assert "b/faster" not in ended(database)
+    with database.transaction() as connection:
+        (row,) = [row for row in REPOSITORIES.read(connection, MONTH) if row.id == ids["a/fast"]]
+    assert (row.full_name, row.aliases) == ("a/fast", ("b/faster",))
+    judge(database)
+    assert run(pull_requests)["worked_in_this_run"] == 0
+    assert standing() == before
+    run()
+    assert world.books["total"] == 0
+
+
+@pytest.mark.slow
 def test_a_denied_repository_leaves_the_month_and_returns_complete(run, database, decide):
     run()
     judge(database)

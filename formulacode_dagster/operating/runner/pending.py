@@ -16,7 +16,8 @@ MAX_ATTEMPTS = 3
 
 def within(options: RunOptions, items: Sequence[WorkItem[T]]) -> tuple[list[WorkItem[T]], list[WorkItem[T]]]:
     """*items* that a run with *options* is to look at, and the others."""
-    names = {str(ItemName.parse(text)) for text in options.only}
+    # as on GitHub, case does not matter
+    names = {str(ItemName.parse(text)).lower() for text in options.only}
     asked: list[WorkItem[T]] = []
     excluded: list[WorkItem[T]] = []
     per_repository: Counter[str] = Counter()
@@ -25,8 +26,8 @@ def within(options: RunOptions, items: Sequence[WorkItem[T]]) -> tuple[list[Work
         wanted = (
             item.kind is ItemKind.STEP
             or not names
-            or item.name in names
-            or item.repository in names
+            or item.name.lower() in names
+            or item.repository.lower() in names
             or _holds_wanted(item, names)
         )
         is_within = (
@@ -54,4 +55,4 @@ def is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
 
 
 def _holds_wanted(item: WorkItem[T], names: set[str]) -> bool:
-    return item.kind is ItemKind.REPOSITORY and any(repository_of(wanted) == item.name for wanted in names)
+    return item.kind is ItemKind.REPOSITORY and any(repository_of(wanted) == item.name.lower() for wanted in names)

@@ -1,16 +1,20 @@
-"""Find a pull request by the name that people use, in any month."""
+"""Find a pull request, or the story of an item, by the name that people use, in any month."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy import Connection, Select, Text, cast, func, or_, select
+from sqlalchemy.dialects.postgresql import JSONB
 
+from formulacode_dagster.models.identity import ItemName, item_key
+from formulacode_dagster.models.items import LedgerEntry
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 
 from .artifacts import CHANGES, MERGED_PULL_REQUESTS
 from .blobs import get_blob
+from .ledger import story
 from .tables import REPOSITORIES
 
 
@@ -50,6 +54,22 @@ def repository_id(connection: Connection, repository: str) -> int | None:
     return found
 
 
+def story_of(connection: Connection, name: ItemName) -> list[LedgerEntry]:
+    """Return `ledger.story` of the items that *name* means, ignoring case.
+
+    Without any, those whose repository had that name once, or got it after their month had taken it in.
+    """
+    same = func.lower(REPOSITORIES.c.full_name) == name.repository.lower()
+    for condition in (same, REPOSITORIES.c.id.in_(_ids(name.repository))):
+        spelled = connection.execute(select(REPOSITORIES.c.full_name).where(condition).distinct()).scalars()
+        items = {item_key(repository, name.number) for repository in (name.repository, *spelled)}
+        entries = [entry for item in sorted(items) for entry in story(connection, item)]
+        if entries:
+            return sorted(entries, key=lambda entry: entry.month)
+    return []
+
+
 def _ids(repository: str) -> Select[Any]:
     named = func.lower(REPOSITORIES.c.full_name) == repository.lower()
-    return select(REPOSITORIES.c.id).where(or_(named, REPOSITORIES.c.aliases.contains([repository])))
+    aliases = cast(func.lower(cast(REPOSITORIES.c.aliases, Text)), JSONB)
+    return select(REPOSITORIES.c.id).where(or_(named, aliases.contains([repository.lower()])))

@@ -71,6 +71,13 @@ def replace_window(
     return save_windows(connection, [MergedWindow(tuple(pull_requests), count)])[0]
 
 
+def names_taken_in(connection: Connection, month: str) -> dict[int, str]:
+    """Names under which *month* has windows, by repository id: its items and task ids keep them after a rename."""
+    columns = INTAKE_COUNTS.table.c
+    rows = connection.execute(select(columns.repository_id, columns.repository).where(columns.month == month))
+    return {row.repository_id: row.repository for row in rows}
+
+
 def checksum_of_month(connection: Connection, month: str) -> str:
     """SHA-256 over the checksums of the month's windows: equal for two intakes that stored the same rows."""
     columns = INTAKE_COUNTS.table.c

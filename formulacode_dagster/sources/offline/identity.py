@@ -16,9 +16,11 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 from formulacode_dagster.operating.store.artifacts import INTAKE_COUNTS, REPOSITORIES
-from formulacode_dagster.operating.store.windows import replace_window
+from formulacode_dagster.operating.store.windows import names_taken_in, replace_window
 
 _RANGE = 2**52
+_UNSEEN = (RepositoryState.VANISHED, RepositoryState.PRIVATE)
+"""States of rows of which only the name may be known."""
 
 
 def derived_id(full_name: str) -> int:
@@ -53,22 +55,41 @@ def settle(connection: Connection, month: str, repositories: Sequence[Repository
     """Return *repositories* as stored for *month*: those known only by name get the id in the database.
 
     Windows of the month taken in under a derived id whose repository now has an id are removed, so no pull request is
-    stored twice. Raises ConfigurationError if two of *repositories* are the same.
+    stored twice. A row that its source did not see becomes an alias of the one that has its id: after a rename the old
+    name may lead nowhere. A repository with a window in *month* keeps the name that this has, which task ids are made
+    of, unless another one is called so now. Raises ConfigurationError if two other rows are the same repository.
     """
     stored = _known(connection)
-    settled = tuple(_adopt(row, stored) for row in repositories)
     by_id: dict[int, Repository] = {}
-    for row in settled:
-        other = by_id.setdefault(row.id, row)
-        if other is not row:
+    for row in sorted(repositories, key=lambda row: (row.state in _UNSEEN, row.id <= 0)):
+        settled = _adopt(row, stored)
+        other = by_id.get(settled.id)
+        if other is not None and row.state not in _UNSEEN:
             raise ConfigurationError(
                 f"{other.full_name} and {row.full_name} are the same repository",
-                why=f"both have the id {row.id}",
+                why=f"both have the id {settled.id}",
                 remedy="Keep one of them in the offline source, and name the other as its alias",
             )
-    names = {derived_id(name) for row in settled if row.id > 0 for name in (row.full_name, *row.aliases)}
+        by_id[settled.id] = settled if other is None else _called(other, other.full_name, row)
+    names = {derived_id(name) for row in by_id.values() if row.id > 0 for name in (row.full_name, *row.aliases)}
     _drop(connection, month, names)
-    return settled
+    return _as_taken_in(by_id, names_taken_in(connection, month))
+
+
+def _as_taken_in(by_id: dict[int, Repository], names: dict[int, str]) -> tuple[Repository, ...]:
+    """Return the rows of *by_id* under the *names* of their windows, but for a name that another one has now."""
+    in_use = {row.full_name.lower(): id_ for id_, row in by_id.items()}
+    kept = {id_: name for id_, name in names.items() if in_use.get(name.lower(), id_) == id_}
+    return tuple(
+        row if kept.get(id_, row.full_name) == row.full_name else _called(row, kept[id_]) for id_, row in by_id.items()
+    )
+
+
+def _called(repository: Repository, name: str, *others: Repository) -> Repository:
+    """Return *repository* as *name*; its other names, and those of *others*, are aliases."""
+    names = {each.lower(): each for row in (*others, repository) for each in (*row.aliases, row.full_name)}
+    names.pop(name.lower(), None)
+    return repository.model_copy(update={"full_name": name, "aliases": tuple(sorted(names.values(), key=str.lower))})
 
 
 def _known(connection: Connection) -> dict[str, tuple[int, str]]:

@@ -12,7 +12,9 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.artifacts import REPOSITORIES
 from formulacode_dagster.operating.store.database import Database
+from tests.formulacode_dagster.sources.offline.test_export import repository
 from tests.support.entries import MONTH, enter
 
 ITEM = ItemName.parse("acme/tool#7")
@@ -67,3 +69,14 @@ def test_github_is_asked_about_one_that_no_month_knows(
 
 def test_an_unknown_repository_has_no_benchmarks(database: Database) -> None:
     assert "not among the repositories with asv benchmarks" in fate_of(database, HERE, ItemName.parse("acme/tool"))
+
+
+def test_a_name_in_another_case_is_the_same_item(database: Database) -> None:
+    tracked = repository("acme/tool", id=7)
+    with database.transaction() as connection:
+        REPOSITORIES.save(connection, [tracked])
+        ledger.record(connection, [enter(Stage.PULL_REQUESTS, str(ITEM)), enter(Stage.REPOSITORIES, "acme/tool")])
+    for typed in ("Acme/Tool#7", "Acme/Tool"):
+        said = fate_of(database, HERE, ItemName.parse(typed))
+        assert said.startswith(f"{typed.lower()}: done at")
+        assert said.endswith(f"fc-data why {typed.lower()}")

@@ -18,7 +18,7 @@ from formulacode_dagster.operating.store.artifacts import REPOSITORIES
 from formulacode_dagster.operating.store.ledger import items_in_state, rename_item
 from formulacode_dagster.operating.store.pull_requests import MergedName, merged_names
 from formulacode_dagster.operating.store.repositories import add_alias
-from formulacode_dagster.operating.store.windows import save_windows
+from formulacode_dagster.operating.store.windows import names_taken_in, save_windows
 
 
 def tracked_repositories(connection: Connection, month: str) -> list[Repository]:
@@ -41,7 +41,8 @@ def window_item(repository: Repository, month: Month, now: datetime, offline: st
 class Windows:
     """Stores windows as they come in, and counts the changes.
 
-    A window of a repository that was renamed since discovery also renames it in `repositories`.
+    A repository that was renamed since discovery is renamed in `repositories` too, unless the month has a window of it:
+    items, task ids and the decisions of people about them go by the name that this has.
     """
 
     def __init__(self, month: Month, repositories: Sequence[Repository]) -> None:
@@ -52,12 +53,19 @@ class Windows:
 
     def save(self, connection: Connection, windows: Sequence[MergedWindow]) -> None:
         """Replace *windows*, each in whole, inside the caller's transaction."""
-        self.counts += save_windows(connection, windows)
-        for window in windows:
-            count, known = window.count, self._repositories[window.count.repository_id].full_name
-            if count.repository != known:
+        names = {repository.id: repository.full_name for repository in self._repositories.values()}
+        renamed = [window.count for window in windows if window.count.repository != names[window.count.repository_id]]
+        taken_in = names_taken_in(connection, self._month) if renamed else {}
+        for count in renamed:
+            known = names[count.repository_id]
+            if taken_in.get(count.repository_id) == known:
+                add_alias(connection, self._month, count.repository_id, count.repository, known)
+            else:
                 add_alias(connection, self._month, count.repository_id, known, count.repository)
-                self._renamed[known] = count.repository
+                self._renamed[known] = names[count.repository_id] = count.repository
+        self.counts += save_windows(
+            connection, [window.called(names[window.count.repository_id]) for window in windows]
+        )
 
     def rename_items(self, connection: Connection) -> None:
         """Rename the items of renamed repositories, so that their windows stay done."""

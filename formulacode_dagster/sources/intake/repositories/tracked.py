@@ -94,12 +94,15 @@ def needs_discovery(
 
 
 def tracked_before(connection: Connection, month: str) -> tuple[str, ...]:
-    """Return the repositories that the newest month before *month* tracked."""
+    """Return what the newest month before *month* with a tracked repository tracked, or did not get to decide.
+
+    A run with `only` leaves the others undecided, and a repository that fails once may be there again.
+    """
     months = ledger.months_with_done(connection, Stage.REPOSITORIES, ItemKind.REPOSITORY, before=month)
     if not months:
         return ()
-    done = ledger.items_in_state(connection, months[-1], Stage.REPOSITORIES, ItemState.DONE)
-    return tuple(item for item in done if item != DISCOVERY)
+    entries = ledger.entries_of(connection, months[-1], Stage.REPOSITORIES, ItemKind.REPOSITORY)
+    return tuple(entry.item for entry in entries if entry.state is not ItemState.REJECTED)
 
 
 def reappeared(connection: Connection, month: str) -> set[str]:

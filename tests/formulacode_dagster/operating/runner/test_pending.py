@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import REPAIRABLE_KINDS, FailureKind
-from formulacode_dagster.operating.runner.pending import MAX_ATTEMPTS, is_pending
+from formulacode_dagster.operating.runner.pending import MAX_ATTEMPTS, is_pending, within
 from formulacode_dagster.operating.runner.work import WorkItem
 
 ITEM = WorkItem("a/b#1", "v1", None)
@@ -50,3 +50,12 @@ def test_a_step_without_which_a_stage_does_nothing_is_tried_by_every_run() -> No
 def test_an_unexpected_error_may_be_one_of_the_moment() -> None:
     assert is_pending(ITEM, ended(MAX_ATTEMPTS - 1, reason=FailureKind.UNEXPECTED))
     assert not is_pending(ITEM, ended(MAX_ATTEMPTS, reason=FailureKind.UNEXPECTED))
+
+
+@pytest.mark.parametrize(
+    ("only", "asked"),
+    [("NumPy/numpy#12", ["Numpy/NumPy", "Numpy/NumPy#12"]), ("numpy/NUMPY", ["Numpy/NumPy", "Numpy/NumPy#12"])],
+)
+def test_a_run_is_limited_to_names_in_any_case_as_on_github(only: str, asked: list[str]) -> None:
+    items = [WorkItem(name, "", None) for name in ("Numpy/NumPy", "Numpy/NumPy#12", "numpy/other", "numpy/other#12")]
+    assert [item.name for item in within(RunOptions(only=(only,)), items)[0]] == asked

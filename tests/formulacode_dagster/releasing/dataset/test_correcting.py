@@ -25,6 +25,7 @@ from formulacode_dagster.operating.store.measurements import add_replay
 from formulacode_dagster.releasing.dataset.parquet import from_parquet
 from formulacode_dagster.releasing.dataset.tables import data_path, reviewed_path
 from tests.support.command_line import FcData
+from tests.support.github import repository
 from tests.support.month import enter
 from tests.support.sampling import sampled
 
@@ -230,7 +231,10 @@ def test_a_hinted_statement_has_a_base_run_or_a_reason(
 def test_what_is_not_there_is_named(month: Database, command: FcData) -> None:
     assert "has no statement" in command("show", "Acme/Fast.py#7", "statement", "--variant", "statement_issue").stderr
     assert "no data on Acme/Fast.py#8" in command("show", "Acme/Fast.py#8", "patch").stderr
-    story = command("why", "Acme/Fast.py#7").stdout
+    tracked = repository(month=MONTH, full_name="Acme/Fast.py")
+    with month.transaction() as connection:
+        artifacts.REPOSITORIES.save(connection, [tracked])
+    story = command("why", "acme/fast.PY#7").stdout
     assert "fc-data show Acme/Fast.py#7 classification|statement|patch|lock|spec|samples|workloads|row" in story
 
 

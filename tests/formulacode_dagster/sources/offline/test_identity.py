@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.operating.store.artifacts import INTAKE_COUNTS, REPOSITORIES
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.pull_requests import items_by_key
@@ -56,7 +56,7 @@ def test_github_first_and_offline_later_keeps_the_id(database: Database):
         take_in(connection, REAL)
         settled = take_in(connection, STAND_IN)
         assert (settled.id, settled.node_id) == (12, "R_12")
-        assert held(connection) == ({(12, 7): "ada/engine#7"}, [12])
+        assert held(connection) == ({(12, 7): "Ada/Engine#7"}, [12])
 
 
 def test_an_id_learnt_in_another_month_or_under_a_former_name_is_kept(database: Database):
@@ -87,3 +87,36 @@ def test_two_names_of_one_repository_are_refused(database: Database):
         REPOSITORIES.replace_month(connection, MONTH, [repository("ada/motor", id=12, aliases=("ada/engine",))])
         with pytest.raises(ConfigurationError, match=r"ada/motor and ada/engine are the same repository.*alias"):
             settle(connection, MONTH, [repository("ada/motor"), STAND_IN])
+
+
+@pytest.mark.parametrize("state", [RepositoryState.VANISHED, RepositoryState.PRIVATE])
+def test_a_dead_name_of_a_found_repository_becomes_its_alias(database: Database, state: RepositoryState):
+    found, dead = repository("ada/motor", id=12, node_id="R_12"), repository("ada/engine", state=state)
+    with database.transaction() as connection:
+        REPOSITORIES.replace_month(connection, "2026-01", [repository("ada/engine", id=12, month="2026-01")])
+        for rows in ([dead, found], [found, dead, repository("ADA/engine", state=RepositoryState.VANISHED)]):
+            (settled,) = settle(connection, MONTH, rows)
+            assert (settled.full_name, settled.id, settled.state) == ("ada/motor", 12, RepositoryState.ACTIVE)
+            assert [alias.lower() for alias in settled.aliases] == ["ada/engine"]
+
+
+def test_two_dead_names_of_one_repository_are_one_row(database: Database):
+    dead = [repository(name, state=RepositoryState.VANISHED) for name in ("ada/engine", "ada/motor")]
+    with database.transaction() as connection:
+        known = repository("ada/motor", id=12, aliases=("ada/engine",), month="2026-01")
+        REPOSITORIES.replace_month(connection, "2026-01", [known])
+        (settled,) = settle(connection, MONTH, dead)
+    assert (settled.full_name, settled.aliases) == ("ada/engine", ("ada/motor",))
+
+
+def test_a_renamed_repository_keeps_the_name_of_its_window(database: Database):
+    renamed = repository("bob/motor", id=12, aliases=("ada/first",))
+    with database.transaction() as connection:
+        take_in(connection, REAL)
+        settled = take_in(connection, renamed)
+        assert (settled.full_name, settled.aliases) == ("Ada/Engine", ("ada/first", "bob/motor"))
+        assert held(connection) == ({(12, 7): "Ada/Engine#7"}, [12])
+        (elsewhere,) = settle(connection, "2026-03", [renamed])
+        assert elsewhere == renamed
+        both = [renamed, repository("ada/engine", id=13, state=RepositoryState.FORK)]
+        assert settle(connection, MONTH, both) == tuple(both), "two items of one name would be one"

@@ -13,15 +13,19 @@ from formulacode_dagster.models.items import ItemKind, ItemState, Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.operating.runner.runner import run_items
 from formulacode_dagster.operating.runner.work import StageRun
+from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.repositories import withdraw
 from formulacode_dagster.sources.github.tracking import TrackingRules
 from formulacode_dagster.sources.intake.repositories.tracked import (
+    DISCOVERY,
     EXAMPLES,
     decide,
     exclusions,
     standing_of,
+    tracked_before,
     tracking_items,
 )
+from tests.support.entries import enter
 
 MONTH = "2026-02"
 RULES = TrackingRules(minimum_stars=500)
@@ -88,3 +92,13 @@ def test_other_rules_decide_anew(database):
     found = rows(10)
     assert run(database, found)[0].count(ItemState.REJECTED) == 10
     assert run(database, found, rules=TrackingRules(minimum_stars=6))[0].count(ItemState.REJECTED) == 5
+
+
+def test_what_a_month_did_not_decide_is_looked_up_by_the_next(database):
+    ends = {"a/done": "done", "a/gone": "failed vanished", "a/later": "skipped not_asked", "a/small": "rejected stars"}
+    before = [enter(Stage.REPOSITORIES, item, end) for item, end in {**ends, DISCOVERY: "done"}.items()]
+    with database.transaction() as connection:
+        ledger.record(connection, [*before, enter(Stage.REPOSITORIES, "a/older", month="2026-01")])
+        assert tracked_before(connection, "2026-03") == ("a/done", "a/gone", "a/later")
+        assert tracked_before(connection, "2026-02") == ("a/older",)
+        assert tracked_before(connection, "2026-01") == ()
