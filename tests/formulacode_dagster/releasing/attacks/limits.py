@@ -24,6 +24,11 @@ WEAKNESSES = (
         ("family-recognized",),
     ),
     Weakness(
+        AttackClass.HARNESS,
+        "A call of a few milliseconds takes no longer than what a process saves that answers without the harness.",
+        ("answers-written-after-an-honest-call",),
+    ),
+    Weakness(
         AttackClass.METRICS,
         "A tracked value is whatever the package says.",
         ("comparisons-not-counted", "tracked-only-while-sampled"),
