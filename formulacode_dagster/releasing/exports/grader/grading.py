@@ -34,6 +34,8 @@ FIRST_CALL_NOISE = 1.1
 """First calls are few: a speed-up of theirs may be so many times smaller by chance."""
 MOST_SABOTAGED = 3
 """Tests that are made to fail, to see that failures are reported."""
+JUDGES = ("_pytest.", "pytest.", "pluggy.", "unittest.case.", "builtins.", "operator.", "math.", "warnings.")
+"""Modules that every process with tests has; others, as numpy's, a faster package may import no longer."""
 MOST_DIFFERING = 1
 """Processes in which the values of a call may differ from the base's: any code may meet a moment of chance."""
 MOST_OUTSIDE, MOST_CPU_OUTSIDE, MOST_SETUP, MOST_SPREAD, MOST_MEMORY = 1.2, 1.2, 1.3, 3.0, 1.1
@@ -232,6 +234,9 @@ class Grading:
         ]
         if unnoticed:
             raise Refused("tests_changed", f"tests that were made to fail pass: {', '.join(unnoticed)}")
+        lost = [name for name in base.tools if name.startswith(JUDGES) and name not in ended.tools]
+        if lost:
+            raise Refused("tests_changed", f"code that judges tests is not reported: {', '.join(sorted(lost)[:20])}")
         replaced = [name for name, code in ended.tools.items() if base.tools.get(name, code) != code]
         if replaced:
             raise Refused("tests_changed", f"code that judges tests is replaced: {', '.join(sorted(replaced)[:20])}")

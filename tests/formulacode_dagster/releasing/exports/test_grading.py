@@ -200,6 +200,9 @@ PASSED = dict.fromkeys(TASK["pass_to_pass"], "passed")
                 "base": {"_pytest.python.Function.runtest": "1"},
             }
         },
+        # its process ended before it was asked, or a module hid
+        {"tools": {"agent": {}}},
+        {"tools": {"agent": {"pluggy.HookCaller.__call__": "1"}}},
     ],
 )
 def test_tests_that_the_agents_code_judges_are_refused(told, monkeypatch):
@@ -209,6 +212,16 @@ def test_tests_that_the_agents_code_judges_are_refused(told, monkeypatch):
     with pytest.raises(Refused) as refused:
         grading._require_tests({arm: arm for arm in ARMS})
     assert refused.value.reason == "tests_changed"
+
+
+def test_code_that_no_test_needs_may_be_missing(monkeypatch):
+    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    grading = Grading(TASK, b"", "")
+    agent = {"_pytest.runner.runtestprotocol": "1"}
+    tools = {"agent": agent, "base": {**agent, "numpy.testing.assert_equal": "1", "unittest.mock.call": "1"}}
+    grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, tools=tools)
+    grading._require_tests({arm: arm for arm in ARMS})
+    assert grading._metrics["tests_failed"] == 0.0
 
 
 def test_tests_that_cannot_be_made_to_fail_say_nothing(monkeypatch):
