@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import held_out, places
 from .equality import ComparedValues
@@ -23,6 +23,9 @@ from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import ProcessesRemainError, adopt_orphans, cpu_of_children, empty_public, end_processes
 from .sampling import ArmSampler, BenchmarksFailError, with_linkers
 from .terminal_reports import NOT_GRADABLE, TOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LEAST_SHARE = 0.5
 """Limits: the share of a call's savings that may be spent on preparing it; the share of the author's gain in first
@@ -212,14 +215,17 @@ class Grading:
     def _require_tests(self, arms: dict[str, Place]) -> None:
         """Raise Refused unless every test passes that passed before and after the author's patch, and does so here.
 
-        Some tests are made to fail first: one that passes all the same was not judged by pytest.
+        Some tests are made to fail first: one that passes all the same was not judged by pytest. Only those that fail
+        on the base as well, for they share their code, are run once more.
         """
         names = self._task["pass_to_pass"]
         drawn = random.SystemRandom().sample(names, min(MOST_SABOTAGED, len(names)))
         ended = self._tested(arms[AGENT], names, drawn)
-        outcomes = {**ended.outcomes, **self._tested(arms[AGENT], drawn).outcomes}
-        failed = [name for name in names if outcomes.get(name) != "passed"]
+        failed = [name for name in names if ended.outcomes.get(name) != "passed"]
         base = self._tested(arms["base"], sorted({*failed, *drawn}), drawn)
+        made_to_fail = [name for name in failed if base.outcomes.get(name) != "passed"]
+        outcomes = {**ended.outcomes, **self._tested(arms[AGENT], made_to_fail).outcomes}
+        failed = [name for name in failed if outcomes.get(name) != "passed"]
         again = self._tested(arms["base"], failed)
         # one that does not pass here without any change either says nothing of the agent's
         unfit = frozenset(name for name in failed if again.outcomes.get(name) != "passed")
@@ -241,11 +247,12 @@ class Grading:
         if replaced:
             raise Refused("tests_changed", f"code that judges tests is replaced: {', '.join(sorted(replaced)[:20])}")
 
-    def _tested(self, place: Place, names: list[str], sabotaged: list[str] | None = None) -> EndedTests:
+    def _tested(self, place: Place, names: list[str], sabotaged: Iterable[str] = ()) -> EndedTests:
         if not names:
             return EndedTests({}, {})
-        folder = places.for_tests(place)
-        return self._harness.tests(place, folder, names, self._task["tests_seconds"], sabotaged or ())
+        root = self._task["package_root"]
+        folder = places.for_tests(place, [os.path.join(root, name) for name in sabotaged])
+        return self._harness.tests(place, folder, names, self._task["tests_seconds"])
 
     def _surveyed(self, arms: dict[str, Place]) -> tuple[dict[str, dict[str, dict[str, Any]]], frozenset[str]]:
         """Return each benchmark's result on each arm, and those whose values are of other types than the base's.

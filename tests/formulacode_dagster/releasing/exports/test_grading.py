@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import pytest
@@ -20,6 +21,7 @@ TASK = {
     "environment": {},
     "limits": {"benchmark_seconds": 60},
     "is_time": True,
+    "package_root": "",
     "pass_to_pass": ["test_a", "test_b", "test_c"],
     "tests_seconds": 60,
     "rule": {"min_speedup": 1.05},
@@ -62,12 +64,12 @@ class SampledWork:
 
 
 class EndedHarness:
-    """A harness with the tests' results *told* for each arm; those made to fail do so unless *unnoticed*."""
+    """A harness with the tests' results *told* for each arm; those sabotaged in their copy fail unless *unnoticed*."""
 
     def __init__(self, told, unnoticed=(), tools=None):
         self._told, self._unnoticed, self._tools = told, unnoticed, tools or {}
 
-    def tests(self, arm, folder, names, seconds, sabotaged=()):
+    def tests(self, arm, sabotaged, names, seconds):
         is_noticed = arm not in self._unnoticed
         outcomes = {
             name: "failed" if name in sabotaged and is_noticed else outcome
@@ -179,7 +181,7 @@ def test_a_clock_that_was_changed_is_named(tampered):
     ],
 )
 def test_tests_that_passed_before_must_pass(agent, base, reason, monkeypatch):
-    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": agent, "base": base})
     with pytest.raises(Refused) as refused:
@@ -206,7 +208,7 @@ PASSED = dict.fromkeys(TASK["pass_to_pass"], "passed")
     ],
 )
 def test_tests_that_the_agents_code_judges_are_refused(told, monkeypatch):
-    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, **told)
     with pytest.raises(Refused) as refused:
@@ -215,7 +217,7 @@ def test_tests_that_the_agents_code_judges_are_refused(told, monkeypatch):
 
 
 def test_code_that_no_test_needs_may_be_missing(monkeypatch):
-    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading(TASK, b"", "")
     agent = {"_pytest.runner.runtestprotocol": "1"}
     tools = {"agent": agent, "base": {**agent, "numpy.testing.assert_equal": "1", "unittest.mock.call": "1"}}
@@ -224,8 +226,29 @@ def test_code_that_no_test_needs_may_be_missing(monkeypatch):
     assert grading._metrics["tests_failed"] == 0.0
 
 
+@pytest.mark.parametrize(("again", "reason"), [("passed", ""), ("failed", "tests_fail")])
+def test_tests_that_fail_with_a_sabotaged_one_run_once_more(again, reason, monkeypatch):
+    """They share its code; one that passes on the base while it is sabotaged does not, and fails at once."""
+    names = [f"tests.py::test_cases[{n}]" for n in range(9)]
+    asked = []
+
+    class Harness:
+        def tests(self, arm, sabotaged, some, seconds):
+            asked.append((arm, len(some), len(sabotaged)))
+            outcome = "failed" if sabotaged else again if arm == "agent" else "passed"
+            return EndedTests(dict.fromkeys(some, outcome), {"pluggy.call": "1"})
+
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
+    grading = Grading({**TASK, "pass_to_pass": names}, b"", "")
+    grading._harness = Harness()
+    with pytest.raises(Refused) if reason else contextlib.nullcontext() as refused:
+        grading._require_tests({arm: arm for arm in ARMS})
+    assert not reason or refused.value.reason == reason
+    assert asked == [("agent", 9, 3), ("base", 9, 3), ("agent", 9, 0), *([("base", 9, 0)] if reason else [])]
+
+
 def test_tests_that_cannot_be_made_to_fail_say_nothing(monkeypatch):
-    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, unnoticed={"agent", "base"})
     grading._require_tests({arm: arm for arm in ARMS})

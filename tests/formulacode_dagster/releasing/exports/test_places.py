@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -184,3 +185,73 @@ def test_a_link_to_changes_is_not_followed(checkout, tmp_path):
     with pytest.raises(ArmFailedError):
         places.lay_diff(str(tmp_path / "agent.diff"))
     assert (checkout / "pkg/core.py").read_text() == "slow"
+
+
+MADE_TO_FAIL = {
+    "tests/__init__.py": "",
+    "tests/test_all.py": """import unittest
+import pytest
+from tests.shared import Shared, test_shared
+
+@pytest.fixture(params=["a::b", "c"])
+def value(request):
+    return request.param
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_cases(n, value): assert n
+
+class TestA:
+    class TestInner:
+        def test_inner(self, value): assert value
+    @staticmethod
+    def test_static(): pass
+    @classmethod
+    def test_of_class(cls, value): assert value
+    def test_other(self): pass
+
+class TestB(Shared): pass
+
+class TestC(unittest.TestCase):
+    def test_case(self): self.assertTrue(True)
+    def test_other(self): pass""",
+    "tests/shared.py": "class Shared:\n    def test_inherited(self): pass\n\ndef test_shared(): pass\n",
+}
+SABOTAGED = [
+    "test_cases[c-2]",
+    "test_shared",
+    "TestA::TestInner::test_inner[a::b]",
+    "TestA::test_static",
+    "TestA::()::test_of_class[c]",
+    "TestB::test_inherited",
+    "TestC::test_case",
+    # not by these names
+    "TestA::test_gone",
+    "gone.doctest",
+    "not a name",
+]
+
+
+def test_tests_of_all_kinds_are_made_to_fail_in_the_copy_only(place, lay, monkeypatch):
+    monkeypatch.setattr(places.os, "chown", lambda *_, **__: None)
+    lay(Path(place.repository, "own"), MADE_TO_FAIL)
+    before = files_of(place)
+    folder = places.for_tests(place, [f"own/tests/test_all.py::{name}" for name in SABOTAGED])
+    assert files_of(place) == before
+    command = [sys.executable, "-m", "pytest", "-qrA", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir=."]
+    said = subprocess.run([*command, "tests"], cwd=f"{folder}/own", capture_output=True, text=True, check=False).stdout
+    outcomes = {line.split()[1].partition("::")[2]: line.split()[0] for line in said.splitlines() if "::test" in line}
+    passed = {"TestA::test_other", "TestC::test_other"}
+    assert {name for name, outcome in outcomes.items() if outcome == "PASSED"} == passed, said
+    assert {name.partition("[")[0].rpartition("::")[2] for name in outcomes.keys() - passed} == {
+        *("test_cases", "test_shared", "test_inner", "test_static", "test_of_class", "test_inherited", "test_case"),
+    }
+
+
+def test_a_file_of_tests_outside_of_the_copy_is_left_alone(place, lay, tmp_path, monkeypatch):
+    """The build may have left a link there."""
+    monkeypatch.setattr(places.os, "chown", lambda *_, **__: None)
+    others = lay(tmp_path / "others", {"test_a.py": "def test_a(): pass"})
+    Path(place.repository, "linked").symlink_to(others)
+    names = ["linked/test_a.py::test_a", "../others/test_a.py::test_a", "gone/test_a.py::test_a"]
+    places.for_tests(place, names)
+    assert (others / "test_a.py").read_text() == "def test_a(): pass"
