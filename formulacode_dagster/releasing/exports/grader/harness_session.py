@@ -7,6 +7,7 @@ import json
 import math
 import random
 import secrets
+import time
 from typing import Any, NamedTuple
 
 from .places import Place
@@ -185,9 +186,11 @@ class Harness:
         }
         ended: dict[str, str] = {}
         tools: dict[str, str] = {}
-        while True:
+        asked, deadline = frozenset(names), time.monotonic() + seconds + START_SECONDS
+        # each process but the last has one more test that ended it
+        for _ in range(len(names) + 1):
             request["without"] = [*ended]
-            answers, _ = self._ask(place, request, seconds + START_SECONDS, self._setting)
+            answers, _ = self._ask(place, request, deadline - time.monotonic(), self._setting)
             for answer in answers:
                 if answer["event"] == "test":
                     # the first one is pytest's: a later one of that name is forged
@@ -195,9 +198,11 @@ class Harness:
                 elif answer["event"] == "tools" and isinstance(answer.get("codes"), dict):
                     tools.update(answer["codes"])
             started = [str(answer.get("name")) for answer in answers if answer["event"] == "started"]
-            if not started or (answers and answers[-1]["event"] == "end") or started[-1] in ended:
-                return EndedTests(ended, tools)
+            is_over = (answers and answers[-1]["event"] == "end") or time.monotonic() > deadline
+            if is_over or not started or started[-1] in ended or started[-1] not in asked:
+                break
             ended[started[-1]] = "crash"
+        return EndedTests(ended, tools)
 
     def keep(self, place: Place) -> dict[str, str]:
         """Folder and hash of the shared objects that are installed; `` without any."""
