@@ -241,7 +241,7 @@ class Harness:
 
         def read(line: bytes) -> dict[str, Any]:
             """Return the answer in *line*; without content if it is none, or cut as a process was killed."""
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, RecursionError):
                 answer = json.loads(line[len(prefix) :]) if line.startswith(prefix) else None
                 if isinstance(answer, dict) and isinstance(answer.get("event"), str):
                     return answer

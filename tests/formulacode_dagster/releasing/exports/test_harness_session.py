@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
+import pytest
+
 from formulacode_dagster.releasing.exports.grader import harness_session
 from formulacode_dagster.releasing.exports.grader.harness_session import Harness
 from formulacode_dagster.releasing.exports.grader.running import Done
@@ -38,6 +40,13 @@ class AnsweringPlace:
 
 def event(kind, **fields):
     return json.dumps({"event": kind, **fields})
+
+
+@pytest.mark.parametrize("opening", ["[", '{"event":'])
+def test_an_answer_that_is_nested_too_deeply_is_none(opening):
+    place = AnsweringPlace(lambda *_: [opening * 100_000, event("benchmark", name="bench.time", outcome="ran")])
+    surveyed, _ = Harness("", TASK).survey(place, ["bench.time"])
+    assert surveyed["bench.time"]["outcome"] == "ran"
 
 
 def test_tests_that_no_request_names_start_no_other_process():
