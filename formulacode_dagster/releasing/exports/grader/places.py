@@ -459,7 +459,7 @@ def _require(done: subprocess.CompletedProcess[bytes]) -> None:
 def for_tests(place: Place, sabotaged: Iterable[str] = ()) -> str:
     """Return a fresh copy of the arm's checkout in which its tests may write, and those *sabotaged* fail."""
     folder = f"{place.folder}-tests"
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
     _copy(place.repository, folder)
     _sabotage(folder, sabotaged)
     for within, _, _ in os.walk(folder):

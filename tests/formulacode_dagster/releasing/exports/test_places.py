@@ -247,6 +247,18 @@ def test_tests_of_all_kinds_are_made_to_fail_in_the_copy_only(place, lay, monkey
     }
 
 
+def test_a_copy_in_which_tests_nested_folders_too_deeply_is_removed(place, lay, monkeypatch):
+    monkeypatch.setattr(places.os, "chown", lambda *_, **__: None)
+    lay(Path(place.repository), FILES)
+    subprocess.run(["mkdir", "-p", f"{places.for_tests(place)}/{'a/' * 1100}"], check=True)
+    try:
+        folder = Path(places.for_tests(place))
+        assert {path.name for path in folder.iterdir()} == {path.partition("/")[0] for path in FILES}
+    finally:
+        # neither can pytest
+        subprocess.run(["rm", "-rf", f"{place.folder}-tests"], check=True)
+
+
 def test_a_file_of_tests_outside_of_the_copy_is_left_alone(place, lay, tmp_path, monkeypatch):
     """The build may have left a link there."""
     monkeypatch.setattr(places.os, "chown", lambda *_, **__: None)
