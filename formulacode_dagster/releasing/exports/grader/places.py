@@ -40,8 +40,8 @@ RUN = re.compile(rb"\S{%d,}" % LONGEST_RUN)
 SOURCES = re.compile(r"\.(py|pyi|pyx|pxd|pxi|c|h|cc|cpp|cxx|hh|hpp|hxx|inc|s|f|f90|f95|rs|go|jl|in|tmpl)$")
 """File types an agent may add; others may only be changed, and only as text."""
 HOW_TO_TEST = re.compile(
-    r"(^|/)tests?/|^testing/|(^|/)(test_[^/]*|[^/]*_tests?|conftest|noxfile)\.py$|(^|/)(pytest\.ini|tox\.ini)$|"
-    r"(^|/)asv[^/]*\.json$"
+    r"(^|/)tests?/|^testing/|(^|/)(test_[^/]*|[^/]*_tests?|tests?|conftest|noxfile)\.py$|"
+    r"(^|/)(pytest\.ini|tox\.ini)$|(^|/)asv[^/]*\.json$"
 )
 HOW_TO_BUILD = re.compile(
     r"(^|/)(setup\.(py|cfg)|pyproject\.toml|MANIFEST\.in|meson(\.build|_options\.txt|\.options)|CMakeLists\.txt|"
@@ -388,11 +388,13 @@ def _libraries(place: Place) -> list[str]:
 def changes_of(task: dict[str, Any]) -> tuple[dict[str, bytes | None], list[str]]:
     """Return the agent's changes to the checkout that count, and the paths of those that do not.
 
-    Sources count. Instructions for measuring or testing never do, nor do binary files, links, tables and large files:
-    they may hold results.
+    Sources count. Instructions for measuring or testing never do, nor do files of the tests that are run, nor binary
+    files, links, tables and large files: they may hold results.
     """
     before, after = (_files(folder) for folder in (os.path.join(SEALED, "repo"), os.environ["FC_REPOSITORY"]))
     authors = frozenset(task["patched_paths"])
+    root = task["package_root"]
+    tests = {os.path.normpath(os.path.join(root, name.partition("::")[0])) for name in task["pass_to_pass"]}
     changes: dict[str, bytes | None] = {}
     left_out = []
     for path in sorted({*before, *after}):
@@ -400,7 +402,7 @@ def changes_of(task: dict[str, Any]) -> tuple[dict[str, bytes | None], list[str]
         if old and new and _content(old) == _content(new):
             continue
         content = _content(new) if new else None
-        is_other = not _counts(path, task["benchmark_dir"], authors)
+        is_other = path in tests or not _counts(path, task["benchmark_dir"], authors)
         if is_other or (new and not _is_source(path, content, _content(old) if old else None)):
             left_out.append(path)
         else:

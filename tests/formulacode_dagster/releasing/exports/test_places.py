@@ -118,6 +118,22 @@ def test_an_agent_may_change_test_helpers_only_as_the_author_did(path, counts):
 
 
 @pytest.mark.parametrize(
+    ("path", "is_left_out"),
+    [("pkg/tests.py", True), ("pkg/checks.py", True), ("own/pkg/checks.py", False), ("pkg/more.py", False)],
+)
+def test_a_file_with_listed_tests_is_no_source(path, is_left_out, tmp_path, lay, monkeypatch):
+    """Wherever a package keeps them: it could gut the tests that judge it."""
+    lay(tmp_path / "sealed/repo", {path: "def test_a(): assert slow() == 1"})
+    lay(tmp_path / "agents", {path: "def test_a(): pass"})
+    monkeypatch.setattr(places, "SEALED", str(tmp_path / "sealed"))
+    monkeypatch.setenv("FC_REPOSITORY", str(tmp_path / "agents"))
+    names = ["checks.py::test_a", "../pkg/checks.py::TestA::test_b[a::b]"]
+    task = {"benchmark_dir": "benchmarks/", "patched_paths": ["pkg/checks.py"], "package_root": "pkg"}
+    changes, left_out = places.changes_of({**task, "pass_to_pass": names})
+    assert (left_out, [*changes]) == (([path], []) if is_left_out else ([], [path]))
+
+
+@pytest.mark.parametrize(
     ("mapped", "last"),
     [
         ("         0          0 4294967295\n", 2**30),
