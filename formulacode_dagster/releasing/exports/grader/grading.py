@@ -21,7 +21,7 @@ from .harness_session import EndedTests, Harness
 from .judging import ArmVerdict, median, sign_flip_p
 from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import ProcessesRemainError, adopt_orphans, cpu_of_children, empty_public, end_processes
-from .sampling import ArmSampler, BenchmarksFailError, with_linkers
+from .sampling import ArmSampler, BenchmarksFailError, BuildFailsError, with_linkers
 from .terminal_reports import NOT_GRADABLE, TOLD
 
 if TYPE_CHECKING:
@@ -193,6 +193,8 @@ class Grading:
             self._require_held_out(arms, linkers, judged, sampler.judged("oracle"))
         except BenchmarksFailError as error:
             raise self._failed_benchmark(error.arm, str(error)) from error
+        except BuildFailsError as error:
+            raise _not_built(error.arm, error) from error
         reference = self._metrics["oracle_speedup"]
         reference = reference if reference > self._task["rule"]["min_speedup"] else self._task["speedup"]
         self._metrics["reward"] = max(0.0, min(1.0, counted / math.log(reference)))
@@ -206,9 +208,8 @@ class Grading:
                 place = places.make(arm, patch, files)
                 linkers[arm] = self._harness.linkers(place, 0, 0) if self._task["rule"]["unit"] == "build" else ""
                 places.install(place, self._task, with_linkers(linkers[arm]))
-            # an agent's file names can be too long for the copy, and its folders too deep
-            except (ArmFailedError, OSError, RecursionError) as error:
-                raise Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}") from error
+            except places.UNBUILT as error:
+                raise _not_built(arm, error) from error
             arms[arm] = place
         return arms, linkers
 
@@ -469,6 +470,10 @@ class Grading:
         if is_moved(prepared, called):
             longer = _mean(_longer(prepared, AGENT, "base"))
             raise Refused("work_moved", f"imports and setups take {longer:.3f} s longer")
+
+
+def _not_built(arm: str, error: Exception) -> Refused:
+    return Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}")
 
 
 def is_moved(prepared: dict[str, list[float]], called: dict[str, float]) -> bool:

@@ -94,6 +94,10 @@ class ArmFailedError(Exception):
     """An arm could not be brought to its code."""
 
 
+UNBUILT = (ArmFailedError, OSError, RecursionError)
+"""Errors of an arm that is not built: names of files can be too long for a copy, and folders too deep."""
+
+
 class Place:
     """One arm in its folder."""
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
+from types import SimpleNamespace
 
 import pytest
 
+from formulacode_dagster.releasing.exports.grader import grading as grader
 from formulacode_dagster.releasing.exports.grader import places
 from formulacode_dagster.releasing.exports.grader.grading import Grading, Refused
 from formulacode_dagster.releasing.exports.grader.harness_session import EndedTests
-from formulacode_dagster.releasing.exports.grader.judging import ArmVerdict
-from formulacode_dagster.releasing.exports.grader.places import ARMS
-from formulacode_dagster.releasing.exports.grader.sampling import Clocked
+from formulacode_dagster.releasing.exports.grader.judging import ArmVerdict, Samples
+from formulacode_dagster.releasing.exports.grader.places import ARMS, ArmFailedError
+from formulacode_dagster.releasing.exports.grader.sampling import ArmSampler, Clocked
 
 NAME = "bench.time"
 TASK = {
@@ -169,6 +171,49 @@ def test_a_clock_that_was_changed_is_named(tampered):
     with pytest.raises(Refused) as refused:
         Grading(TASK, b"", "")._require_clocks(SampledWork(tampered={"agent": tampered}))
     assert (refused.value.reason, str(refused.value)) == ("clocks_changed", ", ".join(sorted(tampered)))
+
+
+class UnbuiltSampler:
+    """A sampler of compiled code, of which a later build of one arm fails."""
+
+    def __init__(self, arm):
+        self._arm = arm
+
+    def take(self):
+        sampler = ArmSampler.__new__(ArmSampler)
+        sampler._rule, sampler._task = SimpleNamespace(looks=[(5, 0.05)], by_build=True), {"max_seconds": 60}
+        sampler.samples = Samples({}, {arm: [] for arm in ARMS})
+        sampler._build_anew = self._build
+        return sampler.take()
+
+    def _build(self, arm):
+        if arm == self._arm:
+            raise ArmFailedError("the package does not build")
+        return "objects"
+
+
+def graded(monkeypatch, **replaced):
+    """Grade with a single change of the agent's, and methods of Grading *replaced*."""
+    methods = {
+        "_built": lambda *_: ({}, {}), "_require_tests": lambda *_: None, "_surveyed": lambda *_: ({}, frozenset()),
+    } | replaced  # fmt: skip
+    for name, method in methods.items():
+        monkeypatch.setattr(Grading, name, method)
+    for name in ("adopt_orphans", "end_processes", "empty_public"):
+        monkeypatch.setattr(grader, name, lambda *_: [])
+    monkeypatch.setattr(places, "changes_of", lambda _: ({"pkg/core.py": b"fast"}, []))
+    monkeypatch.setattr(places, "seal", lambda: None)
+    monkeypatch.setattr(grader.os, "makedirs", lambda _: None)
+    monkeypatch.setattr(grader.os, "chmod", lambda *_: None)
+    monkeypatch.setattr(grader.shutil, "copy", lambda *_: None)
+    report = Grading(TASK, b"", "").grade()
+    return report["reason"], report["metrics"]["reward"], report["detail"]
+
+
+@pytest.mark.parametrize(("arm", "reason"), [("agent", "does_not_build"), ("oracle", "not_gradable")])
+def test_a_build_that_fails_later_is_a_reason_like_the_first(arm, reason, monkeypatch):
+    monkeypatch.setattr(grader, "ArmSampler", lambda *_: UnbuiltSampler(arm))
+    assert graded(monkeypatch) == (reason, 0.0, f"{arm}: the package does not build")
 
 
 @pytest.mark.parametrize(
