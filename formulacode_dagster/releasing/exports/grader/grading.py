@@ -22,7 +22,7 @@ from .judging import ArmVerdict, median, sign_flip_p
 from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import ProcessesRemainError, adopt_orphans, cpu_of_children, empty_public, end_processes
 from .sampling import ArmSampler, BenchmarksFailError, BuildFailsError, with_linkers
-from .terminal_reports import NOT_GRADABLE, TOLD
+from .terminal_reports import BREAKS_GRADER, NOT_GRADABLE, TOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -148,7 +148,10 @@ class Grading:
         self._report: dict[str, Any] = {"task": task["task_id"], "metrics": self._metrics}
 
     def grade(self) -> dict[str, Any]:
-        """Return the result: `reason` in a word with `detail`, and `metrics`, all numbers, the `reward` among them."""
+        """Return the result: `reason` in a word with `detail`, and `metrics`, all numbers, the `reward` among them.
+
+        Raises any error that is not the agent's fault.
+        """
         self._report["reason"], self._report["detail"] = "", ""
         adopt_orphans()
         try:
@@ -157,7 +160,16 @@ class Grading:
             self._metrics["reward"] = 0.0
             self._report["reason"], self._report["detail"] = refused.reason, str(refused)
         except ProcessesRemainError as error:
-            self._report["reason"], self._report["detail"] = "processes_remain", str(error)
+            is_agents = self._harness.arm == AGENT
+            self._report["reason"] = "processes_remain" if is_agents else NOT_GRADABLE
+            self._report["detail"] = str(error)
+        except Exception as error:
+            if self._harness.arm != AGENT:
+                raise
+            # whatever it did, an agent must not choose to have no result
+            traceback.print_tb(error.__traceback__)
+            self._metrics["reward"] = 0.0
+            self._report["reason"], self._report["detail"] = BREAKS_GRADER, f"{type(error).__name__}: {error}"
         return self._report
 
     def _graded(self) -> str:
@@ -203,6 +215,7 @@ class Grading:
     def _built(self, changes: dict[str, bytes | None]) -> tuple[dict[str, Place], dict[str, str]]:
         arms, linkers = {}, {}
         for arm in ARMS:
+            self._harness.arm = arm
             try:
                 patch, files = self._patch if arm == "oracle" else b"", changes if arm == AGENT else {}
                 place = places.make(arm, patch, files)

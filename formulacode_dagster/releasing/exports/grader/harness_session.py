@@ -10,7 +10,7 @@ import secrets
 import time
 from typing import Any, NamedTuple
 
-from .places import Place
+from .places import AGENT, Place
 from .running import Done, Moment
 
 START_SECONDS = 20.0
@@ -90,6 +90,8 @@ class Harness:
         self._limit = float(task["limits"]["benchmark_seconds"])
         self.closed = True
         """Whether benchmarks may start no process and no thread."""
+        self.arm = AGENT
+        """The arm at work: another one only while it is built or its process runs, for answers are read with others."""
         self._setting = random_setting()
         """Variables of all processes but those that are timed, which have others of the same kind."""
 
@@ -247,6 +249,7 @@ class Harness:
                     return answer
             return {}
 
+        before, self.arm = self.arm, place.arm
         done = place.run(
             [place.python, self._archive],
             timeout=timeout,
@@ -256,6 +259,7 @@ class Harness:
             is_meeting=(lambda line: read(line).get("event") in MEETINGS) if meets else None,
             watches_memory=watches_memory,
         )
+        self.arm = before
         return [answer for answer in map(read, done.stdout.split(b"\n")) if answer], done
 
 

@@ -14,6 +14,7 @@ from formulacode_dagster.releasing.exports.grader.grading import Grading, Refuse
 from formulacode_dagster.releasing.exports.grader.harness_session import EndedTests
 from formulacode_dagster.releasing.exports.grader.judging import ArmVerdict, Samples
 from formulacode_dagster.releasing.exports.grader.places import ARMS, ArmFailedError
+from formulacode_dagster.releasing.exports.grader.running import ProcessesRemainError
 from formulacode_dagster.releasing.exports.grader.sampling import ArmSampler, Clocked
 
 NAME = "bench.time"
@@ -192,7 +193,7 @@ class UnbuiltSampler:
         return "objects"
 
 
-def graded(monkeypatch, **replaced):
+def graded(monkeypatch, task=TASK, **replaced):
     """Grade with a single change of the agent's, and methods of Grading *replaced*."""
     methods = {
         "_built": lambda *_: ({}, {}), "_require_tests": lambda *_: None, "_surveyed": lambda *_: ({}, frozenset()),
@@ -206,7 +207,7 @@ def graded(monkeypatch, **replaced):
     monkeypatch.setattr(grader.os, "makedirs", lambda _: None)
     monkeypatch.setattr(grader.os, "chmod", lambda *_: None)
     monkeypatch.setattr(grader.shutil, "copy", lambda *_: None)
-    report = Grading(TASK, b"", "").grade()
+    report = Grading(task, b"", "").grade()
     return report["reason"], report["metrics"]["reward"], report["detail"]
 
 
@@ -214,6 +215,54 @@ def graded(monkeypatch, **replaced):
 def test_a_build_that_fails_later_is_a_reason_like_the_first(arm, reason, monkeypatch):
     monkeypatch.setattr(grader, "ArmSampler", lambda *_: UnbuiltSampler(arm))
     assert graded(monkeypatch) == (reason, 0.0, f"{arm}: the package does not build")
+
+
+class EndlessPlace:
+    """An arm whose processes do not end, or that cannot start one."""
+
+    python = repository = ""
+
+    def __init__(self, arm, error):
+        self.arm, self._error = arm, error
+
+    def run(self, *_, **__):
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("arm", "error", "reason"),
+    [
+        ("agent", RecursionError("too deep"), "breaks_grader"),
+        ("agent", ProcessesRemainError("sleep"), "processes_remain"),
+        ("base", ProcessesRemainError("sleep"), "not_gradable"),
+        ("base", RecursionError("too deep"), None),
+    ],
+)
+def test_an_agent_cannot_choose_not_to_be_graded(arm, error, reason, monkeypatch):
+    """A grading without a report would count for nothing: what fails is the agent's, but on other arms."""
+
+    def asked(self, *_):
+        self._harness.survey(EndlessPlace(arm, error), ["bench.time"])
+
+    task = {**TASK, "survey_seconds": 60, "benchmark_dir": "benchmarks/"}
+    with pytest.raises(RecursionError) if reason is None else contextlib.nullcontext():
+        assert graded(monkeypatch, task, _surveyed=asked)[:2] == (reason, 0.0)
+
+
+def test_answers_that_break_the_grader_get_nothing(monkeypatch):
+    def answered(*_):
+        raise ZeroDivisionError("division by zero")
+
+    assert graded(monkeypatch, _surveyed=answered) == ("breaks_grader", 0.0, "ZeroDivisionError: division by zero")
+
+
+def test_the_agent_is_not_at_fault_before_its_own_build(monkeypatch):
+    def made(arm, *_):
+        raise ZeroDivisionError(arm)
+
+    monkeypatch.setattr(places, "make", made)
+    with pytest.raises(ZeroDivisionError, match="base"):
+        graded(monkeypatch, _built=Grading._built)
 
 
 @pytest.mark.parametrize(
