@@ -28,6 +28,7 @@ from formulacode_dagster.releasing.dataset.records import graded_records
 from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
 from formulacode_dagster.releasing.exports.evaluate import evaluate
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
+from formulacode_dagster.releasing.exports.grader.terminal_reports import BREAKS_GRADER
 from formulacode_dagster.releasing.exports.task import ExportedTask
 from formulacode_dagster.releasing.exports.write import export_task, grader_sha256
 from formulacode_dagster.releasing.registries.image_puller import ImagePuller
@@ -172,6 +173,10 @@ class _Gradings:
                 why=str(error),
                 remedy="Report it with the task; FC_GRADING_SECONDS=0 releases the month without gradings",
             ) from error
+        if report["reason"] == BREAKS_GRADER:
+            raise ItemFailure(
+                FailureKind.INCOMPLETE, f"the grader broke off over the probe {probe}: {report['detail']}"
+            )
         return GradedProbe(
             probe=probe,
             reward=report["metrics"]["reward"],

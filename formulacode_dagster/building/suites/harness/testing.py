@@ -49,8 +49,7 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     then those run by imports after collection, and with each test the lines it runs and its seconds, of the call
     itself, without fixtures, `setUp` and `tearDown`. After `enough` passing tests whose calls run watched lines for
     `least` seconds no other is begun; 0 means no such end. With a `mutation` its file is imported with that fault, and
-    the first failing test is the last. Those `sabotaged` fail at the end of their call: one that is then reported as
-    passed was not run, or not by pytest's own code, of which `tools` reports hashes.
+    the first failing test is the last. With `tools`, hashes of the code that decides how tests end are reported.
     """
     folder = Path(request["folder"])
     lay_built_files(str(folder), request["packages"])
@@ -86,7 +85,7 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
         emit(event="uncollected", name="plugins", message=suite.failure_message())
     finally:
         watching.stop()
-    if "sabotaged" in request:
+    if request.get("tools"):
         emit(event="tools", codes=tools.hashes(TOOLS))
     emit(event="ran", pytest=pytest.__version__)
 
@@ -135,17 +134,6 @@ def name_of(item: Any, folder: str) -> str:
     return "::".join([file, *item.nodeid.split("::")[1:]])
 
 
-def sabotaged(test: Callable[..., Any]) -> Callable[..., Any]:
-    """Return *test*, but failing at its end."""
-
-    @functools.wraps(test)
-    def fails(*arguments: Any, **keywords: Any) -> Any:
-        test(*arguments, **keywords)
-        raise AssertionError("sabotaged")
-
-    return fails
-
-
 class RunPlugin:
     """A plugin that runs the requested tests, and reports how each ended."""
 
@@ -154,7 +142,6 @@ class RunPlugin:
         self._folder = request["folder"]
         self._names: dict[str, str] = {}
         self._without = frozenset(request["without"])
-        self._sabotaged = frozenset(request.get("sabotaged", ()))
         self._limit = float(request["limit"])
         self._turn = int(request["turn"])
         self._enough, self._least = int(request["enough"]), float(request["least"])
@@ -191,10 +178,6 @@ class RunPlugin:
 
     def pytest_runtest_call(self, item: Any) -> None:
         """For a test of unittest pytest's call includes `setUp` and `tearDown`: only its method is watched."""
-        if self._names[item.nodeid] in self._sabotaged and not inspect.iscoroutinefunction(item.obj):
-            item.obj = sabotaged(item.obj)
-            if getattr(item, "_testcase", None) is not None:
-                setattr(item._testcase, item.name, item.obj)
         case = getattr(item, "_testcase", None) or getattr(item, "instance", None)
         if isinstance(case, unittest.TestCase) and not inspect.iscoroutinefunction(item.obj):
             # which of the two it takes depends on pytest's version

@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import held_out, places
 from .equality import ComparedValues
@@ -21,8 +21,11 @@ from .harness_session import EndedTests, Harness
 from .judging import ArmVerdict, median, sign_flip_p
 from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import ProcessesRemainError, adopt_orphans, cpu_of_children, empty_public, end_processes
-from .sampling import ArmSampler, BenchmarksFailError, with_linkers
-from .terminal_reports import NOT_GRADABLE, TOLD
+from .sampling import ArmSampler, BenchmarksFailError, BuildFailsError, with_linkers
+from .terminal_reports import BREAKS_GRADER, NOT_GRADABLE, TOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LEAST_SHARE = 0.5
 """Limits: the share of a call's savings that may be spent on preparing it; the share of the author's gain in first
@@ -34,6 +37,8 @@ FIRST_CALL_NOISE = 1.1
 """First calls are few: a speed-up of theirs may be so many times smaller by chance."""
 MOST_SABOTAGED = 3
 """Tests that are made to fail, to see that failures are reported."""
+JUDGES = ("_pytest.", "pytest.", "pluggy.", "unittest.case.", "builtins.", "operator.", "math.", "warnings.")
+"""Modules that every process with tests has; others, as numpy's, a faster package may import no longer."""
 MOST_DIFFERING = 1
 """Processes in which the values of a call may differ from the base's: any code may meet a moment of chance."""
 MOST_OUTSIDE, MOST_CPU_OUTSIDE, MOST_SETUP, MOST_SPREAD, MOST_MEMORY = 1.2, 1.2, 1.3, 3.0, 1.1
@@ -143,7 +148,10 @@ class Grading:
         self._report: dict[str, Any] = {"task": task["task_id"], "metrics": self._metrics}
 
     def grade(self) -> dict[str, Any]:
-        """Return the result: `reason` in a word with `detail`, and `metrics`, all numbers, the `reward` among them."""
+        """Return the result: `reason` in a word with `detail`, and `metrics`, all numbers, the `reward` among them.
+
+        Raises any error that is not the agent's fault.
+        """
         self._report["reason"], self._report["detail"] = "", ""
         adopt_orphans()
         try:
@@ -152,7 +160,16 @@ class Grading:
             self._metrics["reward"] = 0.0
             self._report["reason"], self._report["detail"] = refused.reason, str(refused)
         except ProcessesRemainError as error:
-            self._report["reason"], self._report["detail"] = "processes_remain", str(error)
+            is_agents = self._harness.arm == AGENT
+            self._report["reason"] = "processes_remain" if is_agents else NOT_GRADABLE
+            self._report["detail"] = str(error)
+        except Exception as error:
+            if self._harness.arm != AGENT:
+                raise
+            # whatever it did, an agent must not choose to have no result
+            traceback.print_tb(error.__traceback__)
+            self._metrics["reward"] = 0.0
+            self._report["reason"], self._report["detail"] = BREAKS_GRADER, f"{type(error).__name__}: {error}"
         return self._report
 
     def _graded(self) -> str:
@@ -188,6 +205,8 @@ class Grading:
             self._require_held_out(arms, linkers, judged, sampler.judged("oracle"))
         except BenchmarksFailError as error:
             raise self._failed_benchmark(error.arm, str(error)) from error
+        except BuildFailsError as error:
+            raise _not_built(error.arm, error) from error
         reference = self._metrics["oracle_speedup"]
         reference = reference if reference > self._task["rule"]["min_speedup"] else self._task["speedup"]
         self._metrics["reward"] = max(0.0, min(1.0, counted / math.log(reference)))
@@ -196,28 +215,31 @@ class Grading:
     def _built(self, changes: dict[str, bytes | None]) -> tuple[dict[str, Place], dict[str, str]]:
         arms, linkers = {}, {}
         for arm in ARMS:
+            self._harness.arm = arm
             try:
                 patch, files = self._patch if arm == "oracle" else b"", changes if arm == AGENT else {}
                 place = places.make(arm, patch, files)
                 linkers[arm] = self._harness.linkers(place, 0, 0) if self._task["rule"]["unit"] == "build" else ""
                 places.install(place, self._task, with_linkers(linkers[arm]))
-            # an agent's file names can be too long for the copy, and its folders too deep
-            except (ArmFailedError, OSError, RecursionError) as error:
-                raise Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}") from error
+            except places.UNBUILT as error:
+                raise _not_built(arm, error) from error
             arms[arm] = place
         return arms, linkers
 
     def _require_tests(self, arms: dict[str, Place]) -> None:
         """Raise Refused unless every test passes that passed before and after the author's patch, and does so here.
 
-        Some tests are made to fail first: one that passes all the same was not judged by pytest.
+        Some tests are made to fail first: one that passes all the same was not judged by pytest. Only those that fail
+        on the base as well, for they share their code, are run once more.
         """
         names = self._task["pass_to_pass"]
         drawn = random.SystemRandom().sample(names, min(MOST_SABOTAGED, len(names)))
         ended = self._tested(arms[AGENT], names, drawn)
-        outcomes = {**ended.outcomes, **self._tested(arms[AGENT], drawn).outcomes}
-        failed = [name for name in names if outcomes.get(name) != "passed"]
+        failed = [name for name in names if ended.outcomes.get(name) != "passed"]
         base = self._tested(arms["base"], sorted({*failed, *drawn}), drawn)
+        made_to_fail = [name for name in failed if base.outcomes.get(name) != "passed"]
+        outcomes = {**ended.outcomes, **self._tested(arms[AGENT], made_to_fail).outcomes}
+        failed = [name for name in failed if outcomes.get(name) != "passed"]
         again = self._tested(arms["base"], failed)
         # one that does not pass here without any change either says nothing of the agent's
         unfit = frozenset(name for name in failed if again.outcomes.get(name) != "passed")
@@ -232,15 +254,19 @@ class Grading:
         ]
         if unnoticed:
             raise Refused("tests_changed", f"tests that were made to fail pass: {', '.join(unnoticed)}")
+        lost = [name for name in base.tools if name.startswith(JUDGES) and name not in ended.tools]
+        if lost:
+            raise Refused("tests_changed", f"code that judges tests is not reported: {', '.join(sorted(lost)[:20])}")
         replaced = [name for name, code in ended.tools.items() if base.tools.get(name, code) != code]
         if replaced:
             raise Refused("tests_changed", f"code that judges tests is replaced: {', '.join(sorted(replaced)[:20])}")
 
-    def _tested(self, place: Place, names: list[str], sabotaged: list[str] | None = None) -> EndedTests:
+    def _tested(self, place: Place, names: list[str], sabotaged: Iterable[str] = ()) -> EndedTests:
         if not names:
             return EndedTests({}, {})
-        folder = places.for_tests(place)
-        return self._harness.tests(place, folder, names, self._task["tests_seconds"], sabotaged or ())
+        root = self._task["package_root"]
+        folder = places.for_tests(place, [os.path.join(root, name) for name in sabotaged])
+        return self._harness.tests(place, folder, names, self._task["tests_seconds"])
 
     def _surveyed(self, arms: dict[str, Place]) -> tuple[dict[str, dict[str, dict[str, Any]]], frozenset[str]]:
         """Return each benchmark's result on each arm, and those whose values are of other types than the base's.
@@ -458,6 +484,10 @@ class Grading:
             if is_moved(prepared, called):
                 longer = _mean(_longer(prepared, AGENT, "base"))
                 raise Refused("work_moved", f"a process takes {longer:.3f} s longer outside of the timed calls")
+
+
+def _not_built(arm: str, error: Exception) -> Refused:
+    return Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}")
 
 
 def is_moved(prepared: dict[str, list[float]], called: dict[str, float]) -> bool:

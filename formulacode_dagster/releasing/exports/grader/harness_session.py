@@ -7,13 +7,11 @@ import json
 import math
 import random
 import secrets
-from typing import TYPE_CHECKING, Any, NamedTuple
+import time
+from typing import Any, NamedTuple
 
-from .places import Place
+from .places import AGENT, Place
 from .running import Done, Moment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 START_SECONDS = 20.0
 TAIL_CHARACTERS = 2000
@@ -92,6 +90,8 @@ class Harness:
         self._limit = float(task["limits"]["benchmark_seconds"])
         self.closed = True
         """Whether benchmarks may start no process and no thread."""
+        self.arm = AGENT
+        """The arm at work: another one only while it is built or its process runs, for answers are read with others."""
         self._setting = random_setting()
         """Variables of all processes but those that are timed, which have others of the same kind."""
 
@@ -168,10 +168,8 @@ class Harness:
         peak = max((samples[at]["value"] for at in peaks), default=0.0)
         return TimedProcess(samples, prepared, done.cpu, is_forged, done.memory / peak if peak else 0.0)
 
-    def tests(
-        self, place: Place, folder: str, names: list[str], seconds: float, sabotaged: Iterable[str] = ()
-    ) -> EndedTests:
-        """Run the tests *names* in the checkout *folder*, of which those *sabotaged* are to fail."""
+    def tests(self, place: Place, folder: str, names: list[str], seconds: float) -> EndedTests:
+        """Run the tests *names* in the checkout *folder*."""
         root = f"{folder}/{self._task['package_root']}".rstrip("/")
         request: dict[str, Any] = {
             "watched": {},
@@ -187,16 +185,18 @@ class Harness:
             "limit": self._task["test_seconds"],
             "budget": seconds,
             "mutation": None,
-            "sabotaged": sorted(sabotaged),
+            "tools": True,
             "turn": 0,
             "enough": 0,
             "least": 0.0,
         }
         ended: dict[str, str] = {}
         tools: dict[str, str] = {}
-        while True:
+        asked, deadline = frozenset(names), time.monotonic() + seconds + START_SECONDS
+        # each process but the last has one more test that ended it
+        for _ in range(len(names) + 1):
             request["without"] = [*ended]
-            answers, _ = self._ask(place, request, seconds + START_SECONDS, self._setting)
+            answers, _ = self._ask(place, request, deadline - time.monotonic(), self._setting)
             for answer in answers:
                 if answer["event"] == "test":
                     # the first one is pytest's: a later one of that name is forged
@@ -204,9 +204,11 @@ class Harness:
                 elif answer["event"] == "tools" and isinstance(answer.get("codes"), dict):
                     tools.update(answer["codes"])
             started = [str(answer.get("name")) for answer in answers if answer["event"] == "started"]
-            if not started or (answers and answers[-1]["event"] == "end") or started[-1] in ended:
-                return EndedTests(ended, tools)
+            is_over = (answers and answers[-1]["event"] == "end") or time.monotonic() > deadline
+            if is_over or not started or started[-1] in ended or started[-1] not in asked:
+                break
             ended[started[-1]] = "crash"
+        return EndedTests(ended, tools)
 
     def keep(self, place: Place) -> dict[str, str]:
         """Folder and hash of the shared objects that are installed; `` without any."""
@@ -245,12 +247,13 @@ class Harness:
 
         def read(line: bytes) -> dict[str, Any]:
             """Return the answer in *line*; without content if it is none, or cut as a process was killed."""
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, RecursionError):
                 answer = json.loads(line[len(prefix) :]) if line.startswith(prefix) else None
                 if isinstance(answer, dict) and isinstance(answer.get("event"), str):
                     return answer
             return {}
 
+        before, self.arm = self.arm, place.arm
         done = place.run(
             [place.python, self._archive],
             timeout=timeout,
@@ -260,6 +263,7 @@ class Harness:
             is_meeting=(lambda line: read(line).get("event") in MEETINGS) if meets else None,
             watches_memory=watches_memory,
         )
+        self.arm = before
         return [answer for answer in map(read, done.stdout.split(b"\n")) if answer], done
 
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import re
+import secrets
 import shutil
 import stat
 import subprocess
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .running import PUBLIC, Done, plain_environment, remove_tree, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 SEALED = "/opt/formulacode/sealed"
 """The image's files from before an agent saw it, owned by root."""
@@ -39,8 +40,8 @@ RUN = re.compile(rb"\S{%d,}" % LONGEST_RUN)
 SOURCES = re.compile(r"\.(py|pyi|pyx|pxd|pxi|c|h|cc|cpp|cxx|hh|hpp|hxx|inc|s|f|f90|f95|rs|go|jl|in|tmpl)$")
 """File types an agent may add; others may only be changed, and only as text."""
 HOW_TO_TEST = re.compile(
-    r"(^|/)tests?/|^testing/|(^|/)(test_[^/]*|[^/]*_tests?|conftest|noxfile)\.py$|(^|/)(pytest\.ini|tox\.ini)$|"
-    r"(^|/)asv[^/]*\.json$"
+    r"(^|/)tests?/|^testing/|(^|/)(test_[^/]*|[^/]*_tests?|tests?|conftest|noxfile)\.py$|"
+    r"(^|/)(pytest\.ini|tox\.ini)$|(^|/)asv[^/]*\.json$"
 )
 HOW_TO_BUILD = re.compile(
     r"(^|/)(setup\.(py|cfg)|pyproject\.toml|MANIFEST\.in|meson(\.build|_options\.txt|\.options)|CMakeLists\.txt|"
@@ -49,6 +50,25 @@ HOW_TO_BUILD = re.compile(
 """Files that may bring plug-ins of pytest, start with the interpreter, or be compared with by tests (`pkg/testing/`,
 which may be timed too): an agent may change them only if the author did.
 """
+FAILING = """
+
+def {mark}(test):
+    import functools
+
+    @functools.wraps(test)
+    def fails(*arguments, **keywords):
+        test(*arguments, **keywords)
+        raise AssertionError
+
+    return fails
+"""
+FAILS = """
+try:
+    {test} = {mark}({test})
+except Exception:
+    pass
+"""
+"""Code at the end of a file of tests: once, and for each test that is to fail."""
 
 
 def draw_first_user(mapped: str) -> int:
@@ -72,6 +92,10 @@ with open("/proc/self/uid_map") as _mapped:
 
 class ArmFailedError(Exception):
     """An arm could not be brought to its code."""
+
+
+UNBUILT = (ArmFailedError, OSError, RecursionError)
+"""Errors of an arm that is not built: names of files can be too long for a copy, and folders too deep."""
 
 
 class Place:
@@ -387,11 +411,13 @@ def _libraries(place: Place) -> list[str]:
 def changes_of(task: dict[str, Any]) -> tuple[dict[str, bytes | None], list[str]]:
     """Return the agent's changes to the checkout that count, and the paths of those that do not.
 
-    Sources count. Instructions for measuring or testing never do, nor do binary files, links, tables and large files:
-    they may hold results.
+    Sources count. Instructions for measuring or testing never do, nor do files of the tests that are run, nor binary
+    files, links, tables and large files: they may hold results.
     """
     before, after = (_files(folder) for folder in (os.path.join(SEALED, "repo"), os.environ["FC_REPOSITORY"]))
     authors = frozenset(task["patched_paths"])
+    root = task["package_root"]
+    tests = {os.path.normpath(os.path.join(root, name.partition("::")[0])) for name in task["pass_to_pass"]}
     changes: dict[str, bytes | None] = {}
     left_out = []
     for path in sorted({*before, *after}):
@@ -399,7 +425,7 @@ def changes_of(task: dict[str, Any]) -> tuple[dict[str, bytes | None], list[str]
         if old and new and _content(old) == _content(new):
             continue
         content = _content(new) if new else None
-        is_other = not _counts(path, task["benchmark_dir"], authors)
+        is_other = path in tests or not _counts(path, task["benchmark_dir"], authors)
         if is_other or (new and not _is_source(path, content, _content(old) if old else None)):
             left_out.append(path)
         else:
@@ -455,12 +481,37 @@ def _require(done: subprocess.CompletedProcess[bytes]) -> None:
         raise ArmFailedError(f"the patch does not apply\n{done.stderr.decode(errors='replace')}")
 
 
-def for_tests(place: Place) -> str:
-    """Return a fresh copy of the arm's checkout in which its tests may write."""
+def for_tests(place: Place, sabotaged: Iterable[str] = ()) -> str:
+    """Return a fresh copy of the arm's checkout in which its tests may write, and those *sabotaged* fail."""
     folder = f"{place.folder}-tests"
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
     _copy(place.repository, folder)
+    _sabotage(folder, sabotaged)
     for within, _, _ in os.walk(folder):
         os.chown(within, place.user, place.user)
     os.chmod(folder, 0o700)
     return folder
+
+
+def _sabotage(folder: str, names: Iterable[str]) -> None:
+    """Append code to the files of the tests *names* that makes each fail at its end: no request says which they are.
+
+    All parameters of a test fail, and whatever inherits or imports it from there.
+    """
+    root = os.path.realpath(folder)
+    by_file: dict[str, set[str]] = {}
+    for name in names:
+        path, *parts = (part for part in name.partition("[")[0].split("::") if part != "()")
+        if parts and all(part.isidentifier() for part in parts):
+            by_file.setdefault(os.path.normpath(os.path.join(root, path)), set()).add(".".join(parts))
+    for path, tests in by_file.items():
+        # a build may have left links to another arm's
+        if os.path.realpath(path) != path or not path.startswith(f"{root}/") or not os.path.isfile(path):
+            continue
+        with open(path, "rb") as file:
+            content = file.read()
+        mark = f"_{secrets.token_hex(8)}"
+        os.unlink(path)
+        with open(path, "xb") as file:
+            file.write(content + FAILING.format(mark=mark).encode())
+            file.writelines(FAILS.format(mark=mark, test=test).encode() for test in sorted(tests))

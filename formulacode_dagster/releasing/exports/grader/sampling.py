@@ -25,6 +25,14 @@ class BenchmarksFailError(Exception):
         self.arm = arm
 
 
+class BuildFailsError(Exception):
+    """A later build of *arm* fails."""
+
+    def __init__(self, arm: str, message: str) -> None:
+        super().__init__(message)
+        self.arm = arm
+
+
 class Clocked:
     """Seconds of the batches of one arm, with their setups, by different clocks."""
 
@@ -133,7 +141,10 @@ class ArmSampler:
     def _round(self) -> None:
         if self._rule.by_build:
             for arm in ARMS:
-                self.samples.objects[arm].append(self._build_anew(arm))
+                try:
+                    self.samples.objects[arm].append(self._build_anew(arm))
+                except places.UNBUILT as error:
+                    raise BuildFailsError(arm, str(error)) from error
         self._processes(self.samples.values)
 
     def _processes(self, values: dict[str, dict[str, list[float]]], *, once: bool = False) -> None:

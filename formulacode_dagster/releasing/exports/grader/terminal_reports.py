@@ -11,6 +11,8 @@ import re
 from typing import Any, Callable, Dict  # noqa: UP035 - CPython 3.7 evaluates the aliases below
 
 NOT_GRADABLE = "not_gradable"
+BREAKS_GRADER = "breaks_grader"
+"""Reason for no reward if the grader fails over the agent's code or what it answers."""
 TOO_SLOW = frozenset({"no_change", "inconclusive", "unchanged", "slower", "trade_off"})
 """Reasons for no reward that say nothing against the work but that it is not faster."""
 OTHER_RESULTS = frozenset({"returns_other", "benchmarks_fail"})

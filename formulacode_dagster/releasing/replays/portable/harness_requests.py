@@ -190,7 +190,7 @@ class PackedHarness:
             if line.startswith(prefix):
                 try:
                     answer = json.loads(line[len(prefix) :])
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(answer, dict) and "event" in answer:
                     answers.append(answer)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.suites.questions import NotTimed, ProcessSetting, TimedBenchmark
 from formulacode_dagster.building.suites.remote import HarnessClient
 from tests.support.measurement import FolderSession
@@ -41,3 +42,14 @@ def test_threads_hash_seed_and_padding_reach_the_process_that_times(session, lay
     assert told(session, suites, ProcessSetting(hash_seed=7, padding=padding)) == [
         *("1", "1", "1", "1", "7"), "yes", padding,
     ]  # fmt: skip
+
+
+def test_an_answer_that_is_nested_too_deeply_is_none(session, monkeypatch) -> None:
+    def run(*_: object, stdin: bytes, **__: object) -> Completed:
+        nonce = json.loads(stdin)["nonce"]
+        deep, end = "[" * 100_000, json.dumps({"event": "end"})
+        return Completed(0, f"{nonce} {deep}\n{nonce} {end}\n".encode(), b"", 0.0)
+
+    monkeypatch.setattr(session, "run", run)
+    _, answers = HarnessClient(session, benchmark_dir="benchmarks").ask({"command": "idlest"}, timeout=9)
+    assert answers == [{"event": "end"}]

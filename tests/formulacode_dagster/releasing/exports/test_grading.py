@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from types import SimpleNamespace
 
 import pytest
 
+from formulacode_dagster.releasing.exports.grader import grading as grader
 from formulacode_dagster.releasing.exports.grader import places
 from formulacode_dagster.releasing.exports.grader.grading import Grading, Refused
 from formulacode_dagster.releasing.exports.grader.harness_session import EndedTests
-from formulacode_dagster.releasing.exports.grader.judging import ArmVerdict
-from formulacode_dagster.releasing.exports.grader.places import ARMS
-from formulacode_dagster.releasing.exports.grader.sampling import Clocked
+from formulacode_dagster.releasing.exports.grader.judging import ArmVerdict, Samples
+from formulacode_dagster.releasing.exports.grader.places import ARMS, ArmFailedError
+from formulacode_dagster.releasing.exports.grader.running import ProcessesRemainError
+from formulacode_dagster.releasing.exports.grader.sampling import ArmSampler, Clocked
 
 NAME = "bench.time"
 TASK = {
@@ -20,6 +24,7 @@ TASK = {
     "environment": {},
     "limits": {"benchmark_seconds": 60},
     "is_time": True,
+    "package_root": "",
     "pass_to_pass": ["test_a", "test_b", "test_c"],
     "tests_seconds": 60,
     "rule": {"min_speedup": 1.05},
@@ -63,12 +68,12 @@ class SampledWork:
 
 
 class EndedHarness:
-    """A harness with the tests' results *told* for each arm; those made to fail do so unless *unnoticed*."""
+    """A harness with the tests' results *told* for each arm; those sabotaged in their copy fail unless *unnoticed*."""
 
     def __init__(self, told, unnoticed=(), tools=None):
         self._told, self._unnoticed, self._tools = told, unnoticed, tools or {}
 
-    def tests(self, arm, folder, names, seconds, sabotaged=()):
+    def tests(self, arm, sabotaged, names, seconds):
         is_noticed = arm not in self._unnoticed
         outcomes = {
             name: "failed" if name in sabotaged and is_noticed else outcome
@@ -171,6 +176,97 @@ def test_a_clock_that_was_changed_is_named(tampered):
     assert (refused.value.reason, str(refused.value)) == ("clocks_changed", ", ".join(sorted(tampered)))
 
 
+class UnbuiltSampler:
+    """A sampler of compiled code, of which a later build of one arm fails."""
+
+    def __init__(self, arm):
+        self._arm = arm
+
+    def take(self):
+        sampler = ArmSampler.__new__(ArmSampler)
+        sampler._rule, sampler._task = SimpleNamespace(looks=[(5, 0.05)], by_build=True), {"max_seconds": 60}
+        sampler.samples = Samples({}, {arm: [] for arm in ARMS})
+        sampler._build_anew = self._build
+        return sampler.take()
+
+    def _build(self, arm):
+        if arm == self._arm:
+            raise ArmFailedError("the package does not build")
+        return "objects"
+
+
+def graded(monkeypatch, task=TASK, **replaced):
+    """Grade with a single change of the agent's, and methods of Grading *replaced*."""
+    methods = {
+        "_built": lambda *_: ({}, {}), "_require_tests": lambda *_: None, "_surveyed": lambda *_: ({}, frozenset()),
+    } | replaced  # fmt: skip
+    for name, method in methods.items():
+        monkeypatch.setattr(Grading, name, method)
+    for name in ("adopt_orphans", "end_processes", "empty_public"):
+        monkeypatch.setattr(grader, name, lambda *_: [])
+    monkeypatch.setattr(places, "changes_of", lambda _: ({"pkg/core.py": b"fast"}, []))
+    monkeypatch.setattr(places, "seal", lambda: None)
+    monkeypatch.setattr(grader.os, "makedirs", lambda _: None)
+    monkeypatch.setattr(grader.os, "chmod", lambda *_: None)
+    monkeypatch.setattr(grader.shutil, "copy", lambda *_: None)
+    report = Grading(task, b"", "").grade()
+    return report["reason"], report["metrics"]["reward"], report["detail"]
+
+
+@pytest.mark.parametrize(("arm", "reason"), [("agent", "does_not_build"), ("oracle", "not_gradable")])
+def test_a_build_that_fails_later_is_a_reason_like_the_first(arm, reason, monkeypatch):
+    monkeypatch.setattr(grader, "ArmSampler", lambda *_: UnbuiltSampler(arm))
+    assert graded(monkeypatch) == (reason, 0.0, f"{arm}: the package does not build")
+
+
+class EndlessPlace:
+    """An arm whose processes do not end, or that cannot start one."""
+
+    python = repository = ""
+
+    def __init__(self, arm, error):
+        self.arm, self._error = arm, error
+
+    def run(self, *_, **__):
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("arm", "error", "reason"),
+    [
+        ("agent", RecursionError("too deep"), "breaks_grader"),
+        ("agent", ProcessesRemainError("sleep"), "processes_remain"),
+        ("base", ProcessesRemainError("sleep"), "not_gradable"),
+        ("base", RecursionError("too deep"), None),
+    ],
+)
+def test_an_agent_cannot_choose_not_to_be_graded(arm, error, reason, monkeypatch):
+    """A grading without a report would count for nothing: what fails is the agent's, but on other arms."""
+
+    def asked(self, *_):
+        self._harness.survey(EndlessPlace(arm, error), ["bench.time"])
+
+    task = {**TASK, "survey_seconds": 60, "benchmark_dir": "benchmarks/"}
+    with pytest.raises(RecursionError) if reason is None else contextlib.nullcontext():
+        assert graded(monkeypatch, task, _surveyed=asked)[:2] == (reason, 0.0)
+
+
+def test_answers_that_break_the_grader_get_nothing(monkeypatch):
+    def answered(*_):
+        raise ZeroDivisionError("division by zero")
+
+    assert graded(monkeypatch, _surveyed=answered) == ("breaks_grader", 0.0, "ZeroDivisionError: division by zero")
+
+
+def test_the_agent_is_not_at_fault_before_its_own_build(monkeypatch):
+    def made(arm, *_):
+        raise ZeroDivisionError(arm)
+
+    monkeypatch.setattr(places, "make", made)
+    with pytest.raises(ZeroDivisionError, match="base"):
+        graded(monkeypatch, _built=Grading._built)
+
+
 @pytest.mark.parametrize(
     ("agent", "base", "reason"),
     [
@@ -181,7 +277,7 @@ def test_a_clock_that_was_changed_is_named(tampered):
     ],
 )
 def test_tests_that_passed_before_must_pass(agent, base, reason, monkeypatch):
-    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": agent, "base": base})
     with pytest.raises(Refused) as refused:
@@ -202,10 +298,13 @@ PASSED = dict.fromkeys(TASK["pass_to_pass"], "passed")
                 "base": {"_pytest.python.Function.runtest": "1"},
             }
         },
+        # its process ended before it was asked, or a module hid
+        {"tools": {"agent": {}}},
+        {"tools": {"agent": {"pluggy.HookCaller.__call__": "1"}}},
     ],
 )
 def test_tests_that_the_agents_code_judges_are_refused(told, monkeypatch):
-    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, **told)
     with pytest.raises(Refused) as refused:
@@ -213,8 +312,39 @@ def test_tests_that_the_agents_code_judges_are_refused(told, monkeypatch):
     assert refused.value.reason == "tests_changed"
 
 
+def test_code_that_no_test_needs_may_be_missing(monkeypatch):
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
+    grading = Grading(TASK, b"", "")
+    agent = {"_pytest.runner.runtestprotocol": "1"}
+    tools = {"agent": agent, "base": {**agent, "numpy.testing.assert_equal": "1", "unittest.mock.call": "1"}}
+    grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, tools=tools)
+    grading._require_tests({arm: arm for arm in ARMS})
+    assert grading._metrics["tests_failed"] == 0.0
+
+
+@pytest.mark.parametrize(("again", "reason"), [("passed", ""), ("failed", "tests_fail")])
+def test_tests_that_fail_with_a_sabotaged_one_run_once_more(again, reason, monkeypatch):
+    """They share its code; one that passes on the base while it is sabotaged does not, and fails at once."""
+    names = [f"tests.py::test_cases[{n}]" for n in range(9)]
+    asked = []
+
+    class Harness:
+        def tests(self, arm, sabotaged, some, seconds):
+            asked.append((arm, len(some), len(sabotaged)))
+            outcome = "failed" if sabotaged else again if arm == "agent" else "passed"
+            return EndedTests(dict.fromkeys(some, outcome), {"pluggy.call": "1"})
+
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
+    grading = Grading({**TASK, "pass_to_pass": names}, b"", "")
+    grading._harness = Harness()
+    with pytest.raises(Refused) if reason else contextlib.nullcontext() as refused:
+        grading._require_tests({arm: arm for arm in ARMS})
+    assert not reason or refused.value.reason == reason
+    assert asked == [("agent", 9, 3), ("base", 9, 3), ("agent", 9, 0), *([("base", 9, 0)] if reason else [])]
+
+
 def test_tests_that_cannot_be_made_to_fail_say_nothing(monkeypatch):
-    monkeypatch.setattr(places, "for_tests", lambda arm: arm)
+    monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, unnoticed={"agent", "base"})
     grading._require_tests({arm: arm for arm in ARMS})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -144,6 +145,22 @@ def test_an_agent_may_change_test_helpers_only_as_the_author_did(path, counts):
 
 
 @pytest.mark.parametrize(
+    ("path", "is_left_out"),
+    [("pkg/tests.py", True), ("pkg/checks.py", True), ("own/pkg/checks.py", False), ("pkg/more.py", False)],
+)
+def test_a_file_with_listed_tests_is_no_source(path, is_left_out, tmp_path, lay, monkeypatch):
+    """Wherever a package keeps them: it could gut the tests that judge it."""
+    lay(tmp_path / "sealed/repo", {path: "def test_a(): assert slow() == 1"})
+    lay(tmp_path / "agents", {path: "def test_a(): pass"})
+    monkeypatch.setattr(places, "SEALED", str(tmp_path / "sealed"))
+    monkeypatch.setenv("FC_REPOSITORY", str(tmp_path / "agents"))
+    names = ["checks.py::test_a", "../pkg/checks.py::TestA::test_b[a::b]"]
+    task = {"benchmark_dir": "benchmarks/", "patched_paths": ["pkg/checks.py"], "package_root": "pkg"}
+    changes, left_out = places.changes_of({**task, "pass_to_pass": names})
+    assert (left_out, [*changes]) == (([path], []) if is_left_out else ([], [path]))
+
+
+@pytest.mark.parametrize(
     ("mapped", "last"),
     [
         ("         0          0 4294967295\n", 2**30),
@@ -211,3 +228,85 @@ def test_a_link_to_changes_is_not_followed(checkout, tmp_path):
     with pytest.raises(ArmFailedError):
         places.lay_diff(str(tmp_path / "agent.diff"))
     assert (checkout / "pkg/core.py").read_text() == "slow"
+
+
+MADE_TO_FAIL = {
+    "tests/__init__.py": "",
+    "tests/test_all.py": """import unittest
+import pytest
+from tests.shared import Shared, test_shared
+
+@pytest.fixture(params=["a::b", "c"])
+def value(request):
+    return request.param
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_cases(n, value): assert n
+
+class TestA:
+    class TestInner:
+        def test_inner(self, value): assert value
+    @staticmethod
+    def test_static(): pass
+    @classmethod
+    def test_of_class(cls, value): assert value
+    def test_other(self): pass
+
+class TestB(Shared): pass
+
+class TestC(unittest.TestCase):
+    def test_case(self): self.assertTrue(True)
+    def test_other(self): pass""",
+    "tests/shared.py": "class Shared:\n    def test_inherited(self): pass\n\ndef test_shared(): pass\n",
+}
+SABOTAGED = [
+    "test_cases[c-2]",
+    "test_shared",
+    "TestA::TestInner::test_inner[a::b]",
+    "TestA::test_static",
+    "TestA::()::test_of_class[c]",
+    "TestB::test_inherited",
+    "TestC::test_case",
+    # not by these names
+    "TestA::test_gone",
+    "gone.doctest",
+    "not a name",
+]
+
+
+def test_tests_of_all_kinds_are_made_to_fail_in_the_copy_only(place, lay, monkeypatch):
+    monkeypatch.setattr(places.os, "chown", lambda *_, **__: None)
+    lay(Path(place.repository, "own"), MADE_TO_FAIL)
+    before = files_of(place)
+    folder = places.for_tests(place, [f"own/tests/test_all.py::{name}" for name in SABOTAGED])
+    assert files_of(place) == before
+    command = [sys.executable, "-m", "pytest", "-qrA", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir=."]
+    said = subprocess.run([*command, "tests"], cwd=f"{folder}/own", capture_output=True, text=True, check=False).stdout
+    outcomes = {line.split()[1].partition("::")[2]: line.split()[0] for line in said.splitlines() if "::test" in line}
+    passed = {"TestA::test_other", "TestC::test_other"}
+    assert {name for name, outcome in outcomes.items() if outcome == "PASSED"} == passed, said
+    assert {name.partition("[")[0].rpartition("::")[2] for name in outcomes.keys() - passed} == {
+        *("test_cases", "test_shared", "test_inner", "test_static", "test_of_class", "test_inherited", "test_case"),
+    }
+
+
+def test_a_copy_in_which_tests_nested_folders_too_deeply_is_removed(place, lay, monkeypatch):
+    monkeypatch.setattr(places.os, "chown", lambda *_, **__: None)
+    lay(Path(place.repository), FILES)
+    subprocess.run(["mkdir", "-p", f"{places.for_tests(place)}/{'a/' * 1100}"], check=True)
+    try:
+        folder = Path(places.for_tests(place))
+        assert {path.name for path in folder.iterdir()} == {path.partition("/")[0] for path in FILES}
+    finally:
+        # neither can pytest
+        subprocess.run(["rm", "-rf", f"{place.folder}-tests"], check=True)
+
+
+def test_a_file_of_tests_outside_of_the_copy_is_left_alone(place, lay, tmp_path, monkeypatch):
+    """The build may have left a link there."""
+    monkeypatch.setattr(places.os, "chown", lambda *_, **__: None)
+    others = lay(tmp_path / "others", {"test_a.py": "def test_a(): pass"})
+    Path(place.repository, "linked").symlink_to(others)
+    names = ["linked/test_a.py::test_a", "../others/test_a.py::test_a", "gone/test_a.py::test_a"]
+    places.for_tests(place, names)
+    assert (others / "test_a.py").read_text() == "def test_a(): pass"

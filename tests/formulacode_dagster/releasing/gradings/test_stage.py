@@ -23,13 +23,14 @@ from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.measurements import newest_gradings
 from formulacode_dagster.releasing.dataset.gate import release_gate
 from formulacode_dagster.releasing.dataset.records import month_records
+from formulacode_dagster.releasing.exports.grader.terminal_reports import BREAKS_GRADER
 from formulacode_dagster.releasing.gradings import checks
 from formulacode_dagster.releasing.gradings.stage import GradingTools, run, tries_of
 from tests.formulacode_dagster.releasing.conftest import MANIFEST, MONTH
 from tests.support.month import enter
 
 ITEM = "Acme/Fast.py#7"
-BREAKS_OFF, SCRIPT_FAILS = -1.0, -2.0
+BREAKS_OFF, SCRIPT_FAILS, BREAKS = -1.0, -2.0, -3.0
 HONEST = {"oracle": [1.0, 0.95, 0.97]}
 Rewards = Mapping[str, list[float]]
 
@@ -70,6 +71,8 @@ def grade(month: Database, published: PublishedImage) -> Grade:
                 raise ItemFailure(FailureKind.INCOMPLETE, "the grader broke off")
             if values[0] == SCRIPT_FAILS:
                 raise ConfigurationError("the agent ended with status 1")
+            if values[0] == BREAKS:
+                return {"metrics": {"reward": 0.0}, "reason": BREAKS_GRADER, "detail": "KeyError: 'a'"}
             reason = "faster" if values[0] else "unchanged"
             return {"metrics": {"reward": values.pop(0), "cpu_seconds": 2.0}, "reason": reason, "detail": "seen"}
 
@@ -144,8 +147,11 @@ def test_probes_of_an_unpaid_author_are_not_graded(grade: Any) -> None:
     assert grade.asked == ["oracle", "oracle"]
 
 
-def test_a_grader_that_breaks_off_fails_the_item_and_the_next_run_grades_it_again(month: Database, grade: Any) -> None:
-    entry = grade({**HONEST, "lazy": [BREAKS_OFF]})
+@pytest.mark.parametrize("ends", [BREAKS_OFF, BREAKS])
+def test_a_grader_that_breaks_off_fails_the_item_and_the_next_run_grades_it_again(
+    month: Database, grade: Any, ends: float
+) -> None:
+    entry = grade({**HONEST, "lazy": [ends]})
     assert (entry.state, entry.reason) == (ItemState.FAILED, "incomplete")
     with month.transaction() as connection:
         assert month_records(connection, MONTH) == {}
