@@ -104,7 +104,7 @@ def pull_requests(
     """Request the windows of all repositories at once, then read each base and patch from the mirror."""
     with stage_run(context, postgres, pull_requests, config) as stage:
         cache = mirrors.cache()
-        for dashboard in config.dashboards:
+        for dashboard in () if config.dry_run else config.dashboards:
             # frames take a library that loading the definitions does without
             from formulacode_dagster.measuring.breakpoints.candidates import enter_candidates_of
 

@@ -1,4 +1,4 @@
-"""Dagster's launcher for Celery, which also notices that the worker of a run is gone.
+"""Dagster's launcher for Celery, which also notices that the worker of a run is gone, and places runs without a queue.
 
 Celery keeps "started" as the state of a task whose worker was killed, and Dagster's own launcher (0.29) believes it:
 such a run is shown in progress until its time limit. When the broker hands the task to another worker, that one ignores
@@ -15,8 +15,11 @@ import dagster as dg
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 
+from formulacode_dagster.models.items import Stage
+
 from .command_line_runs import LeavesCommandLineRuns
-from .dagster_internals import CheckRunHealthResult, WorkerStatus
+from .dagster_internals import CheckRunHealthResult, LaunchRunContext, WorkerStatus
+from .placement import QUEUE, queue_of
 
 ANSWER_SECONDS = 3.0
 """Seconds for workers to answer."""
@@ -27,7 +30,7 @@ _AT_WORK = "active"
 
 
 class _AskingCeleryRunLauncher(CeleryRunLauncher):
-    """Reports the health of a run by asking the workers."""
+    """Reports the health of a run by asking the workers, and places runs of the asset graph."""
 
     def __init__(self, unheard_seconds: int = UNHEARD_SECONDS, **given: Any) -> None:
         super().__init__(**given)
@@ -41,6 +44,17 @@ class _AskingCeleryRunLauncher(CeleryRunLauncher):
         added = dg.Field(int, is_required=False, default_value=UNHEARD_SECONDS, description=described)
         taken: Any = super().config_type()
         return {**taken, "unheard_seconds": added}
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        """Launch it as Dagster does; a run of the asset graph, which has the tags of no job, into its stages' queue."""
+        run = context.dagster_run
+        keys = {*(run.asset_selection or ()), *(check.asset_key for check in run.asset_check_selection or ())}
+        stages = [stage for stage in Stage if dg.AssetKey(stage.value) in keys]
+        if stages and QUEUE not in run.tags:
+            tags = {QUEUE: queue_of(stages)}
+            self._instance.add_run_tags(run.run_id, tags)
+            context = LaunchRunContext(run.with_tags({**run.tags, **tags}), context.workspace)
+        super().launch_run(context)
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Return True if any worker executes *run*; raises Celery's errors if the broker does not answer."""

@@ -1,7 +1,7 @@
 """Resources of a run by its stage, in the terms of each launcher."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from formulacode_dagster.models.items import Stage
 
@@ -38,5 +38,11 @@ def run_tags(stage: Stage) -> dict[str, str]:
     resources = _WORKING.get(stage, _WAITING)
     return {
         KUBERNETES: json.dumps({"container_config": {"resources": resources}}),
-        QUEUE: _QUEUES.get(stage, IO),
+        QUEUE: queue_of([stage]),
     }
+
+
+def queue_of(stages: Collection[Stage]) -> str:
+    """Return the queue that all of *stages* have, else that of a month."""
+    queues = {_QUEUES.get(stage, IO) for stage in stages}
+    return queues.pop() if len(queues) == 1 else MEASURE

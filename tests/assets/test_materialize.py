@@ -8,15 +8,19 @@ import pytest
 
 from assets.materialize import ItemConfig, stage_run, usage_metadata
 from assets.partitions import MONTHS
+from assets.pull_requests import pull_requests
 from assets.repositories import repositories
-from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, GateClosedError, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.operating.runner.failures import FAILURES_WITHIN_BUDGET
+from formulacode_dagster.operating.runner.gatekeeping import require_open
 from formulacode_dagster.operating.runner.progress import ProgressListener, listener, listening
 from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.usage import add_usage
 from resources.postgres import PostgresResource
+from tests.support.gates import open_gates
 
 
 class Announced(ProgressListener):
@@ -76,6 +80,29 @@ def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(
     assert any(text.startswith("waiting 12 min 34 s, until ") for text in said)
     assert "the cache was damaged" in said
     assert type(listener()) is ProgressListener
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_stage_that_begins_shuts_its_gates_until_it_is_judged(
+    postgres: PostgresResource, database: Database, dagster_instance: dg.DagsterInstance, dry_run: bool
+) -> None:
+    gate = (Stage.REPOSITORIES, FAILURES_WITHIN_BUDGET)
+    for month in ("2026-01", "2026-02"):
+        open_gates(database, pull_requests, month)
+
+    @dg.asset(partitions_def=MONTHS)
+    def probe(context) -> None:
+        with stage_run(context, postgres, repositories, ItemConfig(dry_run=dry_run)):
+            raise ConfigurationError("it dies")
+
+    died = dg.materialize([probe], partition_key="2026-02", raise_on_error=False, instance=dagster_instance)
+    assert not died.success
+    require_open(database, "2026-01", [gate])
+    if dry_run:
+        require_open(database, "2026-02", [gate])
+        return
+    with pytest.raises(GateClosedError, match=r"not judged .* Materialize repositories of 2026-02 with its checks"):
+        require_open(database, "2026-02", [gate])
 
 
 @pytest.mark.slow

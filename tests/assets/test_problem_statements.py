@@ -113,8 +113,9 @@ def run(
         named = {"GH_TOKENS": token, "FC_OFFLINE_SOURCE": offline}
         with serving(app(folder)) as url, environment(GITHUB_API_URL=url, **named):
             known = default_resources()
+            checks = [check.definition(discussions.stage) for check in discussions.checks]
             done = dg.materialize(
-                [discussions.definition, problem_statements.definition],
+                [discussions.definition, *checks, problem_statements.definition],
                 partition_key=MONTH,
                 instance=dagster_instance,
                 resources={name: known[name] for name in ("intake", "llm", "mirrors", "postgres")},

@@ -27,7 +27,7 @@ from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import CandidateSource
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.operating.store import ledger
-from formulacode_dagster.operating.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
+from formulacode_dagster.operating.store.artifacts import DASHBOARD_CANDIDATES, MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.operating.store.bulk import upsert
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.pull_requests import iterate_done, merged_names
@@ -331,6 +331,9 @@ def test_a_faster_commit_of_a_dashboard_enters_and_leaves_with_its_step(run, wor
         named = {"dashboard": "board", "source": "published", "repository": "demo/small", "benchmarks": []}
         upsert(connection, DASHBOARDS, [{**site, **named, "read_at": FEBRUARY.start}])
     keep(found)
+    run(dashboards=["board"], dry_run=True)
+    with database.transaction() as connection:
+        assert DASHBOARD_CANDIDATES.read(connection, MONTH) == []
     entered = run(dashboards=["board"])
     item = f"demo/small#{stand_in_number(after)}"
     assert (entered["from_dashboards"], entered["dagster/row_count"]) == (1, 8)
@@ -342,6 +345,12 @@ def test_a_faster_commit_of_a_dashboard_enters_and_leaves_with_its_step(run, wor
     with database.transaction() as connection:
         (row,) = [row for row in iterate_done(connection, MONTH, Stage.PULL_REQUESTS) if row.item == item]
     assert (row.facts.source, row.change.base_sha) == (CandidateSource.DASHBOARD, before)
+
+    with database.transaction() as connection:
+        DASHBOARD_CANDIDATES.replace_month(connection, MONTH, [])
+    assert run(dry_run=True)["from_dashboards"] == 0
+    with database.transaction() as connection:
+        assert row.facts in MERGED_PULL_REQUESTS.read(connection, MONTH), "a dry run drops nothing"
 
     keep(found.clear())
     left = run(dashboards=["board"])

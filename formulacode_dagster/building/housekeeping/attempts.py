@@ -137,11 +137,13 @@ def _old_attempts(before: datetime) -> Select[Any]:
 def _old_logs(before: datetime) -> Select[Any]:
     """Keys and hash of each log of a stage that may go."""
     of_item = (LOGS.c.month, LOGS.c.stage, LOGS.c.item)
-    newest = func.max(LOGS.c.attempt).over(partition_by=of_item).label("newest")
-    told = select(*LOGS.primary_key, LOGS.c.sha256, LOGS.c.written_at, newest).subquery("told")
+    # an attempt of new inputs is the first again
+    order = (LOGS.c.written_at.desc(), LOGS.c.attempt.desc())
+    from_newest = func.row_number().over(partition_by=of_item, order_by=order).label("from_newest")
+    told = select(*LOGS.primary_key, LOGS.c.sha256, LOGS.c.written_at, from_newest).subquery("told")
     return select(*(told.c[key.name] for key in LOGS.primary_key), told.c.sha256).where(
         told.c.written_at < before,
-        told.c.attempt < told.c.newest,
+        told.c.from_newest > 1,
         or_(_is_settled(told, told.c.stage, told.c.item), _is_released(told)),
     )
 

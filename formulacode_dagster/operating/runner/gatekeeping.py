@@ -7,16 +7,27 @@ from collections.abc import Sequence
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.errors import GateClosedError
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.operating.store.checks import verdicts
+from formulacode_dagster.operating.store.checks import remove_verdicts, verdicts
 from formulacode_dagster.operating.store.database import Database
 
 from .failures import FAILURES_WITHIN_BUDGET
+from .work import RunRole, StageRun
+
+
+def shut_gates(run: StageRun) -> None:
+    """Remove the verdicts on the stage of *run*, which begins: they are about earlier rows.
+
+    Its gates stay closed until the checks judge the new rows; a run that joins another leaves them as they are.
+    """
+    if run.sharing is None or run.sharing.part is RunRole.LEADS:
+        with run.database.transaction() as connection:
+            remove_verdicts(connection, run.stage, run.month)
 
 
 def require_open(database: Database, month: str, gates: Sequence[tuple[Stage, str]]) -> None:
     """Raise GateClosedError unless each of *gates* (stage, check) was judged and passed for *month*, or only warns.
 
-    A gate that was never judged is closed.
+    A gate without a verdict is closed.
     """
     with database.transaction() as connection:
         judged = {(verdict.stage, verdict.check): verdict for verdict in verdicts(connection, month)}
@@ -27,7 +38,8 @@ def require_open(database: Database, month: str, gates: Sequence[tuple[Stage, st
 def _require(verdict: CheckVerdict | None, stage: Stage, check: str, month: str) -> None:
     if verdict is None:
         raise GateClosedError(
-            f"the gate {stage}/{check} was never judged for {month}",
+            f"the gate {stage}/{check} is not judged for {month}",
+            why=f"{stage} never ran with its checks, is running now, or its last run ended before them",
             remedy=f"Materialize {stage} of {month} with its checks first",
         )
     if verdict.blocking and not verdict.passed:

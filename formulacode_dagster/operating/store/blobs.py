@@ -94,11 +94,11 @@ def put_log(
 
 
 def get_log(connection: Connection, *, stage: Stage, month: str, item: str) -> str:
-    """Return the log of the newest attempt, empty if there is none."""
+    """Return the log that was written last, empty if there is none: new inputs count attempts from 1 again."""
     sha256 = connection.execute(
         select(LOGS.c.sha256)
         .where(LOGS.c.month == month, LOGS.c.stage == stage.value, LOGS.c.item == item)
-        .order_by(LOGS.c.attempt.desc())
+        .order_by(LOGS.c.written_at.desc(), LOGS.c.attempt.desc())
         .limit(1)
     ).scalar_one_or_none()
     return get_blob(connection, sha256).decode(errors="replace") if sha256 else ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
 from formulacode_dagster.models.check import CheckVerdict
+from formulacode_dagster.models.items import Stage
 
 from .bulk import upsert
 from .tables import CHECK_VERDICTS
@@ -22,6 +23,12 @@ def record_verdict(connection: Connection, verdict: CheckVerdict, run_id: str) -
         "judged_at": datetime.now(tz=UTC),
     }
     upsert(connection, CHECK_VERDICTS, [row])
+
+
+def remove_verdicts(connection: Connection, stage: Stage, month: str) -> None:
+    """Remove the verdicts on *stage* of *month*."""
+    columns = CHECK_VERDICTS.c
+    connection.execute(delete(CHECK_VERDICTS).where(columns.stage == stage.value, columns.month == month))
 
 
 def verdicts(connection: Connection, month: str) -> list[CheckVerdict]:

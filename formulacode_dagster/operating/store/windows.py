@@ -166,10 +166,11 @@ def _take_from_other_months(
     return {number for numbers in elsewhere.values() for number in numbers}
 
 
-def enter_candidates(connection: Connection, month: str) -> list[str]:
+def enter_candidates(connection: Connection, month: str, *, dry_run: bool = False) -> list[str]:
     """Add the dashboards' candidates of *month* as rows besides those of the windows; returns their items.
 
-    A candidate that a window contains, by number or commit, is not entered; former candidates are removed.
+    A candidate that a window contains, by number or commit, is not entered; former candidates are removed. With
+    *dry_run* nothing is written.
     """
     candidates = {(row.repository_id, row.number): row.facts for row in DASHBOARD_CANDIDATES.read(connection, month)}
     repositories = any_(cast(sorted({key[0] for key in candidates}), ARRAY(BigInteger)))
@@ -184,6 +185,9 @@ def enter_candidates(connection: Connection, month: str) -> list[str]:
         for key, facts in candidates.items()
         if key not in keys and (key[0], facts.merge_commit_sha) not in commits
     }
+    items = [facts.item for facts in wanted.values()]
+    if dry_run:
+        return items
     held = connection.execute(
         select(_FACTS.repository_id, _FACTS.number, _FACTS.repository, _FACTS.digest).where(
             _FACTS.month == month, ~_IS_MERGE
@@ -197,7 +201,7 @@ def enter_candidates(connection: Connection, month: str) -> list[str]:
             _drop_facts(connection, month, repository, [number])
             _drop_changes(connection, month, repository, [_Stored(number, item_key(name, number), "", ())])
     MERGED_PULL_REQUESTS.save(connection, [facts for key, facts in wanted.items() if key not in same])
-    return [facts.item for facts in wanted.values()]
+    return items
 
 
 def _drop_candidates(connection: Connection, repository: int, given: Mapping[int, MergedPullRequest]) -> None:

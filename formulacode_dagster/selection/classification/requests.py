@@ -10,17 +10,24 @@ import json
 import re
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.completion import OutputMode
+
+
+def _escaped(text: str) -> str:
+    """Return *text* with escapes for surrogates, which no request can contain: names of files may be any bytes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Message(Frozen):
     """One message of a conversation."""
 
     role: Literal["system", "user", "assistant"]
-    content: str
+    content: Annotated[str, AfterValidator(_escaped)]
 
 
 class TokenField(StrEnum):

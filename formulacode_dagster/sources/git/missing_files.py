@@ -110,7 +110,8 @@ def _remedy(mirror: Path, missing: Sequence[str], commit: str) -> str:
             return f"Run again: the mirror is then copied from {source}, which has them"
     except GitError:
         return f"Make {source} again, then run again"
-    remote = _url(source) or f"https://github.com/{source.parent.name}/{source.stem}.git"
+    # by its name: its address may contain a token
+    remote = REMOTE if _url(source) else f"https://github.com/{source.parent.name}/{source.stem}.git"
     command = ["git", "-C", str(source), "fetch", "--refetch", "--no-filter", remote, commit or missing[0]]
     return f"Fetch them into {source}, then run again: {shlex.join(command)}"
 

@@ -7,9 +7,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.launcher import WorkerStatus
+from dagster._core.launcher import LaunchRunContext, WorkerStatus
+from dagster_celery.launcher import CeleryRunLauncher
 
+from formulacode_dagster.models.items import MONTH_STAGES
 from formulacode_dagster.orchestration.celery_launcher import AskingCeleryRunLauncher
+from formulacode_dagster.orchestration.placement import BUILD, IO, MEASURE, QUEUE
 
 TASK = "task-1"
 STARTED, CANCELING = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
@@ -78,6 +81,43 @@ def test_a_run_lives_while_a_worker_says_that_it_is_at_it(
     workers = Workers(says, began)
     assert launcher(workers).check_run_worker_health(run).status is status
     assert workers.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("assets", "checks", "tags", "queue"),
+    [
+        (MONTH_STAGES, [], {}, MEASURE),
+        (["images"], [], {}, BUILD),
+        (["environments", "images"], [], {}, BUILD),
+        (["repositories", "pull_requests"], [], {}, IO),
+        (["images", "measurements"], [], {}, MEASURE),
+        ([], ["measurements"], {}, MEASURE),
+        (["images"], [], {QUEUE: IO}, IO),
+        (["some_dashboard"], [], {}, None),
+        ([], [], {}, None),
+    ],
+)
+def test_a_run_of_the_asset_graph_gets_the_queue_of_its_stages(
+    dagster_instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    assets: Sequence[str],
+    checks: Sequence[str],
+    tags: dict[str, str],
+    queue: str | None,
+) -> None:
+    launched: list[dg.DagsterRun] = []
+    monkeypatch.setattr(CeleryRunLauncher, "launch_run", lambda _, context: launched.append(context.dagster_run))
+    selected = {
+        "asset_selection": frozenset(map(dg.AssetKey, assets)) or None,
+        "asset_check_selection": frozenset(dg.AssetCheckKey(dg.AssetKey(name), "any") for name in checks) or None,
+    }
+    run = dagster_instance.create_run_for_job(some_job, tags=tags)
+    launching = launcher(Workers({}, None))
+    launching.register_instance(dagster_instance)
+    launching.launch_run(LaunchRunContext(run._replace(**selected), None))
+    stored = dagster_instance.get_run_by_id(run.run_id)
+    assert stored is not None
+    assert launched[0].tags.get(QUEUE) == stored.tags.get(QUEUE) == queue
 
 
 def test_silence_has_to_last(run: dg.DagsterRun) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, event
 from assets.materialize import HELPS
 from assets.measurements import measurements
 from assets.published_images import published_images
+from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import SkipReason
@@ -19,6 +20,7 @@ from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.claims import ClaimableItem, Worker
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.operating.store.checks import record_verdict, verdicts
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.pull_requests import save_changes
 from formulacode_dagster.orchestration.helpers import MOST_LAUNCHES, helper, helpers_sensor
@@ -130,6 +132,7 @@ def test_a_stage_that_is_not_shared_is_named(month: Database, dagster_instance: 
 
 @pytest.mark.slow
 def test_a_second_launch_joins_the_first(month: Database, dagster_instance: dg.DagsterInstance) -> None:
+    judged = CheckVerdict(stage=STAGE, month=MONTH, check="any", passed=True, blocking=True, summary="good")
     alone = materialize(dagster_instance)
     asked = {item: entry.inputs for item, entry in entries(month).items()}
     with month.transaction() as connection:
@@ -138,10 +141,14 @@ def test_a_second_launch_joins_the_first(month: Database, dagster_instance: dg.D
         refused = materialize(dagster_instance)
         assert not refused.success, "nothing is shared yet"
         share(month, asked)
+        with month.transaction() as connection:
+            record_verdict(connection, judged, "leader")
         joined = materialize(dagster_instance)
     assert alone.success
     assert joined.success
     assert {entry.run_id for entry in entries(month).values()} == {joined.run_id}
+    with month.transaction() as connection:
+        assert judged in verdicts(connection, MONTH), "only who leads forgets verdicts"
 
 
 def test_only_some_stages_are_shared() -> None:

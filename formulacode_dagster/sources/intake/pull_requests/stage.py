@@ -52,7 +52,7 @@ async def run(stage: StageRun, tools: PullRequestTools) -> StageSummary:
         taken_in = await run_items(stage, ItemKind.REPOSITORY, items, work, windows.save, redo=again)
     with stage.database.transaction() as connection:
         windows.rename_items(connection)
-        entered = enter_candidates(connection, stage.month)
+        entered = enter_candidates(connection, stage.month, dry_run=stage.options.dry_run)
         merged = windows.merged(connection, taken_in, besides=frozenset(entered))
     changes = await _read_changes(stage, tools.mirrors, merged, again)
     return changes.after(taken_in).with_counts(

@@ -174,6 +174,17 @@ def test_of_the_logs_of_a_stage_the_newest_stays(database: Database) -> None:
     assert blobs(database) == 1
 
 
+def test_the_newest_log_is_the_last_written_not_that_of_most_tries(database: Database) -> None:
+    keep_logs(database, 3)
+    with database.transaction() as connection:
+        last = LOGS.c.attempt == 1
+        connection.execute(LOGS.update().where(last).values(written_at=OLD + timedelta(days=1)))
+    ended(database, ItemState.DONE)
+    assert prune(database).logs == 2
+    with database.transaction() as connection:
+        assert get_log(connection, stage=Stage.IMAGES, month=MONTH, item=ITEM) == "log of 1"
+
+
 def test_a_log_that_something_else_refers_to_stays(database: Database) -> None:
     """A stage's log is often that of its last attempt, and texts are kept once."""
     tried(database, 2)

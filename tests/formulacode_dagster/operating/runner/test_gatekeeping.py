@@ -32,9 +32,9 @@ def test_a_gate_that_failed_in_an_earlier_run_stays_shut_and_says_why(database: 
         require_open(database, "2026-02", GATES)
 
 
-def test_a_gate_nobody_judged_is_shut_too(database: Database) -> None:
+def test_a_gate_without_a_verdict_is_shut_too(database: Database) -> None:
     judge(database, passed=True, month="2026-01")
-    with pytest.raises(GateClosedError, match="never judged"):
+    with pytest.raises(GateClosedError, match="not judged"):
         require_open(database, "2026-02", GATES)
 
 

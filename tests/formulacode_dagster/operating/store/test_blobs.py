@@ -93,6 +93,13 @@ def test_the_log_of_an_attempt_made_again_replaces_it(database: Database) -> Non
     assert read_log(database) == "after"
 
 
+def test_attempts_counted_from_one_again_are_the_newest(database: Database) -> None:
+    for attempt in (1, 2, 3):
+        log(database, "of the earlier inputs", attempt=attempt)
+    log(database, "of the new inputs", attempt=1)
+    assert read_log(database) == "of the new inputs"
+
+
 def test_where_there_is_no_log_there_is_nothing_to_read(database: Database) -> None:
     log(database, "of another item", item="a/b#2")
     assert read_log(database) == ""

@@ -302,6 +302,8 @@ def test_a_windows_pull_request_is_no_dashboard_candidate(database: Database) ->
     with database.transaction() as connection:
         rows = [candidate(1, "1" * 40), candidate(1_000_000_002, "2" * 40), candidate(3, "3" * 40)]
         DASHBOARD_CANDIDATES.save(connection, rows)
+        assert enter_candidates(connection, MONTH, dry_run=True) == ["a/b#1", "a/b#3", "a/b#1000000002"]
+        assert MERGED_PULL_REQUESTS.read(connection, MONTH) == []
         assert enter_candidates(connection, MONTH) == ["a/b#1", "a/b#3", "a/b#1000000002"]
     landed(database, 1)
     count = take_in(database, [merged(1, merge_commit_sha="f" * 40), merged(2, merge_commit_sha="2" * 40)])

@@ -38,6 +38,15 @@ def test_an_answer_is_typed_and_accounted() -> None:
     assert budget.spent == cost
 
 
+def test_a_question_may_name_a_file_whose_name_is_no_text() -> None:
+    async def ask(url: str) -> Cost:
+        async with model_at(url) as model:
+            return (await model.ask(question("caf\udce9.py is slow"), Judgement)).cost
+
+    with sandbox() as (url, calls):
+        assert asyncio.run(ask(url)).model_calls == calls() == 1
+
+
 def test_nothing_is_paid_for_twice_even_by_another_client() -> None:
     with sandbox() as (url, calls):
         cache, begun = MemoryCache(), time.monotonic()

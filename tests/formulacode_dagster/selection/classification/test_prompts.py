@@ -52,6 +52,15 @@ def test_files_beyond_the_budget_are_named() -> None:
     assert len(excerpt.text) < 24_000
 
 
+def test_a_name_that_is_no_text_is_shown_with_escapes(make_pull_request: MakePullRequest) -> None:
+    # as git writes it
+    latin = section("NAME", 1).replace("a/NAME", '"a/doc/caf\\351.txt"').replace("b/NAME", '"b/doc/caf\\351.txt"')
+    patch = "".join(section(f"pkg/m{n}.py", 2_000) for n in range(PATCH_CHARACTERS // 400)) + latin
+    asked = prompt_for(make_pull_request().facts, patch.encode()).messages[-1].content
+    assert "more files left out" in asked
+    assert asked.encode()
+
+
 def test_a_minified_line_does_not_eat_the_budget() -> None:
     patch = section("pkg/core.py", 3) + section("pkg/data.js", 1).replace("value_0", "x" * 500_000)
     excerpt = excerpt_of_patch(patch.encode(), 6_000)

@@ -53,9 +53,7 @@ def test_the_command_of_the_message_repairs_the_source_and_the_next_run_goes_on(
             failure = refused(mirror, head)
     assert failure.what.endswith(f"in the mirror of {NAME}: docs/c.txt")
     command = failure.remedy.partition("then run again: ")[2]
-    assert command == shlex.join(
-        ["git", "-C", str(origin.bare), "fetch", "--refetch", "--no-filter", str(upstream), head]
-    )
+    assert command == shlex.join(["git", "-C", str(origin.bare), "fetch", "--refetch", "--no-filter", "origin", head])
     subprocess.run(shlex.split(command), check=True, capture_output=True)
     with cache.ensure(NAME) as mirror:
         mirror.require(head)
@@ -97,6 +95,14 @@ def test_a_source_without_a_remote_is_fetched_from_github(cache: MirrorCache, or
     lose_object(origin.bare, origin.git("rev-parse", "HEAD:a.py"))
     with cache.ensure(NAME) as mirror:
         assert f" https://github.com/{NAME}.git {origin.sha()}" in refused(mirror, origin.sha()).remedy
+
+
+def test_the_token_in_the_address_of_a_source_is_not_shown(cache: MirrorCache, origin: Origin) -> None:
+    git(origin.bare, "remote", "add", "origin", f"https://x-access-token:ghp_secret@github.com/{NAME}.git")
+    lose_object(origin.bare, origin.git("rev-parse", "HEAD:a.py"))
+    with cache.ensure(NAME) as mirror:
+        failure = refused(mirror, origin.sha())
+    assert "ghp_secret" not in str(failure)
 
 
 def test_many_files_are_counted_and_a_lost_folder_is_named_by_its_id(cache: MirrorCache, origin: Origin) -> None:
