@@ -147,6 +147,8 @@ class Chooser:
     """Compiled modules loaded by suites: Python may be compiled into one, which tracing does not show."""
     tried: list[tuple[SuiteFiles, list[BenchmarkCandidate]]] = field(default_factory=list)
     """Surveys of suites that were not relevant to the change."""
+    seen: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Benchmarks that do not execute the change, or failed, by their suite: a survey that goes on leaves them out."""
     turn: Turn = nullcontext
     """Holds off other timings while benchmarks are run for selection or others are searched."""
 
@@ -154,12 +156,12 @@ class Chooser:
         """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
 
         Raises the failure of the first suite if no later one does better; Rejection (`no_relevant_workload`) without a
-        first suite and any result. After a survey that ran out of time the next suite is tried, and that failure is
-        raised in the end. Benchmarks that spend hardly any time in the change are taken only if nothing else is found;
-        for those that execute a small share of it, and spend little time there, other suites are tried, and the one
-        with the largest share is taken.
+        first suite and any result. After a survey that ran out of time the next suite is tried; if none does better, it
+        goes on as long as there is any time, and that failure is raised in the end. Benchmarks that spend hardly any
+        time in the change are taken only if nothing else is found; for those that execute a small share of it, and
+        spend little time there, other suites are tried, and the one with the largest share is taken.
         """
-        unfinished: ItemFailure | None = None
+        unfinished: dict[str, tuple[SuiteFiles, ItemFailure]] = {}
         best: Choice | None = None
         ended: Rejection | ItemFailure = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, NOTHING_FOUND)
         try:
@@ -171,7 +173,7 @@ class Chooser:
             if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
                 if end.kind not in UNFINISHED:
                     raise
-                unfinished = end
+                unfinished[suite.sha256] = (suite, end)
             ended = end
         self._log_short_of(suite, best.lacks if best else ended)
         self._restore(suite)
@@ -193,7 +195,7 @@ class Chooser:
                     best = choice
             except (Rejection, ItemFailure) as end:
                 if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
-                    unfinished = unfinished or end
+                    unfinished[other.sha256] = (other, end)
                 self._log_short_of(other, end)
             self._restore(other)
         if best is not None:
@@ -201,7 +203,21 @@ class Chooser:
             if best.suite.files is not None:
                 self._install(best.suite.files)
             return best
-        raise ended if unfinished is None else _with_the_rest(unfinished, ended)
+        for late, why in list(unfinished.values()):
+            if why.kind is not FailureKind.SURVEY_UNFINISHED:
+                continue
+            self.log(f"going on with the suite of the {late.name}")
+            self._install(late.files or {})
+            try:
+                # without a workload, no time has to be left for samples
+                return self._select(late, self._known(late), reserve=0.0)
+            except (Rejection, ItemFailure) as end:
+                self._log_short_of(late, end)
+                if not isinstance(end, ItemFailure) or end.kind not in UNFINISHED:
+                    del unfinished[late.sha256]
+                    ended = end if ended is why else ended
+            self._restore(late)
+        raise ended if not unfinished else _with_the_rest(next(iter(unfinished.values()))[1], ended)
 
     def _log_short_of(self, suite: SuiteFiles, reason: object) -> None:
         self.log(f"the suite of the {suite.name} does not reach the change: {reason}")
@@ -255,11 +271,9 @@ class Chooser:
     ) -> Survey:
         changed = self._changed(())
         lines = changed.oracle if arm is Arm.ORACLE else changed.base
-        limit = float(self.limits.benchmark_seconds)
         return self.remotes[arm].survey(
             lines=lines if is_traced else {},
-            # what does not end in the time for all of them once has none for its samples
-            limit=limit if only is not None else min(limit, seconds),
+            limit=float(self.limits.benchmark_seconds),
             budget=seconds,
             selection=BenchmarkSelection(only, changed.names, ruled_out=ruled_out),
         )
@@ -295,16 +309,19 @@ class Chooser:
         self.surveyed.add(suite, candidates)
         return candidates, failures, changed
 
-    def _select(self, suite: SuiteFiles, known: frozenset[str] = frozenset()) -> Choice:
+    def _select(self, suite: SuiteFiles, known: frozenset[str] = frozenset(), reserve: float = SEARCH_SHARE) -> Choice:
+        """Choose from *suite*, of whose surveys none begins when less than the share *reserve* of the time is left."""
         if ruled_out := self.surveyed.ruled_out(suite) | known:
             self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
+        ruled_out |= self.seen.get(suite.sha256, frozenset())
         while True:
             candidates, failures, changed = self._run_once(suite, ruled_out)
             later = ruled_out | {candidate.name for candidate in candidates if candidate.executes_change is False}
             later |= {failure.benchmark for failure in failures}
+            self.seen[suite.sha256] = later
             left = sum(candidate.unknown == NO_TIME for candidate in candidates)
             is_found = any(candidate.executes_change for candidate in candidates)
-            if is_found or not left or later == ruled_out or self.budget.left < SEARCH_SHARE * self.budget.seconds:
+            if is_found or not left or later == ruled_out or self.budget.left < reserve * self.budget.seconds:
                 break
             self.log(f"none of {len(candidates) - left} benchmarks executes the change, {left} are left to run")
             ruled_out = later

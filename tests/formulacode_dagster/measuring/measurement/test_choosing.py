@@ -403,6 +403,33 @@ def test_weak_benchmarks_are_timed_if_a_better_suite_takes_too_long():
     assert any("no time to run 1 of 2 benchmarks once" in line for line in chooser.log.lines)
 
 
+class Slow(Aiming):
+    """A session in which a survey takes 100 s, and runs the first benchmark only that is not ruled out."""
+
+    def __init__(self, outcomes):
+        super().__init__(0.9)
+        self.outcomes, self.now, self.runs = outcomes, 0.0, []
+
+    def survey(self, selection, **_):
+        self.now += 100
+        left = [name for name in self.outcomes if f"{name}.time_it" not in selection.ruled_out]
+        self.runs += left[:1]
+        found = [surveyed(name, name not in left) for name in self.outcomes]
+        ran = surveyed(left[0], is_ruled_out=False).model_copy(update=self.outcomes[left[0]])
+        late = [one.model_copy(update={"outcome": "untraced"}) for one in found if one.module in left[1:]]
+        return Survey(benchmarks=(*found[: -len(left)], ran, *late), lost={}, extensions=())
+
+
+def test_a_survey_goes_on_without_a_reserve_for_samples_if_nothing_else_is_found():
+    remote, log = Slow({"a": {"outcome": "timeout"}, "b": {}, "e": {"lines": {"pkg/core.py": (2,)}}}), Log(None)
+    budget = TimeBudget(660, clock=lambda: remote.now)
+    chooser = replace(chooser_of(remote, log, SamplingPlan()), budget=budget)
+    choice = chooser.choose(BASE_SUITE, lambda _: ())
+    assert [each.name for each in choice.candidates] == ["e.time_it"]
+    assert remote.runs == ["a", "a", "b", "b", "e", "e"], "what failed is not run again"
+    assert "going on with the suite of the base" in log.lines
+
+
 TOTAL = TracedFunction(
     "pkg/core.py:total", {Arm.BASE: {"pkg/core.py": frozenset({2})}}, {Arm.BASE: {"pkg/core.py": [(1, 2)]}}
 )

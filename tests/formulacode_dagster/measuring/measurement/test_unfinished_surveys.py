@@ -37,7 +37,7 @@ def chosen(monkeypatch):
     def choose(first, *others):
         ends = {BASE_SUITE.name: first} | dict(zip((suite.name for suite in OTHERS), others, strict=True))
 
-        def select(_chooser, suite, *_known):
+        def select(_chooser, suite, *_known, **_reserve):
             choose.tried.append(suite.name)
             if ends[suite.name] is not None:
                 raise ends[suite.name]
@@ -60,19 +60,19 @@ def test_after_a_survey_without_time_the_next_source_is_tried(chosen, first):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "kind", "told"),
+    ("first", "second", "kind", "told", "again"),
     [
-        (UNFINISHED, NOTHING, "survey_unfinished", ["3 of 5 benchmarks; no other workload"]),
-        (TIMEOUT, UNFINISHED, "timeout", ["took too long; no other workload"]),
-        (NOTHING, UNFINISHED, "survey_unfinished", ["3 of 5 benchmarks; no other", "none of 5 benchmarks"]),
+        (UNFINISHED, NOTHING, "survey_unfinished", ["3 of 5 benchmarks; no other workload"], "base"),
+        (TIMEOUT, UNFINISHED, "timeout", ["took too long; no other workload"], "later commit"),
+        (NOTHING, UNFINISHED, "survey_unfinished", ["3 of 5 benchmarks; no other", "none of 5"], "later commit"),
     ],
 )
-def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, first, second, kind, told):
+def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, first, second, kind, told, again):
     with pytest.raises(ItemFailure) as caught:
         chosen(first, second, NOTHING)
     assert caught.value.kind == kind
     assert all(text in str(caught.value) for text in told)
-    assert chosen.tried == ["base", "later commit", "12 tests"]
+    assert chosen.tried == ["base", "later commit", "12 tests", again]
 
 
 def test_a_benchmark_that_the_patch_breaks_ends_the_search_at_once(chosen):
