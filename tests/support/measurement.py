@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,9 @@ from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 from tests.support.git_world import patch_between
 
+_STARTING = threading.Lock()
+"""A process that is starting holds what others are writing open: such a program could not be run."""
+
 
 class FolderSession:
     """Runs commands in a copy of a checkout, with the checkout on the import path."""
@@ -50,7 +54,8 @@ class FolderSession:
 
     def put(self, name: str, content: bytes, *, executable: bool = False) -> str:
         path = Path(self.harness, name)
-        path.write_bytes(content)
+        with _STARTING:
+            path.write_bytes(content)
         path.chmod(0o555 if executable else 0o644)
         return str(path)
 
@@ -64,16 +69,18 @@ class FolderSession:
         stdin: bytes | None = None,
     ) -> Completed:
         start = time.monotonic()
-        process = subprocess.Popen(
-            list(argv),
-            # as in an engine's sessions, what a command leaves in its folder is in no checkout
-            cwd=cwd or self._home,
-            env={**os.environ, "PYTHONPATH": self.repository, "TMPDIR": str(self.folder)} | dict(environment or {}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        own = {"PYTHONPATH": self.repository, "TMPDIR": str(self.folder)}
+        with _STARTING:
+            process = subprocess.Popen(
+                list(argv),
+                # as in an engine's sessions, what a command leaves in its folder is in no checkout
+                cwd=cwd or self._home,
+                env={**os.environ, **own, **(environment or {})},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
         try:
             stdout, stderr = process.communicate(stdin, timeout=timeout)
             timed_out = False
