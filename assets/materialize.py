@@ -16,7 +16,7 @@ from formulacode_dagster.models.errors import BusyError, FormulaCodeError, Outsi
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.operating.runner.claims import Worker, shared_stage
 from formulacode_dagster.operating.runner.failures import accept_failures, judge_failures
-from formulacode_dagster.operating.runner.gatekeeping import require_open, shut_gates
+from formulacode_dagster.operating.runner.gatekeeping import require_open
 from formulacode_dagster.operating.runner.log_lines import AlsoLogged
 from formulacode_dagster.operating.runner.progress import listener, listening
 from formulacode_dagster.operating.runner.work import RunRole, Sharing, StageRun, StageSummary
@@ -116,8 +116,7 @@ def continued_runs(instance: dg.DagsterInstance, run: dg.DagsterRun, stage: Stag
 def stage_run(
     context: dg.AssetExecutionContext, postgres: PostgresResource, asset: StageAsset, config: ItemConfig
 ) -> Iterator[StageRun]:
-    """The frame around a stage: gates read, the month held, its own gates shut until its checks have run; it is tried
-    once more when an outside system failed.
+    """The frame around a stage: gates read, the month held; it is tried once more when an outside system failed.
 
     Errors that only a person can mend are not retried.
     """
@@ -131,7 +130,6 @@ def stage_run(
             return
         require_open(run.database, run.month, asset.gates)
         with _held(run, asset) as held, _watched(context, run):
-            shut_gates(held)
             yield held
             _accept_if_asked(held, config)
 

@@ -52,6 +52,8 @@ UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
 """Failures that another suite may spare a task, too; without one, another attempt continues."""
 SEARCH_SHARE = 0.5
 """Share of a task's time after which no further survey of a suite begins: the samples need the rest."""
+LEAST_SHARE = 0.25
+"""Share of a task's time without which no samples are begun, since another attempt has all of it."""
 MOSTLY_IN_CHANGE = 0.5
 """Share of its time in the change from which a benchmark is about the change, however few functions it executes."""
 NOTHING_FOUND = "the repository has no suite, and no other workload executes the change"
@@ -147,7 +149,7 @@ class Chooser:
     """Compiled modules loaded by suites: Python may be compiled into one, which tracing does not show."""
     tried: list[tuple[SuiteFiles, list[BenchmarkCandidate]]] = field(default_factory=list)
     """Surveys of suites that were not relevant to the change."""
-    seen: dict[str, frozenset[str]] = field(default_factory=dict)
+    seen: dict[str, tuple[frozenset[str], dict[tuple[Arm, str], BenchmarkFailure]]] = field(default_factory=dict)
     """Benchmarks that do not execute the change, or failed, by their suite: a survey that goes on leaves them out."""
     turn: Turn = nullcontext
     """Holds off other timings while benchmarks are run for selection or others are searched."""
@@ -207,10 +209,14 @@ class Chooser:
             if why.kind is not FailureKind.SURVEY_UNFINISHED:
                 continue
             self.log(f"going on with the suite of the {late.name}")
-            self._install(late.files or {})
+            if late.files is not None:
+                self._install(late.files)
             try:
-                # without a workload, no time has to be left for samples
-                return self._select(late, self._known(late), reserve=0.0)
+                choice = self._select(late, self._known(late), reserve=0.0)
+                if self.budget.left >= LEAST_SHARE * self.budget.seconds:
+                    return choice
+                self.log("what executes the change was found too late to be timed: another attempt finds it at once")
+                break
             except (Rejection, ItemFailure) as end:
                 self._log_short_of(late, end)
                 if not isinstance(end, ItemFailure) or end.kind not in UNFINISHED:
@@ -313,12 +319,14 @@ class Chooser:
         """Choose from *suite*, of whose surveys none begins when less than the share *reserve* of the time is left."""
         if ruled_out := self.surveyed.ruled_out(suite) | known:
             self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
-        ruled_out |= self.seen.get(suite.sha256, frozenset())
+        seen, failed = self.seen.get(suite.sha256, (frozenset(), {}))
+        ruled_out |= seen
         while True:
             candidates, failures, changed = self._run_once(suite, ruled_out)
+            failed |= {(failure.arm, failure.benchmark): failure for failure in failures}
             later = ruled_out | {candidate.name for candidate in candidates if candidate.executes_change is False}
             later |= {failure.benchmark for failure in failures}
-            self.seen[suite.sha256] = later
+            self.seen[suite.sha256] = later, failed
             left = sum(candidate.unknown == NO_TIME for candidate in candidates)
             is_found = any(candidate.executes_change for candidate in candidates)
             if is_found or not left or later == ruled_out or self.budget.left < reserve * self.budget.seconds:
@@ -342,7 +350,7 @@ class Chooser:
         ready, stopped = completed(ready)
         if not ready:
             raise nothing_timed(stopped)
-        return Choice(suite, ready, [*failures, *stopped], changed, left_out)
+        return Choice(suite, ready, [*failed.values(), *stopped], changed, left_out)
 
     def _with_time_in_change(
         self, candidates: list[BenchmarkCandidate], changed: ChangedCode

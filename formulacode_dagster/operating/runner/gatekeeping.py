@@ -7,21 +7,10 @@ from collections.abc import Sequence
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.errors import GateClosedError
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.operating.store.checks import remove_verdicts, verdicts
+from formulacode_dagster.operating.store.checks import verdicts
 from formulacode_dagster.operating.store.database import Database
 
 from .failures import FAILURES_WITHIN_BUDGET
-from .work import RunRole, StageRun
-
-
-def shut_gates(run: StageRun) -> None:
-    """Remove the verdicts on the stage of *run*, which begins: they are about earlier rows.
-
-    Its gates stay closed until the checks judge the new rows; a run that joins another leaves them as they are.
-    """
-    if run.sharing is None or run.sharing.part is RunRole.LEADS:
-        with run.database.transaction() as connection:
-            remove_verdicts(connection, run.stage, run.month)
 
 
 def require_open(database: Database, month: str, gates: Sequence[tuple[Stage, str]]) -> None:

@@ -20,6 +20,7 @@ from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 from formulacode_dagster.operating.cancellation import loops
 from formulacode_dagster.operating.cancellation.stopping import clock_of_work
 from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store.checks import remove_verdicts
 from formulacode_dagster.operating.store.spending import Spent, add_spending
 
 from .circuit_breaker import CircuitBreaker
@@ -85,6 +86,9 @@ async def run_items(
             ledger.record(connection, [skipped(run, item) for item in excluded if item.name not in before])
             known = {item.name for item in items}
             ledger.forget(connection, run.month, run.stage, [name for name in before if name not in known])
+            if pending:
+                # they are about rows that change now: its gates stay closed until its checks judge the new ones
+                remove_verdicts(connection, run.stage, run.month)
     batch_work = work if isinstance(work, BatchWork) else _one_by_one(work)
     listener().stage_started(run.stage, run.month, len(pending), unchanged)
     try:

@@ -57,10 +57,10 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
 
     Those that mention `names` come first, then further combinations of those that ran one of `lines`, and those
-    `ruled_out` are not run. If `enough` is a number it stops after as
-    many ran, but not before one of them ran one of `lines`, if there are any. A class whose setup takes longer than
-    its limit is not run again: the time is for the others. State between calls is reported for
-    benchmarks that run one of them, or for all if there are none: it takes several setups.
+    `ruled_out` are not run. If `enough` is a number it stops after as many ran, but not before one of them ran one of
+    `lines`, if there are any. A setup of a class that takes longer than the limit is run once for each combination:
+    the time is for the others. State between calls is reported for benchmarks that run one of the lines, or for all if
+    there are none: it takes several setups.
     """
     if request.get("closed"):
         # this process, and the fork that runs one benchmark
@@ -89,7 +89,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     deadline = time.monotonic() + float(request["budget"])
     caches = CacheFolders()
     executing: set[FoundBenchmark] = set()
-    slow: dict[tuple[ModuleType, str], Answer] = {}
+    slow: dict[tuple[ModuleType, str, int, float], Answer] = {}
     is_set_up = mmap.mmap(-1, 1)
     for found, index in in_order_of_relevance(benchmarks, request["names"], executing):
         module, owner, attribute, benchmark = found
@@ -101,15 +101,16 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         answer: Answer = {"outcome": "ruled_out" if name in ruled_out else "untraced"}
         if name not in ruled_out and time.monotonic() < deadline and (left is None or left > 0 or seek):
             folder, answer = caches.fill(benchmark, limit)
-            if answer["outcome"] == "ran" and (module, owner) in slow:
-                answer = slow[module, owner]
+            prepared = module, owner, index, timeout
+            if answer["outcome"] == "ran" and prepared in slow:
+                answer = slow[prepared]
             elif answer["outcome"] == "ran":
                 watches = LineWatch(lines), native
                 is_set_up[0] = 0
                 answer = _run_once(benchmark, index, folder, watches, timeout, asked, is_set_up)
-                if answer["outcome"] == "timeout" and owner and not index and not is_set_up[0]:
+                if answer["outcome"] == "timeout" and owner and not is_set_up[0]:
                     message = "not run, since {} was {}, in the setup of its class".format(name, answer["message"])
-                    slow[module, owner] = {**answer, "message": message}
+                    slow[prepared] = {**answer, "message": message}
             if answer.get("lines"):
                 executing.add(found)
             if left is not None and answer["outcome"] == "ran":

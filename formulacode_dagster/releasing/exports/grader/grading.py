@@ -186,10 +186,11 @@ class Grading:
         if not changes:
             others = f"; these do not count: {', '.join(left_out[:20])}" if left_out else ""
             raise Refused("no_change", f"no source was changed{others}")
-        places.seal()
-        os.makedirs(places.GRADED)
-        shutil.copy(self._archive, places.HARNESS)
-        os.chmod(places.HARNESS, 0o444)
+        with self._harness.working_on(""):
+            places.seal()
+            os.makedirs(places.GRADED)
+            shutil.copy(self._archive, places.HARNESS)
+            os.chmod(places.HARNESS, 0o444)
         arms, linkers = self._built(changes)
         self._require_tests(arms)
         surveyed, consumed = self._surveyed(arms)
@@ -265,7 +266,8 @@ class Grading:
         if not names:
             return EndedTests({}, {})
         root = self._task["package_root"]
-        folder = places.for_tests(place, [os.path.join(root, name) for name in sabotaged])
+        with self._harness.working_on(place.arm):
+            folder = places.for_tests(place, [os.path.join(root, name) for name in sabotaged])
         return self._harness.tests(place, folder, names, self._task["tests_seconds"])
 
     def _surveyed(self, arms: dict[str, Place]) -> tuple[dict[str, dict[str, dict[str, Any]]], frozenset[str]]:
@@ -401,7 +403,8 @@ class Grading:
         """Return the results with the inputs *drawn*; None if any code but the agent's does not run with them."""
         names, surveyed = [*drawn.names.values()], {}
         for arm in ("base", "control", "oracle", AGENT):
-            arms[arm].lay({**drawn.files})
+            with self._harness.working_on(arm):
+                arms[arm].lay({**drawn.files})
             surveyed[arm], _ = self._harness.survey(arms[arm], names)
             if arm != AGENT and self._lost(surveyed[arm], names):
                 return None

@@ -8,10 +8,13 @@ import math
 import random
 import secrets
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .places import AGENT, Place
 from .running import Done, Moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 START_SECONDS = 20.0
 TAIL_CHARACTERS = 2000
@@ -91,9 +94,16 @@ class Harness:
         self.closed = True
         """Whether benchmarks may start no process and no thread."""
         self.arm = AGENT
-        """The arm at work: another one only while it is built or its process runs, for answers are read with others."""
+        """The arm at work, which is to blame for an error: the agent's, while answers of several are read."""
         self._setting = random_setting()
         """Variables of all processes but those that are timed, which have others of the same kind."""
+
+    @contextlib.contextmanager
+    def working_on(self, arm: str) -> Iterator[None]:
+        """Hold *arm* responsible for the block, and where that raises, from then on; `` for the grader's own work."""
+        before, self.arm = self.arm, arm
+        yield
+        self.arm = before
 
     def survey(self, place: Place, names: list[str]) -> tuple[dict[str, dict[str, Any]], str]:
         """Return the result of running each of *names* once, by name, with return values; and the reason if it broke
@@ -253,17 +263,16 @@ class Harness:
                     return answer
             return {}
 
-        before, self.arm = self.arm, place.arm
-        done = place.run(
-            [place.python, self._archive],
-            timeout=timeout,
-            environment={**self._environment, **environment},
-            stdin=json.dumps({**request, "nonce": nonce}).encode(),
-            build=build,
-            is_meeting=(lambda line: read(line).get("event") in MEETINGS) if meets else None,
-            watches_memory=watches_memory,
-        )
-        self.arm = before
+        with self.working_on(place.arm):
+            done = place.run(
+                [place.python, self._archive],
+                timeout=timeout,
+                environment={**self._environment, **environment},
+                stdin=json.dumps({**request, "nonce": nonce}).encode(),
+                build=build,
+                is_meeting=(lambda line: read(line).get("event") in MEETINGS) if meets else None,
+                watches_memory=watches_memory,
+            )
         return [answer for answer in map(read, done.stdout.split(b"\n")) if answer], done
 
 

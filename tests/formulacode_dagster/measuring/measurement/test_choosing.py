@@ -410,6 +410,9 @@ class Slow(Aiming):
         super().__init__(0.9)
         self.outcomes, self.now, self.runs = outcomes, 0.0, []
 
+    def write(self, files):
+        assert files, "without a suite, its benchmarks are gone"
+
     def survey(self, selection, **_):
         self.now += 100
         left = [name for name in self.outcomes if f"{name}.time_it" not in selection.ruled_out]
@@ -421,13 +424,26 @@ class Slow(Aiming):
 
 
 def test_a_survey_goes_on_without_a_reserve_for_samples_if_nothing_else_is_found():
-    remote, log = Slow({"a": {"outcome": "timeout"}, "b": {}, "e": {"lines": {"pkg/core.py": (2,)}}}), Log(None)
-    budget = TimeBudget(660, clock=lambda: remote.now)
+    remote, log = (
+        Slow({"a": {"outcome": "timeout"}, "b": {}, "c": {}, "e": {"lines": {"pkg/core.py": (2,)}}}),
+        Log(None),
+    )
+    budget = TimeBudget(1100, clock=lambda: remote.now)
     chooser = replace(chooser_of(remote, log, SamplingPlan()), budget=budget)
     choice = chooser.choose(BASE_SUITE, lambda _: ())
     assert [each.name for each in choice.candidates] == ["e.time_it"]
-    assert remote.runs == ["a", "a", "b", "b", "e", "e"], "what failed is not run again"
+    assert remote.runs == ["a", "a", "b", "b", "c", "c", "e", "e"], "what failed is not run again"
+    assert {failure.benchmark for failure in choice.failures} == {"a.time_it"}
     assert "going on with the suite of the base" in log.lines
+
+
+def test_what_is_found_too_late_to_be_timed_is_for_another_attempt():
+    remote = Slow({"a": {}, "b": {}, "e": {"lines": {"pkg/core.py": (2,)}}})
+    chooser = chooser_of(remote, Log(None), SamplingPlan())
+    with pytest.raises(ItemFailure) as failure:
+        replace(chooser, budget=TimeBudget(610, clock=lambda: remote.now)).choose(BASE_SUITE, lambda _: ())
+    assert failure.value.kind == "survey_unfinished"
+    assert "found too late" in chooser.log.lines[-1]
 
 
 TOTAL = TracedFunction(

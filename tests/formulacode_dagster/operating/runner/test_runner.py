@@ -5,19 +5,30 @@ import asyncio
 import errno
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
+from formulacode_dagster.models.check import CheckVerdict
+from formulacode_dagster.models.errors import (
+    ConfigurationError,
+    GateClosedError,
+    ItemFailure,
+    NotAsked,
+    OutsideSystemError,
+    Rejection,
+)
 from formulacode_dagster.models.items import Cost, ItemKind, ItemState, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason, SkipReason
 from formulacode_dagster.operating.cancellation.stopping import stop_request
+from formulacode_dagster.operating.runner.gatekeeping import require_open
 from formulacode_dagster.operating.runner.pending import MAX_ATTEMPTS
 from formulacode_dagster.operating.runner.runner import in_thread, run_items
 from formulacode_dagster.operating.runner.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.blobs import get_log
+from formulacode_dagster.operating.store.checks import record_verdict
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.spending import spending_of
 from tests.support.entries import MONTH, states_of
@@ -278,3 +289,26 @@ def test_what_an_item_waits_for_is_no_work_of_its_own(database: Database) -> Non
     with database.transaction() as connection:
         seconds = {entry.item: entry.cost.seconds for entry in ledger.entries_of(connection, MONTH, Stage.IMAGES)}
     assert seconds["a/b#1"] < 1 <= seconds["a/b#2"]
+
+
+@pytest.mark.parametrize(("options", "is_open"), [(RunOptions(), False), (RunOptions(dry_run=True), True)])
+def test_a_stage_with_work_shuts_its_gates_until_it_is_judged(database, options, is_open) -> None:
+    def judge() -> None:
+        for month in (MONTH, "2025-12"):
+            verdict = CheckVerdict(
+                stage=Stage.IMAGES, month=month, check="any", passed=True, blocking=True, summary="good"
+            )
+            with database.transaction() as connection:
+                record_verdict(connection, verdict, "run")
+
+    gates = [(Stage.IMAGES, "any")]
+    judge()
+    with pytest.raises(OutsideSystemError) if not options.dry_run else nullcontext():
+        run(database, ["a/b#1"], Kept(), options=options, trouble={"a/b#1": OutsideSystemError("docker", "gone")})
+    require_open(database, "2025-12", gates)
+    with nullcontext() if is_open else pytest.raises(GateClosedError, match=r"not judged .* with its checks"):
+        require_open(database, MONTH, gates)
+    run(database, ["a/b#1"], Kept())
+    judge()
+    run(database, ["a/b#1"], Kept())
+    require_open(database, MONTH, gates)

@@ -67,11 +67,22 @@ class SampledWork:
         return judged(4.0)
 
 
+class NamedPlace(str):
+    """An arm that is its name."""
+
+    @property
+    def arm(self):
+        return str(self)
+
+
 class EndedHarness:
     """A harness with the tests' results *told* for each arm; those sabotaged in their copy fail unless *unnoticed*."""
 
     def __init__(self, told, unnoticed=(), tools=None):
         self._told, self._unnoticed, self._tools = told, unnoticed, tools or {}
+
+    def working_on(self, _arm):
+        return contextlib.nullcontext()
 
     def tests(self, arm, sabotaged, names, seconds):
         is_noticed = arm not in self._unnoticed
@@ -267,6 +278,18 @@ def test_the_agent_is_not_at_fault_before_its_own_build(monkeypatch):
         graded(monkeypatch, _built=Grading._built)
 
 
+def test_a_copy_of_the_base_that_fails_is_no_fault_of_the_agent(monkeypatch):
+    def copied(place, *_):
+        raise OSError(place.arm)
+
+    def asked(self, *_):
+        self._tested(NamedPlace("base"), ["test_a"])
+
+    monkeypatch.setattr(places, "for_tests", copied)
+    with pytest.raises(OSError, match="base"):
+        graded(monkeypatch, {**TASK, "package_root": ""}, _surveyed=asked)
+
+
 @pytest.mark.parametrize(
     ("agent", "base", "reason"),
     [
@@ -281,7 +304,7 @@ def test_tests_that_passed_before_must_pass(agent, base, reason, monkeypatch):
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": agent, "base": base})
     with pytest.raises(Refused) as refused:
-        grading._require_tests({arm: arm for arm in ARMS})
+        grading._require_tests({arm: NamedPlace(arm) for arm in ARMS})
     assert refused.value.reason == reason
 
 
@@ -308,7 +331,7 @@ def test_tests_that_the_agents_code_judges_are_refused(told, monkeypatch):
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, **told)
     with pytest.raises(Refused) as refused:
-        grading._require_tests({arm: arm for arm in ARMS})
+        grading._require_tests({arm: NamedPlace(arm) for arm in ARMS})
     assert refused.value.reason == "tests_changed"
 
 
@@ -318,7 +341,7 @@ def test_code_that_no_test_needs_may_be_missing(monkeypatch):
     agent = {"_pytest.runner.runtestprotocol": "1"}
     tools = {"agent": agent, "base": {**agent, "numpy.testing.assert_equal": "1", "unittest.mock.call": "1"}}
     grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, tools=tools)
-    grading._require_tests({arm: arm for arm in ARMS})
+    grading._require_tests({arm: NamedPlace(arm) for arm in ARMS})
     assert grading._metrics["tests_failed"] == 0.0
 
 
@@ -328,7 +351,7 @@ def test_tests_that_fail_with_a_sabotaged_one_run_once_more(again, reason, monke
     names = [f"tests.py::test_cases[{n}]" for n in range(9)]
     asked = []
 
-    class Harness:
+    class Harness(EndedHarness):
         def tests(self, arm, sabotaged, some, seconds):
             asked.append((arm, len(some), len(sabotaged)))
             outcome = "failed" if sabotaged else again if arm == "agent" else "passed"
@@ -336,9 +359,9 @@ def test_tests_that_fail_with_a_sabotaged_one_run_once_more(again, reason, monke
 
     monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading({**TASK, "pass_to_pass": names}, b"", "")
-    grading._harness = Harness()
+    grading._harness = Harness({})
     with pytest.raises(Refused) if reason else contextlib.nullcontext() as refused:
-        grading._require_tests({arm: arm for arm in ARMS})
+        grading._require_tests({arm: NamedPlace(arm) for arm in ARMS})
     assert not reason or refused.value.reason == reason
     assert asked == [("agent", 9, 3), ("base", 9, 3), ("agent", 9, 0), *([("base", 9, 0)] if reason else [])]
 
@@ -347,5 +370,5 @@ def test_tests_that_cannot_be_made_to_fail_say_nothing(monkeypatch):
     monkeypatch.setattr(places, "for_tests", lambda _, sabotaged: sabotaged)
     grading = Grading(TASK, b"", "")
     grading._harness = EndedHarness({"agent": PASSED, "base": PASSED}, unnoticed={"agent", "base"})
-    grading._require_tests({arm: arm for arm in ARMS})
+    grading._require_tests({arm: NamedPlace(arm) for arm in ARMS})
     assert grading._metrics["tests_failed"] == 0.0
