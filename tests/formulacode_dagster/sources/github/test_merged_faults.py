@@ -245,7 +245,7 @@ def test_a_github_that_computes_for_a_minute_a_minute_is_never_overworked(world)
             return asyncio.run(ask(url))
 
     assert hits(CALM) > 0
-    assert hits(replace(CALM, graphql_seconds=0.4)) == 0
+    assert hits(replace(CALM, graphql_seconds=0.3)) == 0, "half of what it allows, for a busy machine"
 
 
 def test_exhausted_limits_are_waited_for(world, clock):
