@@ -64,7 +64,7 @@ LEFT_BY_CHANCE = frozenset({RejectionReason.INCONCLUSIVE, RejectionReason.SLOWER
 
 
 def settled(reason: str, expected: str) -> str:
-    """Return *reason*, or `no_speedup` if that is *expected*, and chance made something else of it; neither is a task."""
+    """Return *reason*, or `no_speedup` if that is *expected* and *reason* may come by chance: neither is a task."""
     return expected if expected == RejectionReason.NO_SPEEDUP and reason in LEFT_BY_CHANCE else reason
 
 
