@@ -219,9 +219,11 @@ class Chooser:
                 break
             except (Rejection, ItemFailure) as end:
                 self._log_short_of(late, end)
-                if not isinstance(end, ItemFailure) or end.kind not in UNFINISHED:
+                ended = end if ended is why else ended
+                if isinstance(end, ItemFailure) and end.kind in UNFINISHED:
+                    unfinished[late.sha256] = (late, end)
+                else:
                     del unfinished[late.sha256]
-                    ended = end if ended is why else ended
             self._restore(late)
         raise ended if not unfinished else _with_the_rest(next(iter(unfinished.values()))[1], ended)
 
