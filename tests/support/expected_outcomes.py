@@ -60,7 +60,7 @@ def expected_outcomes(month: str, names: Collection[str] = ()) -> tuple[Expected
 
 
 LEFT_BY_CHANCE = frozenset({RejectionReason.INCONCLUSIVE, RejectionReason.SLOWER})
-"""What a patch without effect may end as on a busy machine: its measurement allows a false direction in a hundred."""
+"""Possible ends of a patch without effect on a busy machine: its measurement allows a false direction in a hundred."""
 
 
 def settled(reason: str, expected: str) -> str:

@@ -130,9 +130,10 @@ class Place:
             remove_tree(home)
         if not os.path.isdir(home):
             os.makedirs(home)
-            with open(os.path.join(home, ".gitconfig"), "x") as file:
-                # builds read the history of the checkout, which is root's
-                file.write("[safe]\n\tdirectory = *\n")
+            if build:
+                with open(os.path.join(home, ".gitconfig"), "x") as file:
+                    # builds read the history of the checkout, which is root's
+                    file.write("[safe]\n\tdirectory = *\n")
             os.chmod(home, 0o700)
             os.chown(home, user, user)
         own = {"HOME": home, "TMPDIR": home} if build else {"HOME": home}

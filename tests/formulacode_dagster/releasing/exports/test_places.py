@@ -95,6 +95,7 @@ def test_no_timed_process_reaches_what_builds_left(tmp_path, monkeypatch):
         place.run(["true"], timeout=1, environment={}, build=build)
     assert (modes, locked.stat().st_uid) == ([0o711, 0o700, 0o711], 0)
     assert "directory = *" in Path(place.builder_home, ".gitconfig").read_text()
+    assert list(Path(f"{place.folder}-user").iterdir()) == [], "processes that are timed or test have an empty home"
 
 
 VERSION = "pkg-1.0+59.g68b209b"
