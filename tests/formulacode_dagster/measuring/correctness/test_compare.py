@@ -81,11 +81,12 @@ def compared(tmp_path, git_patch, engine_of, image):
         files: Mapping[str, str] = FILES,
         hidden: tuple[str, ...] = (),
         build: Callable[[Path], Completed] | None = None,
+        package: str = "",
     ) -> Correctness:
         source = tmp_path / "source"
         source.mkdir()
         patch = git_patch(source, files, after)
-        spec = image.spec.model_copy(update={"package_name": "", "benchmark_dir": "benchmarks"})
+        spec = image.spec.model_copy(update={"package_name": package, "benchmark_dir": "benchmarks"})
         run.engine = engine_of(source, build)
         return compare_tests(
             run.engine,
@@ -130,6 +131,15 @@ def test_a_change_that_is_right_keeps_what_passed(compared):
     assert not any(session.folder.exists() for session in compared.engine.sessions)
     measured = make_measurement({"bench.time_total": 2.0}, repository_id=said.repository_id, number=said.number)
     assert right_by_their_tests([measured], [said]).passed
+
+
+@pytest.mark.slow
+def test_every_session_has_the_bytecode_of_the_package(compared, monkeypatch):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    test = "def test_it():\n    assert core.total([1]) == os.path.exists(pkg.__cached__)\n"
+    looking = f"import os\n\nimport pkg\nfrom pkg import core\n\n\n{test}"
+    said = compared({"pkg/core.py": FASTER}, {**FILES, "tests/test_core.py": looking}, package="pkg")
+    assert said.pass_to_pass == named("test_it")
 
 
 @pytest.mark.slow
