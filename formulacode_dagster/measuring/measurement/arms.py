@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -56,31 +55,29 @@ class Arms:
     def prepare(self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles) -> dict[Arm, dict[str, bytes]]:
         """Open each arm at its code, built, and lay *suite* over it; returns the changed Python files before and after.
 
-        The suite is added after the build, so nothing of it gets into the package. If no compiled code can change, the
-        control is a copy of the built base, which equals a second build. Raises ItemFailure:
+        The suite is added after the build, so nothing of it gets into the package. The others start as copies of the
+        built base, with what its compiler made, so that they compile only what the patch changes. If no compiled code
+        can change, the control stays as copied, which equals a second build. Raises ItemFailure:
         `oracle_does_not_apply`, and as `build_oracle`.
         """
         python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
         control_is_copy = changes_no_compiled_code(files)
-        for arm in Arm:
-            if arm is not Arm.CONTROL or not control_is_copy:
-                self._start(arm)
-        self.log("applying the author's patch")
-        base, oracle = self.remotes[Arm.BASE], self.remotes[Arm.ORACLE]
-        sources = {Arm.BASE: base.read(change.base_path for change in python if change.base_path)}
-        apply_patch(self.sessions[Arm.ORACLE], patch)
-        sources[Arm.ORACLE] = oracle.read(change.oracle_path for change in python if change.oracle_path)
         # of the same sources another `setup.py` may make other objects, and those are linked again
-        if is_linked := not control_is_copy or changes_build(files):
-            self.linkers.update((arm, remote.linkers(code=0, data=0)) for arm, remote in self.remotes.items())
-        # a compiler uses all cores, and its time is limited
-        built = {} if is_linked else self._built_at_once()
-        for arm in self.remotes:
-            # the base as well: otherwise effects of rebuilding would look like effects of the patch
-            self.log(f"rebuilding the {arm}")
-            self._rebuild(arm, built.get(arm))
-        if control_is_copy:
-            self._start(Arm.CONTROL, like=self.sessions[Arm.BASE])
+        is_linked = not control_is_copy or changes_build(files)
+        self._start(Arm.BASE)
+        base = self.remotes[Arm.BASE]
+        sources = {Arm.BASE: base.read(change.base_path for change in python if change.base_path)}
+        # built as well: otherwise effects of rebuilding would look like effects of the patch
+        self._build_first(Arm.BASE, is_linked=is_linked)
+        for arm in (Arm.ORACLE, Arm.CONTROL):
+            self._start(arm, like=self.sessions[Arm.BASE])
+        self.log("applying the author's patch")
+        apply_patch(self.sessions[Arm.ORACLE], patch)
+        oracle = self.remotes[Arm.ORACLE]
+        sources[Arm.ORACLE] = oracle.read(change.oracle_path for change in python if change.oracle_path)
+        self._build_first(Arm.ORACLE, is_linked=is_linked)
+        if not control_is_copy:
+            self._build_first(Arm.CONTROL, is_linked=is_linked)
         if suite.files is not None:
             for remote in self.remotes.values():
                 remote.write(suite.files)
@@ -113,25 +110,25 @@ class Arms:
             session, benchmark_dir=self.image.spec.benchmark_dir, environment=self.image.spec.run_environment
         )
 
-    def _built_at_once(self) -> dict[Arm, Completed]:
-        with ThreadPoolExecutor(len(self.remotes)) as pool:
-            return dict(zip(self.remotes, pool.map(self._build, self.remotes), strict=True))
+    def _build_first(self, arm: Arm, *, is_linked: bool) -> None:
+        if is_linked:
+            self.linkers[arm] = self.remotes[arm].linkers(code=0, data=0)
+        self.log(f"rebuilding the {arm}")
+        self._rebuild(arm)
 
-    def _rebuild(self, arm: Arm, built: Completed | None = None) -> None:
-        """Build *arm*, which was *built* successfully before; failures are retried once."""
-        first = [] if built is None else [built]
-
-        def build() -> Completed:
-            return first.pop() if first else self._build(arm)
-
+    def _rebuild(self, arm: Arm) -> None:
+        """Build *arm*; failures are retried once."""
+        build = partial(self._build, arm)
         if arm is Arm.ORACLE:
             build_oracle(build, partial(self._build, Arm.BASE))
         else:
             build_base(build)
 
     def _build(self, arm: Arm) -> Completed:
-        # the compiler looks there for its linker first
-        environment = {"COMPILER_PATH": self.linkers[arm]} if self.linkers.get(arm) else {}
+        environment = {"FC_KEEPS_COMPILED": "1"}
+        if linkers := self.linkers.get(arm):
+            # the compiler looks there for its linker first
+            environment["COMPILER_PATH"] = linkers
         with self.remotes[arm].restored():
             built = self.sessions[arm].reinstall(timeout=self.limits.build_seconds, environment=environment)
         self.log.keep(f"{arm}: {'rebuilt' if built.ok else 'not built'} in {built.seconds:.1f} s; {describe(built)}")

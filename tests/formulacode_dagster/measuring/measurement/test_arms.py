@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -105,20 +104,17 @@ def test_a_build_that_fails_once_is_made_once_more(arms_of, builds, made):
         assert sum("not built" in line for line in arms.log.lines) == 1
 
 
-def test_pure_python_arms_build_in_parallel_with_one_retry(arms_of):
-    both, made = threading.Barrier(2, timeout=30), []
+def test_an_arm_starts_with_what_the_build_of_the_base_left(arms_of):
+    found = []
 
     def build(repository):
-        code = (repository / "pkg/core.py").read_text()
-        is_first = code not in made
-        made.append(code)
-        if is_first:
-            both.wait()
-        return Completed(1 if is_first and code == FAST else 0, b"", b"", 0.1)
+        compiled = repository / "core.o"
+        found.append(compiled.exists())
+        compiled.touch()
+        return Completed(0, b"", b"", 0.1)
 
-    with arms_of(build, {"pkg/core.py": FAST}):
-        assert sorted(made[:2]) == [FAST, FILES["pkg/core.py"]]
-        assert made[2:] == [FAST]
+    with arms_of(build):
+        assert found == [False, True, True]
 
 
 @pytest.mark.parametrize(
