@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -42,6 +42,18 @@ _SHORTEST_HASH = 7
 
 def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: bytes) -> tuple[Leak, ...]:
     """Return the leaks of every variant of *statement*, from the stored data of its pull request."""
+    variants = {
+        "statement_minimal": statement.statement_minimal,
+        "statement_issue": statement.statement_issue or "",
+        "final_md": statement.final_md,
+    }
+    return look_at(variants, statement, facts, patch)
+
+
+def look_at(
+    texts: Mapping[str, str], statement: ProblemStatement, facts: MergedPullRequest, patch: bytes
+) -> tuple[Leak, ...]:
+    """Return the leaks of *texts*, by their names, as if they were variants of *statement*."""
     issues: Iterable[LinkedIssue] = facts.linked_issues if statement.walk is None else statement.walk.links
     later = statement.walk.later if statement.walk else ()
     before = " ".join(_squashed(f"{issue.title} {issue.body}") for issue in issues)
@@ -64,14 +76,9 @@ def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: byt
         shas={sha[:_SHORTEST_HASH] for sha in shas if sha},
         people={name for commit in statement.commits for name in commit.people if " " in name},
     )
-    variants = {
-        "statement_minimal": statement.statement_minimal,
-        "statement_issue": statement.statement_issue or "",
-        "final_md": statement.final_md,
-    }
     return tuple(
         Leak(kind=kind, where=where, span=span)
-        for where, text in variants.items()
+        for where, text in texts.items()
         for kind, span in _told(text, facts, patch, secrets)
     )
 

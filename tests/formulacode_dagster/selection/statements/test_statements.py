@@ -11,6 +11,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment
 from formulacode_dagster.models.problem import BranchCommit
 from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
+from formulacode_dagster.selection.statements.checks import nothing_leaks
 from formulacode_dagster.selection.statements.statements import state_problem
 from formulacode_dagster.selection.statements.writing import TEMPLATE, TEMPLATE_VERSION
 
@@ -113,6 +114,20 @@ def test_what_issues_tell_only_together_is_left_out(make_pull_request: MakePullR
     assert {leak.where for leak in statement.left_out} == {"statement_issue"}
 
 
+def test_an_issue_that_only_the_check_of_the_month_objects_to_is_left_out(
+    make_pull_request: MakePullRequest, patch: bytes
+) -> None:
+    pr = make_pull_request(issues=[issue(5), issue(6, body="It takes 3 s in zbbbbbbbz.")])
+    stated = state_problem(pr.facts, patch=patch)
+    assert stated.statement.issues == ("acme/wheels#5",)
+    assert [(leak.kind, leak.where) for leak in stated.statement.left_out] == [("hash", "acme/wheels#6")]
+    assert nothing_leaks([(stated.statement, pr.facts, patch)]).passed
+    # texts of a model are judged by both, too
+    assert [leak.where for leak in stated.judge("zbbbbbbbz", "a text")] == ["a text"]
+    with pytest.raises(ItemFailure, match="minimal statement"):
+        state_problem(pr.facts, patch=patch, repository_description="zbbbbbbbz")
+
+
 def test_the_version_moves_with_the_template() -> None:
     template = resources.files("formulacode_dagster.selection.statements") / "templates" / TEMPLATE
     digest = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
@@ -181,7 +196,7 @@ def test_what_commits_and_later_comments_say_no_text_may_say(
     walk = LinkWalk(links=(Link(**issue(6).model_dump()),), later=(later,))
     stated = state_problem(pr.facts, patch=patch, walk=walk, commits=[COMMIT])
     assert stated.statement.commits == (COMMIT,)
-    assert {leak.kind for leak in stated.gates.judge(text, "a text")} == {kind}
+    assert {leak.kind for leak in stated.judge(text, "a text")} == {kind}
     # an earlier issue had it from no one
     knowing = walk.model_copy(update={"links": (Link(**issue(6, body=text).model_dump()),)})
     assert state_problem(pr.facts, patch=patch, walk=knowing, commits=[COMMIT]).statement.issues == ("acme/wheels#6",)
