@@ -20,6 +20,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.selection.prompting.sections import sectioned
 
 from .overlay import functions_in, imported_as
@@ -37,6 +38,7 @@ TRIAL_SECONDS = 60.0
 MOST_CHARACTERS = 40_000
 """Maximum characters of code shown to the model."""
 MESSAGE_CHARACTERS = 1_000
+_NO_DRAFT = frozenset({FailureKind.MODEL_ANSWER, FailureKind.MODEL_REQUEST, FailureKind.MODERATED})
 WRITER_VERSION = "2"
 """Raise it with any change of meaning of the writer's instructions."""
 INSTRUCTIONS = """\
@@ -98,7 +100,7 @@ def written_suites(
     """The suite that *writer* writes for the functions of *code* with *changed* lines, if one of its tries does.
 
     *code* maps paths to the base's sources; *commit* is the base's. Otherwise *note* receives the problem of each try.
-    Raises as the writer.
+    Without an answer of use there is none. Raises as the writer otherwise.
     """
     spec = sides.image.spec
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
@@ -119,7 +121,14 @@ def written_suites(
     wrong = ""
     for number in range(1, TRIES + 1):
         note(f"asking {writer.name} for a benchmark, the {number}. time")
-        draft = writer.draft(INSTRUCTIONS, f"{material}\n\n{wrong}".rstrip())
+        try:
+            draft = writer.draft(INSTRUCTIONS, f"{material}\n\n{wrong}".rstrip())
+        except ItemFailure as failure:
+            if failure.kind not in _NO_DRAFT:
+                raise
+            # what other sources have is not lost with it
+            note(f"{writer.name} writes none: {failure}")
+            return
         files = written_files(draft.code, spec)
         fault = _fault(sides, files)
         if not fault:

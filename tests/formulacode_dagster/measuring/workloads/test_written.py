@@ -10,7 +10,7 @@ from formulacode_dagster.building.suites.patching import apply_patch
 from formulacode_dagster.building.suites.questions import ReturnValue, SurveyedBenchmark
 from formulacode_dagster.measuring.workloads.sides import Sides, Trial, Tried
 from formulacode_dagster.measuring.workloads.written import TRIES, Draft, changed_functions, fault_of, written_suites
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
@@ -41,7 +41,10 @@ class Scripted:
 
     def draft(self, _instructions, material):
         self.materials.append(material)
-        return Draft(code=self.drafts.pop(0) if self.drafts else "pass")
+        draft = self.drafts.pop(0) if self.drafts else "pass"
+        if isinstance(draft, Exception):
+            raise draft
+        return Draft(code=draft)
 
 
 def run_of(form="a", lines=LINES, index=0, size=None, method="time_total", seconds=0.01):
@@ -170,6 +173,18 @@ def test_after_three_tries_it_is_given_up(asked):
     assert asked(writer, Trial([], []), Trial([tried(oracle="b")], []), timeout, GOOD) == []
     assert len(writer.materials) == TRIES
     assert asked.notes[-1] == "it does not do: surveying the suite took too long"
+
+
+@pytest.mark.parametrize("kind", ["model_answer", "model_request", "moderated"])
+def test_a_model_without_an_answer_of_use_writes_none(asked, kind):
+    failure = SuspectedOutage("llm", FailureKind(kind), "scripted gave no usable answer in 2 attempts")
+    assert asked(Scripted("x = 1", failure), Trial([], [])) == []
+    assert asked.notes[-1] == "scripted writes none: scripted gave no usable answer in 2 attempts"
+
+
+def test_a_writer_that_times_out_fails_the_item(asked):
+    with pytest.raises(ItemFailure, match="no answer"):
+        asked(Scripted(ItemFailure(FailureKind.TIMEOUT, "no answer")))
 
 
 def test_the_model_sees_the_base_and_the_names_of_what_changes_there(asked):
