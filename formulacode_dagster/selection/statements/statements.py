@@ -57,7 +57,8 @@ def state_problem(
     secrets = secrets_of(facts, patch=patch, walk=walk, commits=commits)
     minimal = write_minimal(view)
     # the repository's own name may be among them: a patch may be the first to write it in a file
-    suspects = Gates(secrets).new_names_in("\n\n".join([*texts, minimal])) if names_at_base else frozenset()
+    every = [*texts, "\n\n".join([*texts, minimal])] if names_at_base else []
+    suspects = frozenset[str]().union(*map(Gates(secrets).suspects_in, every))
     known = names_at_base(suspects) if names_at_base and suspects else frozenset()
     gates = Gates(replace(secrets, names_at_base=known), earlier=[*texts, minimal])
     statement = ProblemStatement(

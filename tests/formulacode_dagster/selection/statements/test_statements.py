@@ -131,7 +131,7 @@ def test_an_issue_that_only_the_check_of_the_month_objects_to_is_left_out(
 def test_the_version_moves_with_the_template() -> None:
     template = resources.files("formulacode_dagster.selection.statements") / "templates" / TEMPLATE
     digest = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
-    assert (TEMPLATE_VERSION, digest) == ("6", "fdbaf61eb060")
+    assert (TEMPLATE_VERSION, digest) == ("7", "fdbaf61eb060")
 
 
 def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
@@ -150,6 +150,13 @@ def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
     quiet = make_pull_request(issues=[issue(5)]).facts
     assert state_problem(quiet, patch=patch, names_at_base=at_base).statement.issues == ("acme/wheels#5",)
     assert asked == [{"frozenset"}]
+
+
+def test_the_base_is_asked_for_names_in_other_readings_too(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    facts = make_pull_request(issues=[issue(5, body="The dot frozenset of both takes 3 s")]).facts
+    assert state_problem(facts, patch=patch, names_at_base=lambda _: frozenset()).statement.issues == ()
+    assert state_problem(facts, patch=patch, names_at_base=frozenset).statement.names_at_base == ("frozenset",)
+    assert state_problem(facts, patch=patch, names_at_base=frozenset).statement.issues == ("acme/wheels#5",)
 
 
 def test_the_name_of_a_repository_is_no_leak_if_a_patch_writes_it_first(
