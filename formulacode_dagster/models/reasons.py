@@ -95,6 +95,9 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
     BUSY = "busy"
     DISK = "disk"
+    """It wrote more than it may."""
+    NO_SPACE = "no_space"
+    """Its log says that the disk is full, which nothing confirms."""
 
     # GitHub and its offline substitutes
     VANISHED = "vanished"
@@ -216,6 +219,7 @@ TRANSIENT_KINDS = frozenset(
     {
         FailureKind.UNEXPECTED,
         FailureKind.TIMEOUT,
+        FailureKind.NO_SPACE,
         FailureKind.INCOMPLETE,
         FailureKind.OVERLOADED,
         FailureKind.MIRROR_BROKEN,

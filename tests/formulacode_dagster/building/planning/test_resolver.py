@@ -8,9 +8,11 @@ import pytest
 import uv
 from packaging.pylock import Pylock
 
+from formulacode_dagster.building.engines import free_space
 from formulacode_dagster.building.engines.process.interpreters import installed_interpreters
+from formulacode_dagster.building.engines.uv_runner import UvResult
 from formulacode_dagster.building.planning.lock import read_lock
-from formulacode_dagster.building.planning.resolution import Unsolvable
+from formulacode_dagster.building.planning.resolution import ResolutionRequest, Unsolvable
 from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from tests.support.declarations import resolve
@@ -184,6 +186,25 @@ def test_network_or_disk_errors_of_a_back_end_fail_its_own_item(resolver, index)
         resolve(resolver, ["old"], python="3.12", exclude_newer=AT, build_sources=True)
     assert caught.value.refusal.unbuildable == ("old",)
     assert "error: dns error" in caught.value.log_tail
+
+
+@pytest.mark.parametrize(("full_bytes", "error"), [(0, SuspectedOutage), (1 << 60, OutsideSystemError)])
+def test_a_disk_that_is_full_by_what_may_be_forged_is_an_outage_only_if_it_is(tmp_path, monkeypatch, full_bytes, error):
+    monkeypatch.setattr(free_space, "FULL_BYTES", full_bytes)
+
+    class Forged:
+        name = "forged"
+
+        def compile(self, call, **_):
+            return UvResult(1, "", "error: Failed to write\n  cause: No space left on device (os error 28)\n")
+
+    resolver = Resolver(tmp_path, environment={"PATH": os.environ["PATH"]}, reading=Forged())
+    request = ResolutionRequest(
+        requirements=("old",), python="3.12", exclude_newer=datetime(2027, 1, 1, tzinfo=UTC), reads_sources=True
+    )
+    with pytest.raises(error) as caught:
+        resolver.resolve(request)
+    assert caught.value.system == "disk"
 
 
 def test_a_dead_address_of_one_package_is_suspected_and_stops_nothing(resolver, index):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.building.engines import free_space
 from formulacode_dagster.building.engines.failures import BuildFailure
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.process.layout import Layout
@@ -172,6 +173,18 @@ def test_a_folder_that_cannot_be_written_stops_the_stage(tmp_path: Path, pure: S
     root.write_text("not a folder")
     with pytest.raises(OutsideSystemError, match="disk: cannot write"):
         ProcessEngine(root / "root", LIMITS).build(make_spec(pure, lock), Origins(pure.mirror))
+
+
+def test_a_build_that_only_says_that_the_disk_is_full_is_suspected(
+    tmp_path: Path, lock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(free_space, "FULL_BYTES", 0)
+    says_so = command("bash", "-c", "echo 'error: No space left on device'; exit 1")
+    sample = make_sample(tmp_path / "says", "says", PURE, {"README.md": "x"})
+    engine = ProcessEngine(tmp_path / "root", LIMITS)
+    with pytest.raises(SuspectedOutage, match="no space left, as its log says") as caught:
+        engine.build(make_spec(sample, lock, commands=[says_so]), Origins(sample.mirror))
+    assert (caught.value.system, caught.value.kind) == ("disk", "no_space")
 
 
 def test_a_disk_that_fills_up_during_the_build_stops_the_stage(tmp_path: Path, lock: str) -> None:
