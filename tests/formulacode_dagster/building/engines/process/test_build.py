@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from formulacode_dagster.building.engines import free_space
 from formulacode_dagster.building.engines.failures import BuildFailure
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.process.layout import Layout
+from formulacode_dagster.building.engines.process.tier_cache import KeptTier
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.image import BuiltImage
@@ -62,7 +64,7 @@ def test_builds_of_equal_locks_install_once_and_share_no_file(
 
 
 def test_builds_are_lent_bytecode_of_their_imports_and_leave_none(
-    engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
+    tmp_path: Path, engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
 ) -> None:
     image = Path(pure_image.location)
     (tier,) = (image.parents[1] / "tiers").iterdir()
@@ -70,6 +72,8 @@ def test_builds_are_lent_bytecode_of_their_imports_and_leave_none(
     assert list(setuptools.glob("__pycache__/build_meta.*.pyc"))
     assert not list(setuptools.rglob("*.py"))
     assert not list(image.glob("venv/**/*.pyc"))
+    lent = KeptTier(tier, tier).lay_bytecode(shutil.copytree(image, tmp_path / "image", symlinks=True))
+    assert {file.stat().st_nlink for file in lent} == {1}, "a build that writes to it reaches no other"
     with engine.session(pure_image, run_id="run") as session:
         setup = Path(session.repository, "setup.py")
         setup.write_text(
