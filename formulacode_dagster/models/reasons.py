@@ -145,6 +145,8 @@ class FailureKind(StrEnum):
     # building and running images
     BUILD = "build"
     CRATES = "crates"
+    CREDENTIALS = "credentials"
+    """Code of the build could have read those in the settings of index or proxy."""
     IMAGE_GONE = "image_gone"
     IMAGE_CHANGED = "image_changed"
     NOT_OURS = "not_ours"

@@ -13,9 +13,9 @@ from functools import cached_property
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from formulacode_dagster.building.declarations.declared_requirement import requirement_name
+from formulacode_dagster.building.engines.credentials import has_credentials
 from formulacode_dagster.building.engines.failures import DISK, INDEX, last_line
 from formulacode_dagster.building.engines.free_space import is_full
 from formulacode_dagster.building.engines.machines import Turn
@@ -125,10 +125,11 @@ class Resolver:
         return None if uploaded is None else (uploaded, projects[0].is_pure)
 
     def _answer(self, request: ResolutionRequest) -> Resolution:
-        if request.reads_sources and self._has_credentials():
+        # a runner elsewhere gets no settings of a proxy
+        if request.reads_sources and has_credentials(self._environment if self.reading is None else self._index):
             what = "a source distribution would have to be built"
             raise Unsolvable(
-                Refusal(what=what, why="the index settings contain credentials, which its code could read")
+                Refusal(what=what, why="the settings of index or proxy contain credentials, which its code could read")
             )
         cache, key = ResolutionCache(self._cache_dir / "locks"), self._key(request)
         kept = cache.read(key)
@@ -249,10 +250,6 @@ class Resolver:
     @property
     def _index(self) -> dict[str, str]:
         return {name: self._environment[name] for name in _INDEX_SETTINGS if name in self._environment}
-
-    def _has_credentials(self) -> bool:
-        urls = " ".join(self._index.values()).split()
-        return any("@" in urlsplit(url.partition("=")[2] or url).netloc for url in urls)
 
     def _key(self, request: ResolutionRequest) -> str:
         metadata = KNOWN_METADATA.read_text("utf-8")

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from formulacode_dagster.building.engines.credentials import has_credentials
 from formulacode_dagster.building.engines.failures import DISK, failure_of, note_index
 from formulacode_dagster.building.engines.folders import remove_tree, size_of
 from formulacode_dagster.building.engines.free_space import SpaceWatch
@@ -18,7 +19,9 @@ from formulacode_dagster.building.specs import context, recipes, sources
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.base import ProgressReporter
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.cancellation.last_answers import note_answer
 
 from .interpreters import Interpreter
@@ -63,7 +66,8 @@ class ProcessBuild:
     def run(self, origins: Origins, *, rebuild: bool = False) -> BuildManifest:
         """Build everything and write log and manifest, under the tags of a second build with *rebuild*.
 
-        Raises the errors of `failure_of` if a step fails.
+        Raises the errors of `failure_of` if a step fails, and ItemFailure (`credentials`) if one would run code that
+        could read passwords.
         """
         named = naming.rebuild_tag if rebuild else str
         spec, work = self.spec, self.work
@@ -92,7 +96,8 @@ class ProcessBuild:
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._hand_over()
         self._step("checkout")
-        self._step("fetch-crates", online=True)
+        if naming.needs_crates(spec):
+            self._step("fetch-crates", online=True)
         tiers, tier = self.settings.tiers, tier_name(spec, self.interpreter)
         with nullcontext() if rebuild else tiers.bytecode_in(work.folder, tier):
             self._step("install-package")
@@ -171,6 +176,13 @@ class ProcessBuild:
         settings, view = self.settings, None
         environment = self.work.environment(settings.uv, str(self.interpreter.path))
         index = online_variables(settings.environment) if online else {}
+        if not trusted and has_credentials(index):
+            raise ItemFailure(
+                FailureKind.CREDENTIALS,
+                f"{script} of {self.spec.task_id} was not run",
+                why="its code could read the credentials in the settings of index or proxy",
+                remedy="Take an index and a proxy without a password, or build with Docker",
+            )
         environment |= index
         if online:
             environment["UV_CACHE_DIR"] = _cache(settings.environment)

@@ -41,6 +41,7 @@ _BEYOND_ANY_SPEC = frozenset(
     {
         FailureKind.UNEXPECTED,
         FailureKind.DISK,
+        FailureKind.CREDENTIALS,
         FailureKind.GIT,
         FailureKind.MIRROR,
         FailureKind.MIRROR_BROKEN,
@@ -49,7 +50,7 @@ _BEYOND_ANY_SPEC = frozenset(
         FailureKind.FILES_MISSING,
     }
 )
-"""Failures of the machine, of the mirror, or of ours: no agent is paid to look at them."""
+"""Failures of the machine, its settings, of the mirror, or of ours: no agent is paid to look at them."""
 
 Replan = Callable[[Sequence[Fix]], Environment]
 """Plans the environment again with fixes; raises as `plan_environment`."""

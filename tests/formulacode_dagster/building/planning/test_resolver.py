@@ -144,9 +144,11 @@ def test_what_would_have_to_compile_numpy_first_is_not_read(resolver, index):
     assert "numpy was run" not in caught.value.log_tail
 
 
-def test_source_distributions_are_not_built_if_settings_hold_credentials(index, tmp_path):
+@pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "HTTPS_PROXY"])
+def test_source_distributions_are_not_built_if_settings_hold_credentials(index, tmp_path, name):
     url = index.url.replace("http://", "http://user:hunter2@")
-    secretive = Resolver(tmp_path, environment={"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": url})
+    settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}
+    secretive = Resolver(tmp_path, environment={**settings, name: url})
     with pytest.raises(Unsolvable, match="credentials") as caught:
         resolve(secretive, ["attrs"], python="3.12", exclude_newer=AT, build_sources=True)
     assert "hunter2" not in str(caught.value)

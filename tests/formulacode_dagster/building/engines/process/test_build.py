@@ -139,6 +139,17 @@ def test_a_build_has_no_network_and_none_of_the_hosts_secrets(
     assert "CFLAGS=-O1 -DX='a b'" in log
 
 
+def test_code_of_a_build_is_never_run_with_passwords(tmp_path: Path, pure: Sample, lock: str) -> None:
+    environment = {**os.environ, "UV_INDEX_OURS_PASSWORD": "hunter2"}
+    engine = ProcessEngine(tmp_path / "root", LIMITS, environment=environment)
+    spec = make_spec(pure, lock)
+    with pytest.raises(ItemFailure, match=r"install-environment .* was not run: its code could read") as caught:
+        engine.build(spec.model_copy(update={"wheels_only": False}), Origins(pure.mirror))
+    assert caught.value.kind == "credentials"
+    assert "hunter2" not in str(caught.value)
+    assert engine.build(spec.model_copy(update={"wheels_only": True}), Origins(pure.mirror)).digest
+
+
 def test_an_interpreter_that_is_not_here_is_the_items_failure(tmp_path: Path, pure: Sample, lock: str) -> None:
     engine = ProcessEngine(tmp_path / "root", LIMITS)
     with pytest.raises(ItemFailure, match=r"no Python 3\.99") as caught:
