@@ -171,18 +171,17 @@ class ProcessEngine:
                 remedy="Build it with Docker, where each session has its own",
             )
 
-    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
-        """All files of the image's folder."""
+    def files(self, image: BuiltImage, *, only_environment: bool = False) -> Iterator[ImageFile]:
+        """The files of the image's folder."""
         layout = Layout(Path(image.location))
-        areas = {
-            layout.venv: Area.ENVIRONMENT,
+        others = {
             layout.repository: Area.REPOSITORY,
             layout.instrument: Area.TOOLS,
             layout.tests: Area.TOOLS,
             layout.build_venv: Area.TOOLS,
             layout.task: Area.TOOLS,
         }
-        for root, area in areas.items():
+        for root, area in ({layout.venv: Area.ENVIRONMENT} | ({} if only_environment else others)).items():
             above = layout.folder if area is Area.TOOLS else root
             for path in walk(root):
                 facts = path.lstat()
