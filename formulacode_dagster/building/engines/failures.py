@@ -96,6 +96,11 @@ def docker_is_dead(end: str) -> bool:
     return _DOCKER_DEAD.search(end) is not None
 
 
+def docker_outage(what: str) -> OutsideSystemError:
+    """Return the error for a daemon that was lost during *what*."""
+    return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+
+
 def docker_reports_full_disk(end: str) -> bool:
     """Return True if Docker's client or BuildKit, as opposed to a step, reports at the *end* of its output that the
     disk is full.

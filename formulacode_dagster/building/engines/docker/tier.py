@@ -15,6 +15,7 @@ from formulacode_dagster.building.engines.failures import (
     BuildFailure,
     code_of_step,
     docker_is_dead,
+    docker_outage,
     docker_reports_full_disk,
     failure_of,
     note_index,
@@ -157,7 +158,7 @@ class TierBuilder:
         end = "\n".join(self._lines[-15:])
         what = f"{tier} tier of {self.what}"
         if not timed_out and docker_is_dead(end):
-            return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+            return docker_outage(what)
         if tier == "base" and _NO_IMAGE.search(end) and registry_is_busy(end):
             # an older interpreter's image would be no answer to that
             return registry_outage(arguments["OS_IMAGE"], end)

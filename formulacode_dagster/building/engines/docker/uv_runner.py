@@ -13,6 +13,7 @@ from pathlib import Path
 from formulacode_dagster.building.engines.failures import (
     code_of_step,
     docker_is_dead,
+    docker_outage,
     docker_reports_full_disk,
     failure_of,
     tail,
@@ -22,7 +23,7 @@ from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.engines.uv_runner import PYLOCK, UvCall, UvResult
 from formulacode_dagster.building.specs import recipes
 from formulacode_dagster.building.specs.spec import PlainBase, instrument_for
-from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
+from formulacode_dagster.models.errors import FormulaCodeError
 
 from .daemon import DockerDaemon
 from .settings import DockerBuildSettings
@@ -95,7 +96,7 @@ def _read(folder: Path, name: str) -> str:
 def _lost(python: str, log: str, *, seconds: float, disk_was_full: bool) -> FormulaCodeError:
     what = f"reading source distributions with Python {python}"
     if docker_is_dead(log):
-        return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+        return docker_outage(what)
     # never blamed on the index, whatever the log says: untrusted code must not stop a stage by its output
     return failure_of(
         what,

@@ -200,14 +200,20 @@ class ProcessEngine:
 
     def clean(self) -> int:
         """Remove sessions of dead processes, and half-built folders without a builder."""
-        removed = 0
+        return len(self.leftovers(remove=True))
+
+    def leftovers(self, *, remove: bool) -> tuple[str, ...]:
+        """Names of the folders that `clean` removes; with *remove*, they are gone."""
+        names = []
         for session in abandoned_sessions(self._sessions):
-            session.close()
-            removed += 1
+            names.append(session.folder.name)
+            if remove:
+                session.close()
         for folder in half_built(self._root):
-            remove_tree(folder)
-            removed += 1
-        return removed
+            names.append(folder.name)
+            if remove:
+                remove_tree(folder)
+        return tuple(names)
 
     def _fill(self, session: ProcessSession, image: BuiltImage, like: Session | None) -> None:
         try:

@@ -317,10 +317,9 @@ class Attempts:
         except SuspectedOutage:
             # no other build would fare better
             raise
-        except BuildFailure as failure:
-            return AttemptResult(environment, spec, None, failure, failure.stage, failure.log)
         except ItemFailure as failure:
-            return AttemptResult(environment, spec, None, failure, PLAN, failure.log or failure.log_tail)
+            stage = failure.stage if isinstance(failure, BuildFailure) else PLAN
+            return AttemptResult(environment, spec, None, failure, stage, failure.log or failure.log_tail)
         lost = built.failure
         if lost is not None:
             return AttemptResult(environment, spec, built, lost, lost.stage, lost.log)
