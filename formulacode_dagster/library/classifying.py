@@ -8,12 +8,15 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Self, TypeVar
 
-from formulacode_dagster.models.base import Frozen
+from pydantic import ValidationError
+
+from formulacode_dagster.models.base import Frozen, first_fault
 from formulacode_dagster.models.classification import Classification, JudgeOpinion
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import RejectionReason
+from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
 from formulacode_dagster.operating.store.completions import StoredCompletions
 from formulacode_dagster.operating.store.database import Database
@@ -29,6 +32,8 @@ from resources.settings import read_settings
 from .client import PR
 
 _SESSION = "this session"
+_BEGINNING = b'{"entry"'
+"""First characters of each line of a ledger."""
 _Connected = TypeVar("_Connected")
 
 
@@ -132,7 +137,7 @@ class PerfClassifier(_Session):
         *ledger* is a file to which a line of JSON is added as each one ends. One that has a verdict there, for the same
         text, patch, models and prompt, is not requested again; a failed one is. *progress* is called for each, these
         too. Raises the errors that stop all of them, OutsideSystemError or ConfigurationError, after writing those that
-        have ended.
+        have ended; ConfigurationError at once for a *ledger* that is another file.
         """
         file = _LedgerFile(Path(ledger)) if ledger is not None else None
         at_once, ended = asyncio.Semaphore(max_concurrency), 0
@@ -209,13 +214,28 @@ class _LedgerFile:
     """Lines of JSON, the newest of an item last. A line that a killed process left unfinished is cut off."""
 
     def __init__(self, path: Path) -> None:
+        """Raises ConfigurationError for any other file, which stays as it is."""
         self._path = path
         content = path.read_bytes() if path.exists() else b""
-        whole = content[: content.rfind(b"\n") + 1]
-        if whole != content:
-            path.write_bytes(whole)
-        lines = [BatchEntry.model_validate_json(line) for line in whole.splitlines()]
+        end = content.rfind(b"\n") + 1
+        whole, unfinished = content[:end].splitlines(), content[end:]
+        lines = [self._parsed(line, number) for number, line in enumerate(whole, start=1)]
+        if unfinished:
+            if not _BEGINNING.startswith(unfinished[: len(_BEGINNING)]):
+                raise self._wrong(len(lines) + 1, "it is no entry")
+            with disk_errors(str(path)):
+                write_atomically(path, content[:end])
         self._judged = {line.entry.item: line for line in lines}
+
+    def _parsed(self, line: bytes, number: int) -> BatchEntry:
+        try:
+            return BatchEntry.model_validate_json(line)
+        except ValidationError as error:
+            raise self._wrong(number, first_fault(error)) from error
+
+    def _wrong(self, number: int, why: str) -> ConfigurationError:
+        what = f"{self._path} is no ledger of a batch: line {number} cannot be read"
+        return ConfigurationError(what, why=why, remedy="Name another file; this one was not changed")
 
     def find(self, item: str, inputs: str) -> BatchEntry | None:
         """The verdict on *item* for the same *inputs*."""

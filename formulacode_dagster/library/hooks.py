@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, overload
 
 from sqlalchemy import Row
 
@@ -35,6 +35,12 @@ class Entity(Protocol):
     def cache_key(self) -> str:
         """The name under which results about it are kept."""
         ...
+
+
+def _origin_of(function: Callable[..., Any]) -> tuple[str, str]:
+    """Return the module and the qualified name of *function*, or of its class if it has none."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return named.__module__, named.__qualname__
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,29 @@ class HookRegistry:
         """Call *function*, sync or async, by *name*; it takes the entity first, and returns a JSON value.
 
         Its code is not part of the key: raise *version* when it changes, and results of the one before are ignored.
+        Raises ConfigurationError if another function has that name; one that is defined again takes its own place.
         """
+        taken = self._hooks.get(name)
+        if taken is not None and _origin_of(taken.function) != _origin_of(function):
+            raise ConfigurationError(
+                f"the hook {name!r} is {'.'.join(_origin_of(taken.function))}",
+                why=f"{'.'.join(_origin_of(function))} would share its results",
+                remedy="Register it under another name",
+            )
         self._hooks[name] = _Hook(name, function, version)
 
-    def cached(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate *function* so that it is computed once for each entity and arguments, as the hook of its name."""
-        self.register(function.__name__, function)
+    @overload
+    def cached(self, function: Callable[..., Any], *, version: str = "1") -> Callable[..., Any]: ...
+    @overload
+    def cached(self, *, version: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+    def cached(self, function: Callable[..., Any] | None = None, *, version: str = "1") -> Callable[..., Any]:
+        """Decorate *function* so that it is computed once for each entity and arguments, as the hook of its name.
+
+        `@hooks.cached`, or `@hooks.cached(version="2")` after its code changed. Raises as `register`.
+        """
+        if function is None:
+            return partial(self.cached, version=version)
+        self.register(function.__name__, function, version=version)
         return wraps(function)(partial(self.call, function.__name__))
 
     def call(self, name: str, entity: Entity, /, *arguments: Any, **named: Any) -> Any:

@@ -7,6 +7,7 @@ them, and what became of commands, options and tables.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from formulacode_dagster.building.verification.verifiers import (
     Verifier,
     VerifierResult,
 )
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import Link
 from formulacode_dagster.models.pull_request import ChangedFile
 from formulacode_dagster.sources.github import links as link_walk
@@ -39,7 +41,7 @@ from .publishing import HuggingFacePublisher
 from .records import opened
 from .records import records as records_from_supabase
 from .statement import render_problem_statement
-from .synthesizer import Synthesizer
+from .synthesizer import NotPlannedError, Synthesizer
 
 __all__ = [
     "PR",
@@ -66,6 +68,7 @@ __all__ = [
     "supabase_cached",
 ]
 
+_LOG = logging.getLogger(__name__)
 HookRegistry: Final = hooks.HookRegistry()
 """The one registry, in the database of the settings: `HookRegistry.register(…)` and `.call(…)`, without an instance."""
 supabase_cached: Final = HookRegistry.cached
@@ -162,7 +165,9 @@ class SynthesizeImagesRunner:
         self._concurrency = n_concurrent
 
     async def run(self, prs: Sequence[PR]) -> list[DockerContext | None]:
-        """Return the context of each of *prs*, None where no attempt made one; raises as `Synthesizer.run`."""
+        """Return the context of each of *prs*; None where no attempt made one, and for a pull request that fails or was
+        not planned, with a warning in the log. Raises what stops all of them, as `Synthesizer.run`.
+        """
         permits = asyncio.Semaphore(self._concurrency)
         months: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -170,6 +175,10 @@ class SynthesizeImagesRunner:
             owner, _, repo = pr.repository.partition("/")
             async with months[pr.facts.month if pr.facts else ""], permits:
                 run = replace(self._synthesizer).run
-                return await asyncio.to_thread(run, owner, repo, pr.issue_number, verifier=self._verifier)
+                try:
+                    return await asyncio.to_thread(run, owner, repo, pr.issue_number, verifier=self._verifier)
+                except (NotPlannedError, ItemFailure) as error:
+                    _LOG.warning("%s has no image: %s", pr.item, error)
+                    return None
 
         return await asyncio.gather(*map(build, prs))

@@ -36,6 +36,10 @@ from resources.tools import environment_tools, image_tools
 from .records import opened
 
 
+class NotPlannedError(ConfigurationError):
+    """A pull request is not known, has another base, or has no environment; others may be built."""
+
+
 @dataclass
 class Synthesizer:
     """Builds the image of one pull request whose environment was planned, and says how.
@@ -70,8 +74,8 @@ class Synthesizer:
         *sha*, if given, must be the base commit; *base_context* is tried before anything else; *verifier* judges the
         image in addition to all verifications. A finished build is reused, unless with *force*.
 
-        Raises ConfigurationError if the pull request has no environment yet, or there is no such agent; BusyError if a
-        run is at work on its month; OutsideSystemError.
+        Raises NotPlannedError if the pull request has no environment yet; ConfigurationError if there is no such agent;
+        BusyError if a run is at work on its month; OutsideSystemError.
         """
         item = ItemName.parse(item_key(f"{owner}/{repo}", issue_number))
         with opened(self.database) as store:
@@ -141,27 +145,27 @@ class Synthesizer:
 
 
 def planned_item(connection: Connection, item: ItemName) -> tuple[PullRequest, Environment]:
-    """Return the pull request *item* and its environment; raises ConfigurationError if there is none."""
+    """Return the pull request *item* and its environment; raises NotPlannedError if there is none."""
     pr = pull_request_of(connection, item)
     return pr, environment_of(connection, pr)
 
 
 def pull_request_of(connection: Connection, item: ItemName, sha: str = "") -> PullRequest:
-    """Return the pull request *item*, based on *sha* if that is given; raises ConfigurationError."""
+    """Return the pull request *item*, based on *sha* if that is given; raises NotPlannedError."""
     found = find_pull_request(connection, item.repository, item.number) if item.number else None
     if found is None or found.change is None:
-        raise ConfigurationError(f"{item} is not a known pull request", remedy="Take in its month first")
+        raise NotPlannedError(f"{item} is not a known pull request", remedy="Take in its month first")
     pr = PullRequest(facts=found.facts, change=found.change)
     if sha and not pr.change.base_sha.startswith(sha):
-        raise ConfigurationError(f"{item} is based on {pr.change.base_sha}, not on {sha}")
+        raise NotPlannedError(f"{item} is based on {pr.change.base_sha}, not on {sha}")
     return pr
 
 
 def environment_of(connection: Connection, pr: PullRequest) -> Environment:
-    """Return the environment of *pr*; raises ConfigurationError if there is none."""
+    """Return the environment of *pr*; raises NotPlannedError if there is none."""
     environment = ENVIRONMENTS.read_keys(connection, pr.facts.month, [pr.key]).get(pr.key)
     if environment is None:
-        raise ConfigurationError(
+        raise NotPlannedError(
             f"{pr.item} has no environment", remedy=f"`fc-data why {pr.item}` shows why; or run its month first"
         )
     return environment

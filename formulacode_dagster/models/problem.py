@@ -41,7 +41,7 @@ class LeakKind(StrEnum):
     MECHANISM = "mechanism"
     """The mechanism of the solution, in any wording: only a judge detects it."""
     INSTRUCTION = "instruction"
-    """Words to whoever judges the text, or tags that end the part a judge is shown."""
+    """Words to whoever judges the text."""
 
 
 class Leak(Frozen):

@@ -95,6 +95,9 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
     BUSY = "busy"
     DISK = "disk"
+    """It wrote more than it may."""
+    NO_SPACE = "no_space"
+    """Its log says that the disk is full, which nothing confirms."""
 
     # GitHub and its offline substitutes
     VANISHED = "vanished"
@@ -142,6 +145,8 @@ class FailureKind(StrEnum):
     # building and running images
     BUILD = "build"
     CRATES = "crates"
+    CREDENTIALS = "credentials"
+    """Code of the build could have read those in the settings of index or proxy."""
     IMAGE_GONE = "image_gone"
     IMAGE_CHANGED = "image_changed"
     NOT_OURS = "not_ours"
@@ -216,6 +221,7 @@ TRANSIENT_KINDS = frozenset(
     {
         FailureKind.UNEXPECTED,
         FailureKind.TIMEOUT,
+        FailureKind.NO_SPACE,
         FailureKind.INCOMPLETE,
         FailureKind.OVERLOADED,
         FailureKind.MIRROR_BROKEN,

@@ -10,8 +10,10 @@ from formulacode_dagster.operating.cancellation.last_answers import note_answer
 
 INDEX = "package index"
 """Error messages about the package index."""
+DISK = "disk"
 TAIL_LINES = 60
-_DISK_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
+_FULL = r"(?:no space left on device|disk quota exceeded)"
+_DISK_FULL = re.compile(_FULL, re.IGNORECASE)
 _INDEX_DEAD = re.compile(
     # lines of uv and pip only, also where BuildKit quotes them: output of a source distribution is indented
     r"^(?:#\d+ )?(?:\d+\.\d+ )?(?:error: |  cause: |  Caused by: |(?:WARNING|ERROR): .*\burl\b|WARNING: Retrying ).*?"
@@ -30,10 +32,10 @@ _PREPARED = re.compile(r"\bPrepared \d+ packages? in ")
 """uv's messages about downloads; it prints none if everything is cached."""
 _SUSPECTED = ((INDEX, _INDEX_DEAD), ("apt", _APT_DEAD))
 """Systems that a step of a build asks, and the words of whoever asked one in vain."""
+_NO_EXIT_CODE = r"(?!.*did not complete successfully: exit code: \d)"
 _DOCKER_DEAD = re.compile(
     # the client's own messages; a line of the build has a step number or a time
-    r"^(?=ERROR: |error: |docker: |cannot connect to the docker daemon|error during connect)"
-    r"(?!.*did not complete successfully: exit code: \d).*?"
+    r"^(?=ERROR: |error: |docker: |cannot connect to the docker daemon|error during connect)" + _NO_EXIT_CODE + r".*?"
     r"(?:cannot connect to the docker daemon|error during connect|failed to create endpoint"
     r"|failed to set up container networking|failed to create shim task|rpc error: code = unavailable"
     r"|closing transport|failed to start daemon)"
@@ -41,6 +43,7 @@ _DOCKER_DEAD = re.compile(
     r"|^(?=ERROR: |error: |docker: )(?!.*failed to solve: ).*?connection reset",
     re.IGNORECASE | re.MULTILINE,
 )
+_DOCKER_FULL = re.compile(rf"^(?=ERROR: |error: |docker: ){_NO_EXIT_CODE}.*?{_FULL}", re.IGNORECASE | re.MULTILINE)
 _REGISTRY_BUSY = re.compile(
     r"toomanyrequests|429 too many requests|rate limit|50\d (internal server error|bad gateway|service unavailable)"
     r"|connection reset|504 gateway time-?out|tls handshake timeout|i/o timeout|context deadline exceeded",
@@ -73,8 +76,11 @@ class BuildFailure(ItemFailure):
 
 
 def tail(log: str) -> str:
-    """The last lines of *log*, those that explain a failure."""
-    return "\n".join(log.rstrip().splitlines()[-TAIL_LINES:])
+    """The last lines of *log*, those that explain a failure.
+
+    Only a line feed ends a line: a program can print a carriage return, and then what looks like a line of uv's.
+    """
+    return "\n".join(log.rstrip().split("\n")[-TAIL_LINES:])
 
 
 def last_line(text: str) -> str:
@@ -88,6 +94,18 @@ def docker_is_dead(end: str) -> bool:
     A message of a build step about its own connections says nothing about the daemon.
     """
     return _DOCKER_DEAD.search(end) is not None
+
+
+def docker_outage(what: str) -> OutsideSystemError:
+    """Return the error for a daemon that was lost during *what*."""
+    return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+
+
+def docker_reports_full_disk(end: str) -> bool:
+    """Return True if Docker's client or BuildKit, as opposed to a step, reports at the *end* of its output that the
+    disk is full.
+    """
+    return _DOCKER_FULL.search(end) is not None
 
 
 def registry_is_busy(message: str) -> bool:
@@ -122,20 +140,37 @@ def note_index(log: str) -> None:
 
 
 def failure_of(
-    what: str, *, stage: str, log: str, online: bool, timed_out: bool, seconds: float, rc: int | None
+    what: str,
+    *,
+    stage: str,
+    log: str,
+    online: bool,
+    timed_out: bool,
+    seconds: float,
+    rc: int | None,
+    disk_is_full: bool = False,
 ) -> FormulaCodeError:
-    """The error for a build step of *stage* that did not succeed; *online* says whether it may reach the index."""
+    """The error for a build step of *stage* that did not succeed; *online* says whether it may reach the index.
+
+    *disk_is_full* confirms a log that says so: it contains the output of untrusted code.
+    """
     end = tail(log)
     if _DISK_FULL.search(end):
-        return OutsideSystemError("disk", f"{what}: no space left", remedy="Free some space, then run again")
+        remedy = "Free some space, then run again"
+        if disk_is_full:
+            return OutsideSystemError(DISK, f"{what}: no space left", remedy=remedy)
+        return _suspect(DISK, FailureKind.NO_SPACE, f"{what}: no space left, as its log says", log=log, remedy=remedy)
     if timed_out:
         return BuildFailure(FailureKind.TIMEOUT, f"{what} was killed after {seconds:.0f} s", log=log, stage=stage)
     dead = next((system for system, words in _SUSPECTED if online and words.search(end)), None)
     if dead is not None:
         remedy = "Check the network, and which index is set"
-        lost = SuspectedOutage(
-            dead, FailureKind.TIMEOUT, f"{what}: {dead} gave no answer", why=last_line(end), remedy=remedy, log_tail=end
-        )
-        lost.log = log
-        return lost
+        return _suspect(dead, FailureKind.TIMEOUT, f"{what}: {dead} gave no answer", log=log, remedy=remedy)
     return BuildFailure(FailureKind.BUILD, f"{what} failed", log=log, stage=stage, rc=rc, why=last_line(end))
+
+
+def _suspect(system: str, kind: FailureKind, what: str, *, log: str, remedy: str) -> SuspectedOutage:
+    end = tail(log)
+    lost = SuspectedOutage(system, kind, what, why=last_line(end), remedy=remedy, log_tail=end)
+    lost.log = log
+    return lost

@@ -36,14 +36,6 @@ def link_tree(source: Path, target: Path, names: tuple[str, ...]) -> None:
     run_program(["cp", "-al", *(str(source / name) for name in names), str(target)]).check_returncode()
 
 
-def link_or_copy(source: Path, target: Path) -> None:
-    """Make the file *target* a link to *source*, or a copy if the file system has no links."""
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copy2(source, target)
-
-
 def remove_tree(folder: Path) -> None:
     """Remove *folder* though the code that ran in it may have locked parts of it."""
     if not folder.exists():

@@ -138,8 +138,11 @@ class Engine(Protocol):
         With *like*, an open session of this engine, it starts from that one's current content.
         """
 
-    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
-        """All files of the image, listed without running anything of it; each can be read until the next is taken."""
+    def files(self, image: BuiltImage, *, only_environment: bool = False) -> Iterator[ImageFile]:
+        """All files of the image, or only those of its environment, listed without running anything of it.
+
+        Each can be read until the next is taken.
+        """
 
     def config(self, image: BuiltImage) -> ImageConfig:
         """Configuration of the image besides its files: environment variables, labels, history."""

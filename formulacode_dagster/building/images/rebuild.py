@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.specs.context import Origins
@@ -75,9 +74,8 @@ def rebuild(
 
 def installed_in(engine: Engine, image: BuiltImage) -> tuple[Listing, ...]:
     """Return the distributions installed in *image*; raises ItemFailure (`image_gone`)."""
-    environment = (file for file in engine.files(image) if file.area is Area.ENVIRONMENT)
     with scratch_folder() as unused:
-        return listings(gather_facts(environment, objects=unused))
+        return listings(gather_facts(engine.files(image, only_environment=True), objects=unused))
 
 
 def _first(engine: Engine, image: BuiltImage, kept: Kept) -> tuple[str, Sequence[Listing | InstalledDistribution]]:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
+from formulacode_dagster.building.engines.failures import DISK
 from formulacode_dagster.building.engines.image_store import ImageStore
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.engines.protocol import Engine, keeps
@@ -19,7 +20,7 @@ from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.building.verification.contents import Listing
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.items import Cost, ItemKind, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.month import Month
@@ -124,10 +125,11 @@ def _build(stage: StageRun, tools: ImageTools, item: WorkItem[tuple[PullRequest,
         )
     except ItemFailure as failure:
         failure.cost += Cost.total(agents)
-        _trim_cache(stage, tools, tools.cache_bytes)
+        is_full = isinstance(failure, SuspectedOutage) and failure.system == DISK
+        _trim_cache(stage, tools, 0 if is_full else tools.cache_bytes)
         raise
     except OutsideSystemError as outage:
-        if outage.system == "disk":
+        if outage.system == DISK:
             # the stage is tried again: what other builds use at the moment stays
             _trim_cache(stage, tools, 0)
         raise

@@ -13,10 +13,11 @@ from functools import cached_property
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from formulacode_dagster.building.declarations.declared_requirement import requirement_name
-from formulacode_dagster.building.engines.failures import INDEX, last_line
+from formulacode_dagster.building.engines.credentials import has_credentials
+from formulacode_dagster.building.engines.failures import DISK, INDEX, last_line
+from formulacode_dagster.building.engines.free_space import is_full
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.engines.uv_runner import UvResult, UvRunner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError, SuspectedOutage
@@ -94,8 +95,8 @@ class Resolver:
         in `exclude_newer` then have one lock. If it lacks a project, versions move only as far as necessary; if it
         lacks a wheel, or only later files would do, the Unsolvable names these for the caller to judge. Requirements
         whose project has no version at that date are left out, each with its reason. Raises Unsolvable, SuspectedOutage
-        (`timeout`, `incomplete`) if the index does not answer, and OutsideSystemError if it refuses us or the disk is
-        full.
+        (`timeout`, `incomplete`) if the index does not answer, (`no_space`) if only uv says that the disk is full, and
+        OutsideSystemError if the index refuses us or the disk is full.
         """
         if settled_at is None or settled_at >= request.exclude_newer:
             return self._answer(request)
@@ -124,10 +125,11 @@ class Resolver:
         return None if uploaded is None else (uploaded, projects[0].is_pure)
 
     def _answer(self, request: ResolutionRequest) -> Resolution:
-        if request.reads_sources and self._has_credentials():
+        # a runner elsewhere gets no settings of a proxy
+        if request.reads_sources and has_credentials(self._environment if self.reading is None else self._index):
             what = "a source distribution would have to be built"
             raise Unsolvable(
-                Refusal(what=what, why="the index settings contain credentials, which its code could read")
+                Refusal(what=what, why="the settings of index or proxy contain credentials, which its code could read")
             )
         cache, key = ResolutionCache(self._cache_dir / "locks"), self._key(request)
         kept = cache.read(key)
@@ -189,6 +191,7 @@ class Resolver:
             )
         if answer.rc == 0:
             note_answer(INDEX)
+            note_answer(DISK)
         return replace(answer, log=log)
 
     def _ceiling(self, name: str, python: str, cut_off: datetime) -> str:
@@ -222,7 +225,13 @@ class Resolver:
                 log_tail=words[-_LOG_TAIL:],
             )
         if uv_messages.DISK_FULL.search(log):
-            return OutsideSystemError("disk", f"no space left in {self._cache_dir}", remedy="Free some, then run again")
+            what, remedy = f"no space left in {self._cache_dir}", "Free some, then run again"
+            if is_full(self._cache_dir):
+                return OutsideSystemError(DISK, what, remedy=remedy)
+            # code of a source distribution may have written that line
+            return SuspectedOutage(
+                DISK, FailureKind.NO_SPACE, what, why=why, remedy=remedy, log_tail=words[-_LOG_TAIL:]
+            )
         unbuildable = uv_messages.names(uv_messages.UNBUILDABLE, log)
         spoken = set(re.findall(r"[\w.-]+", log.lower()))
         blamed = [text for text in request.requirements if requirement_name(text) in spoken]
@@ -241,10 +250,6 @@ class Resolver:
     @property
     def _index(self) -> dict[str, str]:
         return {name: self._environment[name] for name in _INDEX_SETTINGS if name in self._environment}
-
-    def _has_credentials(self) -> bool:
-        urls = " ".join(self._index.values()).split()
-        return any("@" in urlsplit(url.partition("=")[2] or url).netloc for url in urls)
 
     def _key(self, request: ResolutionRequest) -> str:
         metadata = KNOWN_METADATA.read_text("utf-8")

@@ -19,8 +19,10 @@ from typing import Any
 from uuid import uuid4
 
 from formulacode_dagster.building.engines.docker.daemon import LABEL, DockerDaemon
+from formulacode_dagster.building.engines.docker.leftovers import GRADED_IN
 from formulacode_dagster.building.engines.docker.reference import find_image
 from formulacode_dagster.building.engines.failures import tail
+from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.building.engines.processes import FILE_BYTES
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, ResourceLimits
@@ -90,15 +92,18 @@ def read_task_folder(path: Path) -> TaskFolder:
 def image_of(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> Iterator[BuiltImage]:
     """Return the image of *task*, pulled or built, with the folder's declarations in place of its own.
 
-    One that was built for this loses its name afterwards; Docker's cache makes building it again cheap.
+    One that was built for this is removed afterwards, by the next run if this process is killed; Docker's cache makes
+    building it again cheap.
 
     Raises ItemFailure (`build`, `timeout`, `image_gone`, `not_ours`), OutsideSystemError when Docker is gone.
     """
     if isinstance(task.image, str):
         yield _as_declared(task, find_image(daemon, task.image))
         return
-    tag = f"formulacode/verify:{uuid4().hex[:12]}"
-    build_dockerfile(task.image, daemon, limits, tag=tag)
+    use = uuid4().hex
+    tag = f"formulacode/verify:{use[:12]}"
+    labels = {GRADED_IN: use, f"{LABEL}.owner": Owner.current("").model_dump_json()}
+    build_dockerfile(task.image, daemon, limits, tag=tag, labels=labels)
     try:
         yield _as_declared(task, find_image(daemon, tag))
     finally:

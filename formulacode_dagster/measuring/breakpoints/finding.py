@@ -19,7 +19,7 @@ def find_breakpoints(
 ) -> Breakpoints:
     """The breakpoints of *points*, without their pull requests. Raises ConfigurationError as `find_steps` does."""
     steps = find_steps(points, series, method, minimum_change)
-    names = series.select("series", "benchmark", "parameters")
+    names = series.select("series", "benchmark", "parameters", "branch")
     named = with_hashes(steps.join(names, on="series", how="left", maintain_order="left"), revisions)
     commits = with_hashes(merge_into_commits(named), revisions).with_columns(
         pl.lit(None, pl.Int64).alias("pull_request")

@@ -111,31 +111,39 @@ class CommitBenchmarks:
             ) from error
 
     def _run(self, commits: Sequence[str]) -> list[BenchmarkedCommit]:
-        failures = {} if self.again else self._earlier_failures()
         suite = self._suite(self.suite_sha or commits[-1])
+        subject = self._subject(suite)
+        failures = {} if self.again else self._earlier_failures(subject)
         write_json(self.results / self.machine["machine"] / MACHINE, self.machine)
         worked: set[str] = set()
         rounds = self.asv.turns if self.asv else self.plan.rounds
         for number in range(rounds):
             generator = random.Random(f"{self.plan.seed} {number}")  # noqa: S311 - an order, not a secret
             for sha in generator.sample(commits, len(commits)):
-                if sha in failures or self._rounds_of(sha) > number:
+                if sha in failures or self._rounds_of(sha, subject) > number:
                     continue
                 worked.add(sha)
                 self.note(f"{sha[:10]}: round {number + 1} of {rounds}")
+                image: BuiltImage | None = None
                 try:
-                    self._benchmark(sha, suite, generator)
+                    image = self.images.image(sha, self.note)
+                    self._benchmark(sha, image, suite, generator)
                 except (ItemFailure, Rejection) as end:
-                    failures[sha] = self._failed(sha, end)
+                    failures[sha] = self._failed(sha, end, subject if image else "")
                     self.note(f"{sha[:10]} {end}")
         return [self._standing(sha, failures.get(sha), sha in worked) for sha in commits]
 
-    def _benchmark(self, sha: str, suite: SuiteFiles, generator: random.Random) -> None:
-        image = self.images.image(sha, self.note)
+    def _benchmark(self, sha: str, image: BuiltImage, suite: SuiteFiles, generator: random.Random) -> None:
+        path = self._path(sha, image.spec.python)
+        known, earlier = read_json(self.results / BENCHMARKS), read_json(path)
+        before = (earlier or {}).get(OURS, {})
         if self.asv is not None:
             result, descriptions = self.asv.run(self.images.engine, image, sha, self._laid(image, suite), self.machine)
-            if self.asv.turns > 1 and (earlier := self._results(sha)):
+            descriptions = {**(known or {}), **descriptions}
+            if earlier and self.asv.turns > 1:
                 result = append_result(earlier, result)
+            elif earlier:
+                result = {**result, "results": {**earlier["results"], **result["results"]}}
             figures: dict[str, object] = {"arguments": list(self.asv.arguments)}
         else:
             taken = take_round(
@@ -148,21 +156,29 @@ class CommitBenchmarks:
                 generator=generator,
                 run_id=self.images.run_id,
             )
-            path = self._path(sha, image.spec.python)
-            before = read_json(path) or new_result(sha, self._date(sha), image.spec.python, self.machine)
-            result = add_samples(before, taken.descriptions, taken.samples, seconds=taken.seconds)
-            descriptions = with_descriptions(read_json(self.results / BENCHMARKS), taken.descriptions)
-            figures = _figures(taken, before.get(OURS, {}))
+            earlier = earlier or new_result(sha, self._date(sha), image.spec.python, self.machine)
+            result = add_samples(earlier, taken.descriptions, taken.samples, seconds=taken.seconds)
+            descriptions = with_descriptions(known, taken.descriptions)
+            figures = _figures(taken, before)
         # referenced files first; a field in the result marks its round as done
         write_json(self.results / BENCHMARKS, descriptions)
+        subject = self._subject(suite)
         figures = {
             **figures,
-            "rounds": self._rounds_of(sha) + 1,
+            "rounds": before.get("rounds", 0) + 1,
+            "rounds_of": {**before.get("rounds_of", {}), subject: self._rounds_of(sha, subject) + 1},
             "suite": suite.commit,
             "lock_sha256": image.spec.lock_sha256,
             "image": image.tag,
         }
-        write_json(self._path(sha, image.spec.python), {**result, OURS: figures})
+        write_json(path, {**result, OURS: figures})
+
+    def _subject(self, suite: SuiteFiles) -> str:
+        """Return the subject of a round: another suite, other benchmarks or arguments have rounds of their own."""
+        chosen: dict[str, object] = {"bench": self.plan.pattern}
+        if self.asv is not None:
+            chosen = {"asv": list(self.asv.arguments)}
+        return json.dumps({**chosen, "suite": suite.sha256}, sort_keys=True)
 
     def _suite(self, sha: str) -> SuiteFiles:
         mirror: Mirror = self.images.mirror
@@ -197,26 +213,30 @@ class CommitBenchmarks:
         read = (read_json(path) for path in sorted(folder.glob(f"{sha[:8]}-*.json")))
         return next((result for result in read if result is not None and result["commit_hash"] == sha), None)
 
-    def _rounds_of(self, sha: str) -> int:
-        result = self._results(sha)
-        return int(result.get(OURS, {}).get("rounds", 0)) if result else 0
+    def _rounds_of(self, sha: str, subject: str) -> int:
+        ours = (self._results(sha) or {}).get(OURS, {})
+        # results of earlier versions do not say what they are of
+        return int(ours.get("rounds_of", {subject: ours.get("rounds", 0)}).get(subject, 0))
 
-    def _earlier_failures(self) -> dict[str, dict[str, str]]:
+    def _earlier_failures(self, subject: str) -> dict[str, dict[str, str]]:
         path = self.folder / FAILURES
         failures: dict[str, dict[str, str]] = {}
         for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
             try:
                 failure = json.loads(line)
-                failures[failure["commit"]] = failure
+                # a commit that was not built fails whichever benchmarks are timed
+                if failure.get("subject") in (None, "", subject):
+                    failures[failure["commit"]] = failure
             except (ValueError, KeyError, TypeError):
                 # the last line of a run that was killed may be cut
                 continue
         return failures
 
-    def _failed(self, sha: str, end: ItemFailure | Rejection) -> dict[str, str]:
+    def _failed(self, sha: str, end: ItemFailure | Rejection, subject: str) -> dict[str, str]:
         reason = end.kind if isinstance(end, ItemFailure) else end.reason
         failure = {
             "commit": sha,
+            "subject": subject,
             "reason": str(reason),
             "detail": str(end),
             "log": (end.log or getattr(end, "log_tail", ""))[-LOG_CHARACTERS:],

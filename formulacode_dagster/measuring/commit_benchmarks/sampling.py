@@ -15,11 +15,12 @@ from formulacode_dagster.building.suites.questions import (
     Description,
     NotTimed,
     ProcessSetting,
+    Survey,
     SurveyedBenchmark,
     Timed,
     TimedBenchmark,
 )
-from formulacode_dagster.building.suites.remote import PADDING_STEPS, HarnessClient
+from formulacode_dagster.building.suites.remote import PADDING_STEPS, BenchmarkSelection, HarnessClient
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.relevance import FAILED, TIMEABLE
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
@@ -81,8 +82,8 @@ def take_round(
         remote = HarnessClient(session, benchmark_dir=image.spec.benchmark_dir, environment=image.spec.run_environment)
         if suite.files is not None:
             remote.write(suite.files)
-        survey = remote.survey(lines={}, limit=limits.benchmark_seconds, budget=plan.max_seconds)
-        wanted = [benchmark for benchmark in survey.benchmarks if re.search(plan.pattern, benchmark.name)]
+        survey = _surveyed(remote, plan, limits.benchmark_seconds)
+        wanted = survey.benchmarks
         described = {
             each.name: each for each in remote.describe(skip=survey.lost, import_limit=limits.benchmark_seconds)
         }
@@ -121,6 +122,18 @@ def take_round(
         machine=conditions[-1].machine if conditions else "",
         seconds=round(budget.spent, 1),
     )
+
+
+def _surveyed(remote: HarnessClient, plan: RoundsPlan, limit: float) -> Survey:
+    """Return the survey of the benchmarks that *plan* names; the others are listed first, and not run."""
+
+    def survey(selection: BenchmarkSelection) -> Survey:
+        return remote.survey(lines={}, limit=limit, budget=plan.max_seconds, selection=selection)
+
+    if not plan.pattern:
+        return survey(BenchmarkSelection())
+    listed = survey(BenchmarkSelection(enough=0))
+    return survey(BenchmarkSelection(only=[one.name for one in listed.benchmarks if re.search(plan.pattern, one.name)]))
 
 
 def _is_single_call(benchmark: SurveyedBenchmark, plan: RoundsPlan) -> bool:

@@ -64,29 +64,6 @@ def _turbo(root: Path) -> TuningFinding:
     return _finding("turbo", [boost] if boost is not None else [], lambda value: value == "0", remedy)
 
 
-def _address_layout(root: Path) -> TuningFinding:
-    value = _text(root / "proc/sys/kernel/randomize_va_space")
-    remedy = "Write 2 to /proc/sys/kernel/randomize_va_space: samples of many processes need every layout"
-    return _finding("address layout", [value] if value is not None else [], lambda text: text == "2", remedy)
-
-
-def _isolated(root: Path) -> TuningFinding:
-    value = _text(root / CPU / "isolated")
-    return _finding(
-        "isolated cores", [value] if value is not None else [], bool, "Boot with isolcpus= naming the cores to time on"
-    )
-
-
-def _ticks(root: Path) -> TuningFinding:
-    value = _text(root / CPU / "nohz_full")
-    return _finding(
-        "ticks",
-        [value] if value is not None else [],
-        lambda text: text not in ("", "(null)"),
-        "Boot with nohz_full= naming the cores to time on",
-    )
-
-
 def _interrupts(root: Path) -> TuningFinding:
     """Return True if interrupts avoid at least one core, as with isolated cores."""
     value, cores = _text(root / "proc/irq/default_smp_affinity"), _online(root)
@@ -97,26 +74,6 @@ def _interrupts(root: Path) -> TuningFinding:
     everywhere = all(mask >> core & 1 for core in cores)
     return TuningFinding(
         name="interrupts", tuned=Tuned.NO if everywhere else Tuned.YES, value=f"mask {value}", remedy=remedy
-    )
-
-
-def _perf_events(root: Path) -> TuningFinding:
-    value = _text(root / "proc/sys/kernel/perf_event_max_sample_rate")
-    return _finding(
-        "perf events",
-        [value] if value is not None else [],
-        lambda text: text == "1",
-        "Write 1 to /proc/sys/kernel/perf_event_max_sample_rate",
-    )
-
-
-def _siblings(root: Path) -> TuningFinding:
-    value = _text(root / CPU / "smt/active")
-    return _finding(
-        "hyper-threads",
-        [value] if value is not None else [],
-        lambda text: text == "0",
-        "Time on a core whose sibling is idle, or write off to smt/control",
     )
 
 
@@ -143,26 +100,49 @@ def _stolen(root: Path) -> TuningFinding:
     )
 
 
-def _load(root: Path) -> TuningFinding:
-    text = (_text(root / "proc/loadavg") or "").partition(" ")[0]
-    return _finding(
-        "load", [text] if text else [], lambda value: float(value) < BUSY_LOAD, "Wait until the machine is idle"
-    )
+def _file(name: str, path: str, is_tuned: Callable[[str], bool], remedy: str) -> Callable[[Path], TuningFinding]:
+    """Return the check of the first word of the file *path*."""
+
+    def check(root: Path) -> TuningFinding:
+        text = _text(root / path)
+        return _finding(name, [] if text is None else [text.partition(" ")[0]], is_tuned, remedy)
+
+    return check
 
 
 _CHECKS: tuple[Callable[[Path], TuningFinding], ...] = (
     _governor,
     _lowest_clock,
     _turbo,
-    _address_layout,
-    _isolated,
-    _ticks,
+    _file(
+        "address layout",
+        "proc/sys/kernel/randomize_va_space",
+        lambda text: text == "2",
+        "Write 2 to /proc/sys/kernel/randomize_va_space: samples of many processes need every layout",
+    ),
+    _file("isolated cores", f"{CPU}/isolated", bool, "Boot with isolcpus= naming the cores to time on"),
+    _file(
+        "ticks",
+        f"{CPU}/nohz_full",
+        lambda text: text not in ("", "(null)"),
+        "Boot with nohz_full= naming the cores to time on",
+    ),
     _interrupts,
-    _perf_events,
-    _siblings,
+    _file(
+        "perf events",
+        "proc/sys/kernel/perf_event_max_sample_rate",
+        lambda text: text == "1",
+        "Write 1 to /proc/sys/kernel/perf_event_max_sample_rate",
+    ),
+    _file(
+        "hyper-threads",
+        f"{CPU}/smt/active",
+        lambda text: text == "0",
+        "Time on a core whose sibling is idle, or write off to smt/control",
+    ),
     _virtual,
     _stolen,
-    _load,
+    _file("load", "proc/loadavg", lambda text: float(text) < BUSY_LOAD, "Wait until the machine is idle"),
 )
 
 

@@ -31,8 +31,13 @@ class SyncModelAdapter:
         """Return a draft; raises as `LanguageModel.ask`, and Stopped at once, however long the model takes."""
         asked = self.model.answer(instructions, material, Draft)
         answer = asyncio.run_coroutine_threadsafe(asked, self.loop)
-        with stop_request().ending(answer.cancel):
-            draft, cost = answer.result()
+        try:
+            with stop_request().ending(answer.cancel):
+                draft, cost = answer.result()
+        except ItemFailure as failure:
+            # added once, whether or not the pull request goes on without the draft
+            self.cost, failure.cost = self.cost + failure.cost, Cost()
+            raise
         self.cost += cost
         return draft
 

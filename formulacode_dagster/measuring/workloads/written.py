@@ -20,6 +20,8 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.selection.classification.excerpt import excerpt_around, shares_of
 from formulacode_dagster.selection.prompting.sections import sectioned
 
 from .overlay import functions_in, imported_as
@@ -37,7 +39,8 @@ TRIAL_SECONDS = 60.0
 MOST_CHARACTERS = 40_000
 """Maximum characters of code shown to the model."""
 MESSAGE_CHARACTERS = 1_000
-WRITER_VERSION = "2"
+_NO_DRAFT = frozenset({FailureKind.MODEL_ANSWER, FailureKind.MODEL_REQUEST, FailureKind.MODERATED})
+WRITER_VERSION = "3"
 """Raise it with any change of meaning of the writer's instructions."""
 INSTRUCTIONS = """\
 You write a benchmark for functions of a Python package, one module in the format of airspeed velocity (asv).
@@ -84,6 +87,8 @@ class ChangedFunction:
     """With its class, if it is in one."""
     arguments: tuple[str, ...]
     """Names of those that a call must give."""
+    lines: tuple[int, int]
+    """Its first and last line."""
 
 
 def written_suites(
@@ -98,7 +103,7 @@ def written_suites(
     """The suite that *writer* writes for the functions of *code* with *changed* lines, if one of its tries does.
 
     *code* maps paths to the base's sources; *commit* is the base's. Otherwise *note* receives the problem of each try.
-    Raises as the writer.
+    Without an answer of use there is none. Raises as the writer otherwise.
     """
     spec = sides.image.spec
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
@@ -119,7 +124,14 @@ def written_suites(
     wrong = ""
     for number in range(1, TRIES + 1):
         note(f"asking {writer.name} for a benchmark, the {number}. time")
-        draft = writer.draft(INSTRUCTIONS, f"{material}\n\n{wrong}".rstrip())
+        try:
+            draft = writer.draft(INSTRUCTIONS, f"{material}\n\n{wrong}".rstrip())
+        except ItemFailure as failure:
+            if failure.kind not in _NO_DRAFT:
+                raise
+            # what other sources have is not lost with it
+            note(f"{writer.name} writes none: {failure}")
+            return
         files = written_files(draft.code, spec)
         fault = _fault(sides, files)
         if not fault:
@@ -133,9 +145,10 @@ def written_suites(
 def changed_functions(path: str, source: bytes, lines: Collection[int]) -> list[ChangedFunction]:
     """Return the functions and methods of *source* with one of *lines*; none if it cannot be parsed."""
     return [
-        ChangedFunction(path, name.replace("::", "."), _required(function.args))
+        ChangedFunction(path, name.replace("::", "."), _required(function.args), (first, last))
         for name, function in functions_in(source).items()
-        if any(function.lineno <= line <= (function.end_lineno or 0) for line in lines)
+        for first, last in [(function.lineno, function.end_lineno or 0)]
+        if any(first <= line <= last for line in lines)
     ]
 
 
@@ -186,7 +199,7 @@ def fault_of(tried: Sequence[Tried], lines: tuple[Lines, Lines]) -> str:
 
 
 def _material(functions: Sequence[ChangedFunction], code: Mapping[str, bytes], spec: BuildSpec) -> str:
-    """Return the names of the functions, and their files as far as there is room, at the base."""
+    """Return the names of the functions, and their files at the base: around them where there is no room for all."""
     names = [
         {
             "module": imported_as(function.path, spec.package_name),
@@ -196,11 +209,13 @@ def _material(functions: Sequence[ChangedFunction], code: Mapping[str, bytes], s
         for function in functions
     ]
     sections = [("functions", json.dumps(names, indent=1))]
-    room = MOST_CHARACTERS
-    for path in dict.fromkeys(function.path for function in functions):
-        text = code[path].decode(errors="replace")[:room]
-        room -= len(text)
-        sections += [("code", f"# {path}\n{text}")] if text else []
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for function in functions:
+        spans.setdefault(function.path, []).append(function.lines)
+    texts = {path: code[path].decode(errors="replace") for path in spans}
+    room = shares_of([len(text) for text in texts.values()], MOST_CHARACTERS)
+    for (path, text), characters in zip(texts.items(), room, strict=True):
+        sections.append(("code", f"# {path}\n{excerpt_around(text, spans[path], characters).text}"))
     return sectioned(sections)
 
 

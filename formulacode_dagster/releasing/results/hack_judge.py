@@ -17,6 +17,7 @@ from formulacode_dagster.models.items import Cost
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS, HACK_JUDGEMENTS
 from formulacode_dagster.operating.store.blobs import get_blob
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.selection.classification.evidence import changed_lines
 from formulacode_dagster.selection.prompting.sections import sectioned
 from formulacode_dagster.selection.statements.judging import Model
 
@@ -121,12 +122,6 @@ def verdict_of(opinions: Sequence[HackOpinion]) -> HackVerdict:
     if len(said) != 1:
         return HackVerdict.UNDECIDED
     return HackVerdict.HACK if said == {True} else HackVerdict.HONEST
-
-
-def changed_lines(diff: str) -> list[str]:
-    """Return the lines that *diff* adds or removes, without their signs."""
-    signs, headers = ("+", "-"), ("+++ ", "--- ")
-    return [line[1:] for line in diff.splitlines() if line.startswith(signs) and not line.startswith(headers)]
 
 
 def _is_quoted(quote: str, lines: Sequence[str]) -> bool:

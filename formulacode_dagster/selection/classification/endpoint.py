@@ -30,7 +30,7 @@ from .replies import Reply, reply_of
 from .requests import Capabilities, Message
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI
+    from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 SYSTEM = "llm"
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -147,8 +147,15 @@ class OpenAIEndpoint:
                 lose(True)
                 said = f"no answer within {self._timeout:g} s"
             except openai.APIConnectionError as error:
-                self._refused_connections += 1
-                said = self._clean(f"cannot connect: {error.__cause__ or error}")
+                if _is_refused(error):
+                    self._refused_connections += 1
+                    said = self._clean(f"cannot connect: {error.__cause__ or error}")
+                else:
+                    # the request was sent, and the endpoint may have worked on it
+                    self._refused_connections = 0
+                    timeouts += 1
+                    lose(True)
+                    said = self._clean(f"the connection broke: {error.__cause__ or error}")
             except openai.APIStatusError as error:
                 self._refused_connections = 0
                 lose(False)
@@ -291,6 +298,12 @@ def _require_settings(base_url: str, api_key: str, model: str) -> None:
 def _without_credentials(address: str) -> str:
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+def _is_refused(error: APIConnectionError) -> bool:
+    """Return True if there was no connection to send the request over."""
+    # by name: openai has them from httpx or httpx2, depending on its version
+    return not {"ConnectError", "ProxyError"}.isdisjoint(kind.__name__ for kind in type(error.__cause__).__mro__)
 
 
 def _is_moderation(error: APIStatusError) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from formulacode_dagster.models.paths import PathKind, kind_of
 from formulacode_dagster.sources.git.diff import FileDiff, split_patch
@@ -35,7 +36,7 @@ def excerpt_of_patch(patch: bytes, characters: int) -> Excerpt:
         return Excerpt(whole, truncated=whole != "".join(file.text for file in files))
     order = sorted(range(len(files)), key=lambda index: kind_of(files[index].path) is not PathKind.CORE)
     shown = order[: max(1, characters // _LEAST)]
-    shares = _shares([len(texts[index]) for index in shown], characters)
+    shares = shares_of([len(texts[index]) for index in shown], characters)
     parts = [excerpt_of_text(texts[index], share).text for index, share in zip(shown, shares, strict=True)]
     if left_out := order[len(shown) :]:
         names = ", ".join(files[index].path for index in left_out[:10])
@@ -54,6 +55,32 @@ def excerpt_of_text(text: str, characters: int) -> Excerpt:
     return Excerpt(f"{head}[{dropped} lines left out here]\n{text[tail_start:]}", truncated=True)
 
 
+def excerpt_around(text: str, spans: Sequence[tuple[int, int]], characters: int) -> Excerpt:
+    """Lines of *text* in at most about *characters*: those of *spans* (first and last line, from 1), from the first
+    line of each on, then the lines nearest to them. A line says how much is missing at each place.
+    """
+    if len(text) <= characters:
+        return Excerpt(text, truncated=False)
+    lines = text.splitlines(keepends=True)
+
+    def rank(number: int) -> tuple[int, int]:
+        distance = min((max(first - number, number - last, 0) for first, last in spans), default=0)
+        inside = (number - first for first, last in spans if first <= number <= last)
+        return distance, min(inside, default=number)
+
+    kept: set[int] = set()
+    for number in sorted(range(1, len(lines) + 1), key=rank):
+        characters -= len(lines[number - 1])
+        if characters < 0:
+            break
+        kept.add(number)
+    parts: list[str] = []
+    for is_kept, group in groupby(range(1, len(lines) + 1), key=kept.__contains__):
+        numbers = list(group)
+        parts += [lines[number - 1] for number in numbers] if is_kept else [f"[{len(numbers)} lines left out here]\n"]
+    return Excerpt("".join(parts), truncated=True)
+
+
 def _readable(file: FileDiff) -> str:
     text = file.text
     if "GIT binary patch\n" in text and file.binary:
@@ -66,7 +93,7 @@ def _readable(file: FileDiff) -> str:
     return text
 
 
-def _shares(sizes: Sequence[int], total: int) -> list[int]:
+def shares_of(sizes: Sequence[int], total: int) -> list[int]:
     """Return the share of *total* for each of *sizes*: small ones get all they need, the rest equal parts of what is
     left.
     """

@@ -23,8 +23,8 @@ RUN = 8
 _LONGEST_SPAN = 120
 _PARTICULAR_NAME = re.compile(r"_|\d|[a-z][A-Z]")
 _INSTRUCTION = re.compile(
-    r"</?(?:system|assistant|user|statement|text|patch|diff|solution|judge|instructions?|candidate)\b[^>\n]{0,80}>"
-    r"|\b(?:ignore|disregard|forget)\s+(?:all\s+|any\s+)?(?:of\s+)?(?:the\s+|your\s+)?(?:previous|prior|above|earlier|preceding)\b"
+    r"\b(?:ignore|disregard|forget)\s+(?:all\s+|any\s+)?(?:of\s+)?(?:the\s+|your\s+)?(?:previous|prior|above|earlier|preceding)\s+"
+    r"(?:instructions?|prompts?|rules?|directions?|directives?|orders?|guidelines?)\b"
     r"|\b(?:you\s+are|act\s+as)\s+(?:now\s+)?(?:a|an|the)\s+(?:judge|grader|reviewer|assistant|classifier|model)\b"
     r"|\b(?:label|mark|classify|report|judge)\s+(?:this|it|the\s+(?:text|statement|issue))\s+(?:as\s+)?[\"'`]?(?:none|clean|safe|fair)\b"
     r"|<\|[a-z_]{2,20}\|>|\[/?INST\]",
@@ -102,6 +102,10 @@ class Gates:
         return frozenset(
             name for name in self._new_names if name in (words if _PARTICULAR_NAME.search(name) else code_words)
         )
+
+    def suspects_in(self, text: str) -> frozenset[str]:
+        """Return the names that `judge` may object to in *text*, however it is read, unless the base knows them."""
+        return frozenset[str]().union(*map(self.new_names_in, (text, *other_readings(text))))
 
     @functools.cached_property
     def _new_names(self) -> frozenset[str]:

@@ -11,7 +11,7 @@ from formulacode_dagster.models.pull_request import MergedPullRequest
 
 from .base_run import BaseRun, base_run_of
 from .gates import Gates
-from .second_look import look_again
+from .second_look import look_at
 from .statements import secrets_of
 from .trails import Trails
 from .writing import write_hinted
@@ -44,12 +44,8 @@ def state_hinted(
     known = frozenset(re.findall(r"\w+", "\n".join([*from_base, *functions]))) | set(statement.names_at_base)
     secrets = secrets_of(facts, patch=patch, walk=statement.walk, commits=statement.commits, names_at_base=known)
     leaks = Gates(secrets, earlier=[statement.final_md, *from_base]).judge(text, Variant.HINTED)
-    judged = {"final_md": text, "names_at_base": tuple(sorted(known))}
-    again = [
-        leak.model_copy(update={"where": Variant.HINTED.value})
-        for leak in look_again(statement.model_copy(update=judged), facts, patch)
-        if leak.where == Variant.FINAL
-    ]
+    knowing = statement.model_copy(update={"names_at_base": tuple(sorted(known))})
+    again = look_at({Variant.HINTED: text}, knowing, facts, patch)
     # a profile says where the time of the base goes, and whoever runs the base sees it too
     told = tuple(dict.fromkeys(leak for leak in (*leaks, *again) if leak.kind is not LeakKind.LOCATION))
     return Hinted(None if told else text, run, told)

@@ -1,10 +1,11 @@
 """Judges of leaks: models that see the change and are asked what a text reveals of it.
 
-Two models, or one asked in two ways; the stricter one counts. A judge has to quote its evidence.
+Several models, or one asked in two ways; the strictest counts. A judge has to quote its evidence.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,11 +16,12 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.problem import Leak, LeakKind
+from formulacode_dagster.selection.classification.excerpt import excerpt_of_patch
 from formulacode_dagster.selection.prompting.sections import sectioned
 
 Form = TypeVar("Form", bound=Frozen)
 
-JUDGES_VERSION = "1"
+JUDGES_VERSION = "2"
 """Raise it with any change of meaning of the instructions to judges or writer."""
 PATCH_CHARACTERS = 60_000
 _ASKED = 2
@@ -94,7 +96,7 @@ class StatementJudges:
         """
         models = self.models if len(self.models) > 1 else [*self.models, *self.models]
         cost, leaks = Cost(), []
-        for model, instructions in zip(models, WAYS, strict=False):
+        for model, instructions in zip(models, itertools.cycle(WAYS), strict=False):
             opinion, price = await _opinion(model, instructions, text, patch)
             cost += price
             if opinion.label in (Label.MECHANISM, Label.CODE):
@@ -104,7 +106,7 @@ class StatementJudges:
 
 
 async def _opinion(model: Model, instructions: str, text: str, patch: bytes) -> tuple[Opinion, Cost]:
-    change = patch.decode("utf-8", "replace")[:PATCH_CHARACTERS]
+    change = excerpt_of_patch(patch, PATCH_CHARACTERS).text
     material = sectioned([("change", change), ("text", text)])
     opinion, cost = await model.answer(instructions, material, Opinion)
     for _ in range(_ASKED - 1):

@@ -68,7 +68,7 @@ async def improve(stated: Stated, *, patch: bytes, models: Models) -> tuple[Prob
     for model in writing:
         report, price = await model.answer(_INSTRUCTIONS, _material(view, told), Report)
         text = with_report(view, report.text)
-        told, judged = stated.gates.judge(text, _WHERE), Cost()
+        told, judged = stated.judge(text, _WHERE), Cost()
         if not told:
             told, judged = await _judged(text, patch, models.judges)
         cost += price + judged

@@ -12,8 +12,9 @@ _FIXED_IN = re.compile(
     r"\b(?:fixed|resolved|solved|addressed|mended|sped up|optimi[sz]ed|landed|merged|available|much faster|gone)"
     r"[ \t]+(?:again[ \t]+)?(?:in|since|as of|with|by)[ \t]+"
     r"(?:the[ \t]+)?(?:[\w-]{1,40}[ \t]+)?(?:version[ \t]+|release[ \t]+)?"
-    # no time, factor or share
-    r"v?\d{1,4}\.\d{1,4}(?![\w%]|\.?\d*[ \t]?(?:m?s|sec\w*|minutes?|x)\b)",
+    # no time, factor, share or size
+    r"v?\d{1,4}\.\d{1,4}(?![\w%]|\.?\d*[ \t-]?(?:[mnuµμ]?s|m?sec\w*|m|min(?:ute)?s?|h|hrs?|hours?|days?|weeks?|months?"
+    r"|years?|x|fold|times|percent|[kmgt]i?b)\b)",
     re.IGNORECASE,
 )
 _AFTER = r"(?:[\"'`]?,?[ \t]+(?:on[ \t]+|at[ \t]+)?(?:lines?|l\.)[ \t]+|:|#L|\()"

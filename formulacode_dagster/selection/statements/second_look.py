@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from formulacode_dagster.models.problem import Leak, LeakKind, ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.sources.markdown import prose
 
-from .solution import base_lines, leaks, new_lines
+from .solution import base_lines, leaks, new_lines, new_names
 
 _BOUND = re.compile(
     r"\b(?:def|class|cdef\s+\w+|import|as|for|fn|struct)\s+(?P<named>\w+)|^(?P<given>\w+)\s*(?::[^=]+)?=(?!=)"
 )
 _CALLED = re.compile(r"\b(\w{4,})\(")
-_ENCODED = re.compile(r"[\w+/-]{20,}={0,2}|(?:%[0-9A-Fa-f]{2}\S{0,12}?){3,}", re.ASCII)
+_ENCODED = re.compile(r"[\w+/-]{20,}={0,2}", re.ASCII)
+_ESCAPED = re.compile(r"(?:%[0-9A-Fa-f]{2}){4,}")
+_URL = re.compile(r"\bhttps?://\S+")
 _VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*(?![\w(])")
 _SHORTEST_SHAPE = 22
 """Characters of a line without blanks and names that is hardly written twice."""
+_SHAPE_OF_PROSE = re.compile(r"[#x.,:;!?'\"-]+")
 _TELLING = re.compile(r"\w_\w|[a-z][A-Z]")
 _TO_CODE = re.compile(
     r"(?:github|gitlab|bitbucket|codeberg)\.\w+/\S*(?:/commits?/|/pulls?/|/compare/|/merge_requests/)|gist\.github",
@@ -38,19 +42,31 @@ _SHORTEST_HASH = 7
 
 def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: bytes) -> tuple[Leak, ...]:
     """Return the leaks of every variant of *statement*, from the stored data of its pull request."""
+    variants = {
+        "statement_minimal": statement.statement_minimal,
+        "statement_issue": statement.statement_issue or "",
+        "final_md": statement.final_md,
+    }
+    return look_at(variants, statement, facts, patch)
+
+
+def look_at(
+    texts: Mapping[str, str], statement: ProblemStatement, facts: MergedPullRequest, patch: bytes
+) -> tuple[Leak, ...]:
+    """Return the leaks of *texts*, by their names, as if they were variants of *statement*."""
     issues: Iterable[LinkedIssue] = facts.linked_issues if statement.walk is None else statement.walk.links
     later = statement.walk.later if statement.walk else ()
     before = " ".join(_squashed(f"{issue.title} {issue.body}") for issue in issues)
     known = {*statement.names_at_base, *re.findall(r"\w+", "\n".join(base_lines(patch)))}
     names = {name for name in _bound_names(patch) if _TELLING.search(name)} - known
-    called = set(_CALLED.findall("\n".join(new_lines(patch)))) - known
+    called = (set(_CALLED.findall("\n".join(new_lines(patch)))) & new_names(patch)) - known
     shapes = {shape for line in new_lines(patch) if len(shape := _shape(line)) >= _SHORTEST_SHAPE}
     at_base = _shape("\n".join(base_lines(patch)))
     shas = (facts.merge_commit_sha, facts.head_sha, *(commit.sha for commit in statement.commits))
     secrets = _Secrets(
         names,
         called,
-        {shape for shape in shapes if shape not in at_base},
+        {shape for shape in shapes if shape not in at_base and not _SHAPE_OF_PROSE.fullmatch(shape)},
         before,
         texts=(
             (LeakKind.TITLE, _LEAST_TITLE, [facts.title]),
@@ -60,14 +76,9 @@ def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: byt
         shas={sha[:_SHORTEST_HASH] for sha in shas if sha},
         people={name for commit in statement.commits for name in commit.people if " " in name},
     )
-    variants = {
-        "statement_minimal": statement.statement_minimal,
-        "statement_issue": statement.statement_issue or "",
-        "final_md": statement.final_md,
-    }
     return tuple(
         Leak(kind=kind, where=where, span=span)
-        for where, text in variants.items()
+        for where, text in texts.items()
         for kind, span in _told(text, facts, patch, secrets)
     )
 
@@ -92,6 +103,7 @@ def _told(text: str, facts: MergedPullRequest, patch: bytes, secrets: _Secrets) 
     code = {*_CALLED.findall(text), *re.findall(r"\w+", "\n".join(re.findall(r"`+[^`]+`+", text)))}
     yield from ((LeakKind.IDENTIFIER, name) for name in sorted(secrets.called & code))
     yield from ((LeakKind.ENCODED, match[0]) for match in _ENCODED.finditer(text) if _hides(match[0]))
+    yield from ((LeakKind.ENCODED, span) for span in _escaped(text, patch, secrets.names))
     squashed, lower = _squashed(text), text.casefold()
     for kind, least, sentences in secrets.texts:
         for sentence in sentences:
@@ -128,8 +140,6 @@ def _shape(code: str) -> str:
 
 def _hides(span: str) -> bool:
     """Return True if *span* encodes text: readable when decoded."""
-    if "%" in span:
-        return True
     for decode in (bytes.fromhex, lambda text: base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_")):
         try:
             decoded = decode(span.rstrip("="))
@@ -138,6 +148,17 @@ def _hides(span: str) -> bool:
         if decoded.isascii() and decoded.decode().isprintable():
             return True
     return False
+
+
+def _escaped(text: str, patch: bytes, names: set[str]) -> Iterator[str]:
+    """Return what *text* says in the escapes of URLs; a URL may have them, and `%5d` is a format."""
+    plain = unquote(text)
+    if plain != text:
+        yield from leaks(plain, patch, new_only=True)
+        yield from sorted(names & set(re.findall(r"\w+", plain)))
+    for match in _ESCAPED.finditer(_URL.sub(" ", text)):
+        if re.search(r"\w", unquote(match[0])):
+            yield match[0]
 
 
 def _squashed(text: str) -> str:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import LinkWalk
-from formulacode_dagster.models.problem import BranchCommit, ProblemStatement
+from formulacode_dagster.models.problem import BranchCommit, Leak, ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
 from .anonymize import People, signed_names
 from .gates import Gates, WithheldText
+from .second_look import look_at
 from .view import EarlierIssue, WriterView, view_of
 from .writing import TEMPLATE_VERSION, write_issue, write_minimal
 
@@ -25,11 +26,13 @@ NamesAtBase = Callable[[Collection[str]], frozenset[str]]
 
 @dataclass(frozen=True)
 class Stated:
-    """A statement, its writer's view, and the gates it passed."""
+    """A statement, its writer's view, and what judges texts about it."""
 
     statement: ProblemStatement
     view: WriterView
-    gates: Gates
+    judge: Callable[[str, str], list[Leak]]
+    """Return the leaks of a text, found at a place: by the gates, and by the check of the month where they find none,
+    since that blocks the whole month."""
 
 
 def state_problem(
@@ -44,8 +47,9 @@ def state_problem(
     """The statement of a pull request in its variants.
 
     The issues are those of *walk*; without it, those that *facts* says it closes. *commits* are the branch's. An issue
-    that reveals something of the solution is left out as a whole, since the text around a withheld line reveals the
-    rest. Raises ItemFailure (`leak`) if even the minimal statement reveals something.
+    that reveals something of the solution, to the gates or to the check of the month, is left out as a whole, since the
+    text around a withheld line reveals the rest. Raises ItemFailure (`leak`) if even the minimal statement reveals
+    something.
     """
     issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
     view = task_view(facts, repository_description=repository_description, issues=issues, commits=commits)
@@ -53,37 +57,45 @@ def state_problem(
     secrets = secrets_of(facts, patch=patch, walk=walk, commits=commits)
     minimal = write_minimal(view)
     # the repository's own name may be among them: a patch may be the first to write it in a file
-    suspects = Gates(secrets).new_names_in("\n\n".join([*texts, minimal])) if names_at_base else frozenset()
+    every = [*texts, "\n\n".join([*texts, minimal])] if names_at_base else []
+    suspects = frozenset[str]().union(*map(Gates(secrets).suspects_in, every))
     known = names_at_base(suspects) if names_at_base and suspects else frozenset()
     gates = Gates(replace(secrets, names_at_base=known), earlier=[*texts, minimal])
-    if telling := gates.judge(minimal, "statement_minimal"):
+    statement = ProblemStatement(
+        month=facts.month,
+        repository_id=facts.repository_id,
+        number=facts.number,
+        statement_minimal=minimal,
+        final_md=minimal,
+        names_at_base=tuple(sorted(known)),
+        commits=tuple(commits),
+        walk=walk,
+        template_version=TEMPLATE_VERSION,
+    )
+
+    def judge(text: str, where: str) -> list[Leak]:
+        return gates.judge(text, where) or list(look_at({where: text}, statement, facts, patch))
+
+    if telling := judge(minimal, "statement_minimal"):
         raise ItemFailure(
             FailureKind.LEAK,
             f"the minimal statement of {facts.item} reveals its solution",
             why=f"{telling[0].kind}: {telling[0].span[:80]!r}",
             remedy="Check the repository's description: it is the only foreign text",
         )
-    left_out = [leak for issue in view.issues for leak in gates.judge(_text(issue), issue.name)]
+    left_out = [leak for issue in view.issues for leak in judge(_text(issue), issue.name)]
     shown = view.only({issue.name for issue in view.issues} - {leak.where for leak in left_out})
     with_issues = write_issue(shown)
-    if with_issues is not None and (telling := gates.judge(with_issues, "statement_issue")):
+    if with_issues is not None and (telling := judge(with_issues, "statement_issue")):
         # two issues may reveal together what neither does by itself
         left_out, shown, with_issues = [*left_out, *telling], view.only(()), None
-    statement = ProblemStatement(
-        month=facts.month,
-        repository_id=facts.repository_id,
-        number=facts.number,
-        statement_minimal=minimal,
-        statement_issue=with_issues,
-        final_md=with_issues or minimal,
-        issues=tuple(issue.name for issue in shown.issues),
-        left_out=tuple(left_out),
-        names_at_base=tuple(sorted(known)),
-        commits=tuple(commits),
-        walk=walk,
-        template_version=TEMPLATE_VERSION,
-    )
-    return Stated(statement, view, gates)
+    changes = {
+        "statement_issue": with_issues,
+        "final_md": with_issues or minimal,
+        "issues": tuple(issue.name for issue in shown.issues),
+        "left_out": tuple(left_out),
+    }
+    return Stated(statement.model_copy(update=changes), view, judge)
 
 
 def task_view(

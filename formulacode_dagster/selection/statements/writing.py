@@ -12,7 +12,7 @@ from .view import WriterView
 
 TEMPLATE = "problem_statement.md.j2"
 TEMPLATE_HINTED = "problem_statement_hinted.md.j2"
-TEMPLATE_VERSION = "6"
+TEMPLATE_VERSION = "7"
 """Raise it with any change of the template, of the view's contents, or of what is kept out of the text."""
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))

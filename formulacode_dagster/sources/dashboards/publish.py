@@ -85,7 +85,7 @@ def _files(site: SiteTables, descriptions: Mapping[str, Any], machines: Mapping[
         },
     )
     yield INFO, {"asv-version": "", "timestamp": int(datetime.now(UTC).timestamp() * 1000)}
-    yield REGRESSIONS, {"regressions": _regressions(site)}
+    yield REGRESSIONS, {"regressions": []}
     for (path,), of_graph in site.series.group_by("path", maintain_order=True):
         yield str(path), _graph(site.points, of_graph)
     for (name,), rows in site.summaries.group_by("benchmark", maintain_order=True):
@@ -107,16 +107,3 @@ def _graph(points: pl.DataFrame, series: pl.DataFrame) -> list[list[Any]]:
     if len(numbers) == 1 and not series["parameters"][0].len():
         return [[revision, value] for revision, (value,) in rows]
     return [[revision, values] for revision, values in rows]
-
-
-def _regressions(site: SiteTables) -> list[list[Any]]:
-    environments = {
-        path: json.loads(told) for path, told in site.series.select("path", "environment").unique().iter_rows()
-    }
-    columns = ("before_revision", "after_revision", "before", "after")
-    return [
-        [name, path, environments.get(path, {}), parameter, latest, best, rows.select(columns).rows()]
-        for (name, path, parameter, latest, best), rows in site.regressions.group_by(
-            "benchmark", "path", "parameter", "latest", "best", maintain_order=True
-        )
-    ]

@@ -93,6 +93,26 @@ def test_a_ledger_is_gone_on_from_even_where_its_last_line_was_torn(
     assert [line.entry.item for line in lines] == [f"acme/wheels#{n}" for n in (1, 2, 3, 2, 3)]
 
 
+@pytest.mark.parametrize(
+    ("content", "number"),
+    [
+        pytest.param('[{"repository": "acme/wheels"}]', 1, id="another file, of one line"),
+        pytest.param('{"a": 1}\n', 1, id="another file, of whole lines"),
+        pytest.param('{"a": 1}\n{"entry": {"stage"', 1, id="another file, with what looks like a torn line"),
+    ],
+)
+def test_another_file_is_no_ledger_and_stays_as_it_is(
+    database: Database, serve: Serve, tmp_path: Path, content: str, number: int
+) -> None:
+    ledger = tmp_path / "prs.json"
+    ledger.write_text(content, encoding="utf-8")
+    with serve() as calls:
+        with pytest.raises(ConfigurationError, match=rf"prs\.json is no ledger .*: line {number} "):
+            judge_all(database, [pr(1)], ledger)
+        assert calls() == 0
+    assert ledger.read_text(encoding="utf-8") == content
+
+
 def test_a_dead_endpoint_stops_the_batch_and_keeps_what_has_ended(
     database: Database, serve: Serve, tmp_path: Path
 ) -> None:

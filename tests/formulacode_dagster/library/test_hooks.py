@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -217,3 +218,34 @@ def test_the_settings_name_the_database_unless_told_otherwise(
     with HookRegistry() as hooks:
         hooks.register("summarize", Counted())
         assert hooks.call("summarize", A) == "short"
+
+
+def test_another_function_of_the_same_name_is_refused(hooks: HookRegistry) -> None:
+    def made(result: str) -> Callable[[PR], str]:
+        def summarize(pr: PR) -> str:
+            return result
+
+        return summarize
+
+    def summarize(pr: PR) -> str:
+        return "of another"
+
+    hooks.cached(made("old"))
+    with pytest.raises(ConfigurationError, match=r"the hook 'summarize' is .*made.*another name"):
+        hooks.cached(summarize)
+    with pytest.raises(ConfigurationError, match="Register it under another name"):
+        hooks.register("summarize", Counted())
+    # as a cell of a notebook that is run again
+    assert hooks.cached(made("new"))(A) == "new"
+
+
+def test_a_decorated_function_has_a_version(hooks: HookRegistry) -> None:
+    def made(result: str) -> Callable[[PR], str]:
+        def summarize(pr: PR) -> str:
+            return result
+
+        return summarize
+
+    assert hooks.cached(made("old"))(A) == "old"
+    assert hooks.cached(made("new"))(A) == "old"
+    assert hooks.cached(version="2")(made("new"))(A) == "new"

@@ -8,8 +8,11 @@ nothing.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, cast
 
 from formulacode_dagster.building.engines.image_store import TrimmedCache
@@ -55,19 +58,25 @@ class BuildCache:
         freed.
         """
         records = self._records()
-        left = before = sum(record.bytes for record in records if record.free)
-        gone: set[str] = set()
-
-        def remove(record: _Record) -> int:
-            gone.add(record.id)
-            return record.bytes if dry_run or self._prune(record) else 0
-
         oldest = datetime.now(tz=UTC) - self._mount_age
         expired = [record for record in records if record.free and record.mounted_at and record.mounted_at < oldest]
-        left -= sum(map(remove, expired))
-        while budget is not None and left > budget and (leaving := _next(records, gone)):
-            left -= remove(leaving)
-        return TrimmedCache(records=len(gone), bytes_before=before, bytes_after=left)
+        leaves = _Leaves(records, without=expired)
+        before = left = sum(record.bytes for record in records if record.free)
+        removed = 0
+
+        def remove(record: _Record) -> None:
+            nonlocal left, removed
+            # what uses a record that cannot be removed uses those below it, too
+            if dry_run or self._prune(record):
+                left -= record.bytes
+                removed += 1
+                leaves.uncover(record)
+
+        for record in expired:
+            remove(record)
+        while budget is not None and left > budget and (leaving := leaves.pop()):
+            remove(leaving)
+        return TrimmedCache(records=removed, bytes_before=before, bytes_after=left)
 
     def _records(self) -> list[_Record]:
         # docker-py's own df() cannot ask for less than every container and volume
@@ -101,9 +110,24 @@ class BuildCache:
         return record.id in (pruned["CachesDeleted"] or ())
 
 
-def _next(records: list[_Record], gone: set[str]) -> _Record | None:
-    """The record used least recently of those on which nothing builds that is still there."""
-    left = [record for record in records if record.id not in gone]
-    built_on = {parent for record in left for parent in record.parents}
-    leaves = [record for record in left if record.free and record.id not in built_on]
-    return min(leaves, key=lambda record: (record.used_at, record.id), default=None)
+class _Leaves:
+    """Free records on which no remaining record builds, those used least recently first."""
+
+    def __init__(self, records: Sequence[_Record], *, without: Sequence[_Record]) -> None:
+        """Those of *records* that are not *without*, which the caller removes."""
+        skipped = {record.id for record in without}
+        self._records = {record.id: record for record in records if record.free and record.id not in skipped}
+        self._children = Counter(parent for record in records for parent in set(record.parents))
+        self._heap = [(record.used_at, record.id) for record in self._records.values() if not self._children[record.id]]
+        heapify(self._heap)
+
+    def pop(self) -> _Record | None:
+        """Take the next; None if there is none."""
+        return self._records.pop(heappop(self._heap)[1]) if self._heap else None
+
+    def uncover(self, removed: _Record) -> None:
+        """Add the records that only *removed* was built on."""
+        for parent in set(removed.parents):
+            self._children[parent] -= 1
+            if not self._children[parent] and parent in self._records:
+                heappush(self._heap, (self._records[parent].used_at, parent))

@@ -135,6 +135,15 @@ class DockerDaemon:
         with self.watched("ask for its CPUs"):
             return int(self.client.info()["NCPU"])
 
+    @cached_property
+    def data_root(self) -> Path | None:
+        """The folder of its images and its build cache; None if it is not on this machine."""
+        if not self.environment.get("DOCKER_HOST", "unix://").startswith("unix://"):
+            return None
+        with self.watched("ask for its folder"):
+            root = Path(str(self.client.info().get("DockerRootDir") or "/nowhere"))
+        return root if root.is_dir() else None
+
     def image(self, reference: str) -> Image | None:
         """Return the image that *reference*, a name or a digest, denotes here; None if there is none."""
         import docker.errors

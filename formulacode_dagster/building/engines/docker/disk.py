@@ -1,12 +1,14 @@
-"""Keeps a command in a container from filling the daemon's disk.
+"""Keeps the commands in a container from filling the daemon's disk.
 
 Docker limits a container's disk only on few file systems (xfs with project quotas, btrfs, zfs), so this polls the size
-of the written layer while the command runs. A short command ends before the first poll.
+of the written layer: while a command runs, and before it starts if the last poll was long ago. Short commands end
+before they are polled.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -17,16 +19,17 @@ LOOK_SECONDS = 5.0
 
 
 class DiskWatch:
-    """For the length of a `with` block, end what runs in *container* once it has written more than *limit* bytes."""
+    """For the length of each `with` block, end what runs in *container* once more than *limit* bytes are written."""
 
     def __init__(self, container: Container, limit: int) -> None:
         self._container = container
         self._limit = limit
-        self._over = threading.Event()
+        self._looked_at = time.monotonic()
         self.written: int | None = None
         """Bytes, when they were too many."""
 
     def __enter__(self) -> Self:
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
@@ -35,18 +38,33 @@ class DiskWatch:
         self._over.set()
         self._thread.join()
 
+    def look_if_due(self) -> None:
+        """Look, unless the last look is recent."""
+        if self._seconds_left <= 0:
+            self._look()
+
+    @property
+    def _seconds_left(self) -> float:
+        """Seconds until the next look."""
+        return self._looked_at + LOOK_SECONDS - time.monotonic()
+
     def _watch(self) -> None:
+        while not self._over.wait(max(0.0, self._seconds_left)):
+            self._look()
+            if self.written is not None:
+                return
+
+    def _look(self) -> None:
         import docker.errors
         import requests.exceptions
 
-        while not self._over.wait(LOOK_SECONDS):
-            # whoever runs the command hears of a daemon that is gone
-            with suppress(docker.errors.DockerException, requests.exceptions.RequestException):
-                written = self._size()
-                if written > self._limit:
-                    self.written = written
-                    self._container.restart(timeout=0)
-                    return
+        # whoever runs the command hears of a daemon that is gone
+        with suppress(docker.errors.DockerException, requests.exceptions.RequestException):
+            written = self._size()
+            if written > self._limit:
+                self.written = written
+                self._container.restart(timeout=0)
+        self._looked_at = time.monotonic()
 
     def _size(self) -> int:
         client = self._container.client

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.building.engines.failures import registry_is_busy, registry_outage
-from formulacode_dagster.building.engines.files import ImageConfig, ImageFile
+from formulacode_dagster.building.engines.files import Area, ImageConfig, ImageFile
 from formulacode_dagster.building.engines.owner import Owner
 from formulacode_dagster.building.engines.processes import FILE_BYTES
 from formulacode_dagster.building.engines.protocol import BuildOutcome, Session
@@ -26,7 +26,7 @@ from .commands import command_that_serves
 from .daemon import LABEL, DockerDaemon
 from .export import archive_of, archived_files, image_config
 from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
-from .session import USER, DockerSession
+from .session import USER, VENV, DockerSession
 from .settings import DockerBuildSettings
 from .tier import BuiltTier, TierBuilder
 from .toolchain import toolchain_of
@@ -168,13 +168,17 @@ class DockerEngine:
             session.commands.hold()
             yield session
 
-    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
-        """All files of the image, from a container that never starts."""
+    def files(self, image: BuiltImage, *, only_environment: bool = False) -> Iterator[ImageFile]:
+        """The files of the image, from a container that never starts."""
+        root = VENV if only_environment else "/"
         container = self._create(image, run_id="", command=["true"])
         try:
             # not an export, after which Docker 26.1, for one, never frees the image's disk space: moby/moby#48516
-            with self._daemon.watched(f"read {image.tag}"), archive_of(container, "/") as chunks:
-                yield from archived_files(chunks)
+            with self._daemon.watched(f"read {image.tag}"), archive_of(container, root) as chunks:
+                for file in archived_files(chunks, root):
+                    # code may have put a link in place of the folder
+                    if not only_environment or file.area is Area.ENVIRONMENT:
+                        yield file
         finally:
             remove_container(self._daemon, container)
 

@@ -37,15 +37,18 @@ def archive_of(container: Container, path: str) -> Iterator[Iterator[bytes]]:
         yield chunks
 
 
-def archived_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
-    """The regular files and links in the tar stream *chunks* of a container's root folder."""
+def archived_files(chunks: Iterable[bytes], root: str = "/") -> Iterator[ImageFile]:
+    """The regular files and links in the tar stream *chunks* of a container's folder *root*."""
+    above = root.rpartition("/")[0]
     with tarfile.open(fileobj=ByteChunks(chunks), mode="r|", bufsize=1024 * 1024) as archive:
         for entry in archive:
             if not (entry.isfile() or entry.issym() or entry.islnk()):
                 continue
-            name = entry.name.lstrip("/")
+            name = f"{above}/{entry.name.lstrip('/')}".lstrip("/")
             prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
-            target = entry.linkname if entry.issym() else "/" + entry.linkname.lstrip("/") if entry.islnk() else None
+            # the stream names the first of files that are one by its place in the stream
+            first = f"{above}/{entry.linkname.lstrip('/')}" if entry.islnk() else None
+            target = entry.linkname if entry.issym() else first
             yield ImageFile(area, name[len(prefix) :], entry.uid, target, _Opener(archive, entry))
 
 

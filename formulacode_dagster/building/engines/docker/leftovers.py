@@ -24,7 +24,7 @@ LIFETIME_SECONDS = 24 * 3600
 ENDED = timedelta(hours=1)
 OLD = timedelta(days=2)
 GRADED_IN = f"{LABEL}.evaluate"
-"""Label of images that tasks are graded in."""
+"""Label of images that tasks are graded or verified in."""
 
 
 RunIsOver = Callable[[str], bool]
@@ -58,7 +58,9 @@ def leftover_containers(
 
 
 def remove_leftovers(daemon: DockerDaemon, run_is_over: RunIsOver = nobody_knows) -> list[Container]:
-    """Remove the result of `leftover_containers`, and return it; also images of sessions' copies and of gradings."""
+    """Remove the result of `leftover_containers`, and return it; also images of sessions' copies, of gradings and of
+    verifications.
+    """
     containers = leftover_containers(daemon, run_is_over=run_is_over)
     for container in containers:
         remove_container(daemon, container)
@@ -67,7 +69,7 @@ def remove_leftovers(daemon: DockerDaemon, run_is_over: RunIsOver = nobody_knows
 
 
 def _remove_images(daemon: DockerDaemon, run_is_over: RunIsOver) -> None:
-    """Remove the images that sessions were copied through, or tasks graded in, and that were left."""
+    """Remove the images that sessions were copied through, or tasks graded or verified in, and that were left."""
     import docker.errors
 
     with daemon.watched("remove images that were left"):

@@ -51,7 +51,7 @@ class DockerSession:
         self._copies: list[str] = []
         self._daemon = daemon
         self._container = container
-        self._disk_bytes = limits.disk_mb * 1024 * 1024
+        self._disk = DiskWatch(container, limits.disk_mb * 1024 * 1024)
         self.commands = CommandChannel(daemon, container)
 
     def copy(self) -> str:
@@ -123,14 +123,13 @@ class DockerSession:
         stdin: bytes | None,
     ) -> Completed:
         self._content = None
-        with DiskWatch(self._container, self._disk_bytes) as watch:
+        self._disk.look_if_due()
+        if self._disk.written is not None:
+            raise _wrote(f"the commands before {argv[0]} wrote {self._disk.written / 1e6:.0f} MB")
+        with self._disk:
             end = self.commands.run(argv, timeout=timeout, cwd=cwd, environment=environment, stdin=stdin)
-        if watch.written is not None:
-            raise ItemFailure(
-                FailureKind.DISK,
-                f"{argv[0]} was ended after it had written {watch.written / 1e6:.0f} MB",
-                remedy="Check what the code writes; FC_DISK_MB is the limit",
-            )
+        if self._disk.written is not None:
+            raise _wrote(f"{argv[0]} was ended after it had written {self._disk.written / 1e6:.0f} MB")
         if end.with_container:
             with self._daemon.watched(f"look after {argv[0]}"):
                 self._daemon.client.ping()
@@ -151,6 +150,10 @@ class DockerSession:
                     raise
                 raise _gone(command, str(error.explanation)[:300]) from error
         self.commands.hold()
+
+
+def _wrote(what: str) -> ItemFailure:
+    return ItemFailure(FailureKind.DISK, what, remedy="Check what the code writes; FC_DISK_MB is the limit")
 
 
 def _gone(command: str, why: str = "") -> ItemFailure:

@@ -11,14 +11,18 @@ from functools import partial
 from pathlib import Path
 
 from formulacode_dagster.building.engines.failures import (
+    DISK,
     BuildFailure,
     code_of_step,
     docker_is_dead,
+    docker_outage,
+    docker_reports_full_disk,
     failure_of,
     note_index,
     registry_is_busy,
     registry_outage,
 )
+from formulacode_dagster.building.engines.free_space import SpaceWatch
 from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.specs import context, recipes
 from formulacode_dagster.building.specs import spec as naming
@@ -26,6 +30,7 @@ from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.image import Tier
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.cancellation.last_answers import note_answer
 
 from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
 from .settings import DockerBuildSettings
@@ -134,21 +139,26 @@ class TierBuilder:
             all_labels[OS_DIGEST_LABEL] = os_digest(self.daemon, arguments["OS_IMAGE"])
         command += [f"--label={key}={value}" for key, value in all_labels.items()]
         command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
-        with self.settings.options() as options:
+        with self.settings.options() as options, SpaceWatch(self.daemon.data_root) as space:
             done = self.daemon.run(
                 [*command, *options, str(folder)],
                 timeout=max(0.1, self._deadline - time.monotonic()),
                 progress=self._say,
             )
         if not done.ok:
-            raise self._failure(name, arguments, timed_out=done.timed_out)
+            raise self._failure(name, arguments, timed_out=done.timed_out, disk_was_full=space.was_full)
         note_index(self.log)
+        if name == "task":
+            # a whole image fits on the disk; a lower tier may be small
+            note_answer(DISK)
 
-    def _failure(self, tier: str, arguments: Mapping[str, str], *, timed_out: bool) -> FormulaCodeError:
+    def _failure(
+        self, tier: str, arguments: Mapping[str, str], *, timed_out: bool, disk_was_full: bool
+    ) -> FormulaCodeError:
         end = "\n".join(self._lines[-15:])
         what = f"{tier} tier of {self.what}"
         if not timed_out and docker_is_dead(end):
-            return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+            return docker_outage(what)
         if tier == "base" and _NO_IMAGE.search(end) and registry_is_busy(end):
             # an older interpreter's image would be no answer to that
             return registry_outage(arguments["OS_IMAGE"], end)
@@ -172,6 +182,7 @@ class TierBuilder:
             online=_OFFLINE.search(end) is None,
             timed_out=timed_out,
             seconds=self.settings.limits.build_seconds,
+            disk_is_full=disk_was_full or docker_reports_full_disk(end),
         )
 
     def _say(self, line: str) -> None:

@@ -10,12 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from formulacode_dagster.building.engines.failures import code_of_step, docker_is_dead, failure_of, tail
+from formulacode_dagster.building.engines.failures import (
+    code_of_step,
+    docker_is_dead,
+    docker_outage,
+    docker_reports_full_disk,
+    failure_of,
+    tail,
+)
+from formulacode_dagster.building.engines.free_space import SpaceWatch
 from formulacode_dagster.building.engines.scratch import scratch_folder
 from formulacode_dagster.building.engines.uv_runner import PYLOCK, UvCall, UvResult
 from formulacode_dagster.building.specs import recipes
 from formulacode_dagster.building.specs.spec import PlainBase, instrument_for
-from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
+from formulacode_dagster.models.errors import FormulaCodeError
 
 from .daemon import DockerDaemon
 from .settings import DockerBuildSettings
@@ -45,17 +53,20 @@ class DockerUvRunner:
         parts = PlainBase(python, self.os_image, instrument_for(python))
         base = TierBuilder(self.daemon, self.settings, f"Python {python}").base(parts)
         settings = replace(self.settings, index={**self.settings.index, **index})
+        space = SpaceWatch(self.daemon.data_root)
         with scratch_folder() as folder, settings.options() as options:
             _write(call, folder / "question")
             answer = folder / "answer"
             # never out of the cache: an index that did not answer may do so now
             command = ["buildx", "build", "--progress", "plain", "--no-cache", "--output", f"type=local,dest={answer}"]
             command += ["--file", str(recipes.dockerfile("read")), f"--build-arg=BASE_IMAGE={base.tag}"]
-            done = self.daemon.run([*command, *options, str(folder / "question")], timeout=timeout)
+            with space:
+                done = self.daemon.run([*command, *options, str(folder / "question")], timeout=timeout)
             if done.timed_out:
                 return UvResult(_UNKNOWN, "", done.stderr.decode(errors="replace"), timed_out=True)
             if not done.ok:
-                raise _lost(python, done.stderr.decode(errors="replace"), seconds=timeout)
+                log = done.stderr.decode(errors="replace")
+                raise _lost(python, log, seconds=timeout, disk_was_full=space.was_full)
             return _answer(answer)
 
 
@@ -82,12 +93,18 @@ def _read(folder: Path, name: str) -> str:
     return path.read_bytes().decode("utf-8", "replace")
 
 
-def _lost(python: str, log: str, *, seconds: float) -> FormulaCodeError:
+def _lost(python: str, log: str, *, seconds: float, disk_was_full: bool) -> FormulaCodeError:
     what = f"reading source distributions with Python {python}"
-    # not by its tail, where a carriage return in the code's output would begin a line of the client's
     if docker_is_dead(log):
-        return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+        return docker_outage(what)
     # never blamed on the index, whatever the log says: untrusted code must not stop a stage by its output
     return failure_of(
-        what, stage="lock", log=log, online=False, timed_out=False, seconds=seconds, rc=code_of_step(tail(log))
+        what,
+        stage="lock",
+        log=log,
+        online=False,
+        timed_out=False,
+        seconds=seconds,
+        rc=code_of_step(tail(log)),
+        disk_is_full=disk_was_full or docker_reports_full_disk(log),
     )

@@ -8,8 +8,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formulacode_dagster.building.engines.failures import failure_of, note_index
+from formulacode_dagster.building.engines.credentials import has_credentials
+from formulacode_dagster.building.engines.failures import DISK, failure_of, note_index
 from formulacode_dagster.building.engines.folders import remove_tree, size_of
+from formulacode_dagster.building.engines.free_space import SpaceWatch
 from formulacode_dagster.building.engines.processes import Bounds, run_bounded
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.engines.view import existing, hand_over
@@ -17,7 +19,10 @@ from formulacode_dagster.building.specs import context, recipes, sources
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.base import ProgressReporter
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.cancellation.last_answers import note_answer
 
 from .interpreters import Interpreter
 from .layout import BuildManifest, Layout, online_variables
@@ -61,7 +66,8 @@ class ProcessBuild:
     def run(self, origins: Origins, *, rebuild: bool = False) -> BuildManifest:
         """Build everything and write log and manifest, under the tags of a second build with *rebuild*.
 
-        Raises the errors of `failure_of` if a step fails.
+        Raises the errors of `failure_of` if a step fails, and ItemFailure (`credentials`) if one would run code that
+        could read passwords.
         """
         named = naming.rebuild_tag if rebuild else str
         spec, work = self.spec, self.work
@@ -90,7 +96,8 @@ class ProcessBuild:
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._hand_over()
         self._step("checkout")
-        self._step("fetch-crates", online=True)
+        if naming.needs_crates(spec):
+            self._step("fetch-crates", online=True)
         tiers, tier = self.settings.tiers, tier_name(spec, self.interpreter)
         with nullcontext() if rebuild else tiers.bytecode_in(work.folder, tier):
             self._step("install-package")
@@ -115,6 +122,7 @@ class ProcessBuild:
             toolchain=toolchain,
         )
         work.manifest.write_text(manifest.model_dump_json(indent=1))
+        note_answer(DISK)
         return manifest
 
     def _lay_environments(self) -> None:
@@ -168,6 +176,13 @@ class ProcessBuild:
         settings, view = self.settings, None
         environment = self.work.environment(settings.uv, str(self.interpreter.path))
         index = online_variables(settings.environment) if online else {}
+        if not trusted and has_credentials(index):
+            raise ItemFailure(
+                FailureKind.CREDENTIALS,
+                f"{script} of {self.spec.task_id} was not run",
+                why="its code could read the credentials in the settings of index or proxy",
+                remedy="Take an index and a proxy without a password, or build with Docker",
+            )
         environment |= index
         if online:
             environment["UV_CACHE_DIR"] = _cache(settings.environment)
@@ -176,30 +191,47 @@ class ProcessBuild:
             # of its own: what code wrote to a common one would be installed by other builds
             environment["UV_CACHE_DIR"] = str(self.work.folder / "tmp" / "uv-cache")
         self._say(f"$ {script}")
-        done = run_bounded(
-            ["bash", str(recipes.script(script)), *arguments],
-            timeout=max(0.1, self._deadline - time.monotonic()),
-            bounds=Bounds(
-                settings.limits,
-                isolate_network=settings.isolate_network and not online,
-                nice=BUILD_NICENESS,
-                view=view,
-            ),
-            environment=environment,
-            cwd=self.work.folder,
-            progress=self._say,
-        )
+        with SpaceWatch(self.work.folder, Path(environment["UV_CACHE_DIR"]) if online else None) as space:
+            done = run_bounded(
+                ["bash", str(recipes.script(script)), *arguments],
+                timeout=max(0.1, self._deadline - time.monotonic()),
+                bounds=Bounds(
+                    settings.limits,
+                    isolate_network=settings.isolate_network and not online,
+                    nice=BUILD_NICENESS,
+                    view=view,
+                ),
+                environment=environment,
+                cwd=self.work.folder,
+                progress=self._say,
+            )
         stage, seconds = _TIER_OF.get(script, "task"), settings.limits.build_seconds
-        self._require(done, script, stage, self._log, seconds, online=online)
+        self._require(done, script, stage, self._log, seconds, online=online, disk_is_full=space.was_full)
         if online:
             note_index(self._log)
 
     def _require(
-        self, done: Completed, script: str, stage: str, log: str, seconds: float, *, online: bool = False
+        self,
+        done: Completed,
+        script: str,
+        stage: str,
+        log: str,
+        seconds: float,
+        *,
+        online: bool = False,
+        disk_is_full: bool = False,
     ) -> None:
         if not done.ok:
-            what, late = f"{script} of {self.spec.task_id}", done.timed_out
-            raise failure_of(what, stage=stage, rc=done.rc, log=log, online=online, timed_out=late, seconds=seconds)
+            raise failure_of(
+                f"{script} of {self.spec.task_id}",
+                stage=stage,
+                rc=done.rc,
+                log=log,
+                online=online,
+                timed_out=done.timed_out,
+                seconds=seconds,
+                disk_is_full=disk_is_full,
+            )
 
     def _say(self, line: str) -> None:
         self._lines.append(line)

@@ -171,18 +171,17 @@ class ProcessEngine:
                 remedy="Build it with Docker, where each session has its own",
             )
 
-    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
-        """All files of the image's folder."""
+    def files(self, image: BuiltImage, *, only_environment: bool = False) -> Iterator[ImageFile]:
+        """The files of the image's folder."""
         layout = Layout(Path(image.location))
-        areas = {
-            layout.venv: Area.ENVIRONMENT,
+        others = {
             layout.repository: Area.REPOSITORY,
             layout.instrument: Area.TOOLS,
             layout.tests: Area.TOOLS,
             layout.build_venv: Area.TOOLS,
             layout.task: Area.TOOLS,
         }
-        for root, area in areas.items():
+        for root, area in ({layout.venv: Area.ENVIRONMENT} | ({} if only_environment else others)).items():
             above = layout.folder if area is Area.TOOLS else root
             for path in walk(root):
                 facts = path.lstat()
@@ -201,14 +200,20 @@ class ProcessEngine:
 
     def clean(self) -> int:
         """Remove sessions of dead processes, and half-built folders without a builder."""
-        removed = 0
+        return len(self.leftovers(remove=True))
+
+    def leftovers(self, *, remove: bool) -> tuple[str, ...]:
+        """Names of the folders that `clean` removes; with *remove*, they are gone."""
+        names = []
         for session in abandoned_sessions(self._sessions):
-            session.close()
-            removed += 1
+            names.append(session.folder.name)
+            if remove:
+                session.close()
         for folder in half_built(self._root):
-            remove_tree(folder)
-            removed += 1
-        return removed
+            names.append(folder.name)
+            if remove:
+                remove_tree(folder)
+        return tuple(names)
 
     def _fill(self, session: ProcessSession, image: BuiltImage, like: Session | None) -> None:
         try:

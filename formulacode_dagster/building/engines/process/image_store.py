@@ -13,8 +13,7 @@ from formulacode_dagster.building.engines.scratch import abandoned_scratch
 from formulacode_dagster.models.errors import OutsideSystemError
 
 from .engine import ProcessEngine
-from .layout import Layout, folder_lock, half_built, subfolders
-from .session import abandoned_sessions
+from .layout import Layout, folder_lock, subfolders
 from .tier_cache import TierCache
 
 
@@ -31,14 +30,12 @@ class ProcessImageStore:
 
     def leftovers(self, *, remove: bool) -> tuple[str, ...]:
         """Folders of sessions and builds, and scratch folders of this machine, whose process is gone."""
-        sessions = [session.folder.name for session in abandoned_sessions(self._root / "sessions")]
-        builds = [folder.name for folder in half_built(self._root)]
+        folders = ProcessEngine(self._root).leftovers(remove=remove)
         scratch = abandoned_scratch()
         if remove:
-            ProcessEngine(self._root).clean()
             for folder in scratch:
                 remove_tree(folder)
-        return (*sessions, *builds, *map(str, scratch))
+        return (*folders, *map(str, scratch))
 
     def inventory(self) -> Inventory:
         """The finished folders."""

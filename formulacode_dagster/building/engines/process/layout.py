@@ -53,8 +53,10 @@ class Layout:
         """The build's input, see `context`."""
         self.manifest = folder / "manifest.json"
         """Written last."""
-        self.installed = folder / "installed.json"
+        self.installed = folder / "installed_files.json"
         """The installed files as they were finished, see `sharing`."""
+        self.unchecked = folder / "unchecked"
+        """One file for each session whose end has not checked the shared files yet, see `sharing`."""
         self.log = folder / "build.log"
         """The build's whole log."""
 

@@ -81,6 +81,7 @@ class ProcessSession:
         self._layout.make()
         if self._confined:
             self._confine()
+        self.shared = shared.begun_in(self._layout.folder)
         Path(self.harness).mkdir(mode=0o555)
 
     def _confine(self) -> None:

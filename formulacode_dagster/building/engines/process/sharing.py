@@ -2,18 +2,21 @@
 
 On a disk with slow file creation, a quarter of the demo's samples were copies. An installer or a bytecode compiler
 replaces a file, which makes it the session's own. Files that honest code may write in place, the checkout and the
-package itself, are copied. Other writes in place are detected by size, time and mode: when the session closes and, if
-its process was killed before, when the next one opens.
+package itself, are copied. Other writes in place are detected when the session closes and, if its process was killed
+before, when the next one opens: by size, time and mode, and by content. Code can set the time of a file back, but not
+that of its inode, so only files whose inode has changed are read: other sessions link to them, or a write was hidden.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
 import shutil
+import stat
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from os import stat_result
 from pathlib import Path
 from typing import NamedTuple
@@ -31,11 +34,16 @@ COPIED = ("repository", "task")
 
 
 class FileState(NamedTuple):
-    """Size, time and mode, which reveal a write."""
+    """Mode, size and time, which reveal a write by honest code, and the content."""
 
     mode: int
     size: int
     mtime_ns: int
+    sha256: str
+
+    def looks_like(self, facts: stat_result) -> bool:
+        """Return True unless *facts* reveal a write."""
+        return self[:3] == (facts.st_mode, facts.st_size, facts.st_mtime_ns)
 
 
 class InstalledFiles(RootModel[dict[str, FileState]]):
@@ -46,25 +54,47 @@ class InstalledFiles(RootModel[dict[str, FileState]]):
 class SharedFiles:
     """Files that a session's folder has in common with others, as they were when the image was finished."""
 
+    image: Path
     states: Mapping[str, FileState]
     inodes: Mapping[str, int]
+    inode_times: Mapping[str, int] = field(default_factory=dict)
+    """When each inode had changed last as the session began, by path."""
+    mark: Path | None = None
+    """A file that is there until the end of the session has checked the shared files."""
+
+    def begun_in(self, folder: Path) -> SharedFiles:
+        """Return them with the times of their inodes, once *folder* has all of its links and its owner."""
+        return replace(self, inode_times={path: now.st_ctime_ns for path, _, now in self._found(folder)})
 
     def written_in(self, folder: Path) -> list[str]:
-        """Return files that *folder* still shares and that have changed."""
-        return [
+        """Return shared files that have changed since *folder* began to share them."""
+        written = [
             path
-            for path, state in self.states.items()
-            if (now := _look(folder / path)) and now.st_ino == self.inodes[path] and _state(now) != state
+            for path, place, now in self._found(folder)
+            if not self.states[path].looks_like(now)
+            or (now.st_ctime_ns != self.inode_times.get(path) and _sha256(place) != self.states[path].sha256)
         ]
+        if self.mark is not None:
+            self.mark.unlink(missing_ok=True)
+        return written
+
+    def _found(self, folder: Path) -> Iterator[tuple[str, Path, stat_result]]:
+        """Yield path and place of each file, in the image if code has moved it away in *folder*."""
+        for path, inode in self.inodes.items():
+            for place in (folder / path, self.image / path):
+                now = _look(place)
+                if now and now.st_ino == inode:
+                    yield path, place, now
+                    break
 
 
-NOTHING_SHARED = SharedFiles({}, {})
+NOTHING_SHARED = SharedFiles(Path(), {}, {})
 
 
 def note_installed(image: Layout) -> None:
     """Record for `share` the files installed in *image*, which must not change any more."""
     files = walk(*(image.folder / name for name in LINKED))
-    states = {str(path.relative_to(image.folder)): _state(path.lstat()) for path in files}
+    states = {str(path.relative_to(image.folder)): _state(path) for path in files}
     image.installed.write_text(InstalledFiles(states).model_dump_json())
 
 
@@ -79,27 +109,42 @@ def share(image: Layout, folder: Path) -> SharedFiles:
         return NOTHING_SHARED
     states = InstalledFiles.model_validate_json(image.installed.read_bytes()).root
     found = {path: now for path in states if (now := _look(folder / path))}
-    if written := [path for path, state in states.items() if path not in found or _state(found[path]) != state]:
+    written = [path for path, state in states.items() if path not in found or not state.looks_like(found[path])]
+    image.unchecked.mkdir(exist_ok=True)
+    # sessions that are open, or that were killed
+    unchecked = [mark.name for mark in image.unchecked.iterdir()]
+    if unchecked and not written:
+        written = [path for path, state in states.items() if _sha256(folder / path) != state.sha256]
+    if written:
         image.manifest.unlink(missing_ok=True)
         raise ItemFailure(
             FailureKind.IMAGE_GONE,
             f"{written[0]} of {image.folder} is not what was built, nor are {len(written) - 1} other files",
             remedy="Build it again",
         )
+    for name in unchecked:
+        if not folder.with_name(name).exists():
+            (image.unchecked / name).unlink(missing_ok=True)
     _own_package(image, Layout(folder))
-    return SharedFiles(states, {path: now.st_ino for path, now in found.items()})
+    mark = image.unchecked / folder.name
+    mark.touch()
+    return SharedFiles(image.folder, states, {path: now.st_ino for path, now in found.items()}, mark=mark)
 
 
 def share_again(session: Layout, shared: SharedFiles, folder: Path) -> SharedFiles:
     """Copy the current content of *session*, which has *shared* files with its image, into *folder*; return the shared
-    files.
+    files. What *session* has changed or added is copied, as nothing would detect a write to it.
 
     Raises subprocess.CalledProcessError and OSError when *folder* cannot be filled.
     """
     if not _lay(session.folder, folder, link=bool(shared.states)):
         return NOTHING_SHARED
-    _own_package(session, Layout(folder))
-    return shared
+    of_image = set(shared.inodes.values())
+    for path in walk(*(folder / name for name in LINKED)):
+        facts, original = path.lstat(), session.folder / path.relative_to(folder)
+        if stat.S_ISREG(facts.st_mode) and facts.st_ino not in of_image and os.access(original, os.R_OK):
+            _copy_over(original, path)
+    return replace(shared, mark=None)
 
 
 def _lay(source: Path, target: Path, *, link: bool) -> bool:
@@ -122,11 +167,16 @@ def _own_package(source: Layout, copy: Layout) -> None:
     venv = source.venv.resolve()
     for mark in venv.glob("lib/python3*/site-packages/*.dist-info/direct_url.json"):
         for path in _recorded(mark.with_name("RECORD"), venv):
-            own = copy.venv / path.relative_to(venv)
-            own.unlink()
-            shutil.copy2(path, own)
-            if os.getuid() == 0:
-                shutil.chown(own, path.stat().st_uid, path.stat().st_gid)
+            _copy_over(path, copy.venv / path.relative_to(venv))
+
+
+def _copy_over(path: Path, link: Path) -> None:
+    """Put a copy of *path*, with its owner, in place of *link*."""
+    link.unlink()
+    shutil.copy2(path, link, follow_symlinks=False)
+    if os.getuid() == 0:
+        facts = path.lstat()
+        os.chown(link, facts.st_uid, facts.st_gid, follow_symlinks=False)
 
 
 def _recorded(record: Path, venv: Path) -> set[Path]:
@@ -140,8 +190,20 @@ def _recorded(record: Path, venv: Path) -> set[Path]:
         return set()
 
 
-def _state(facts: stat_result) -> FileState:
-    return FileState(facts.st_mode, facts.st_size, facts.st_mtime_ns)
+def _state(path: Path) -> FileState:
+    facts = path.lstat()
+    return FileState(facts.st_mode, facts.st_size, facts.st_mtime_ns, _sha256(path))
+
+
+def _sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, or of a link's target; `` if it cannot be read."""
+    try:
+        if path.is_symlink():
+            return hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _look(path: Path) -> stat_result | None:

@@ -1,8 +1,7 @@
 """Installed dependencies that builds with equal locks share, kept as they were before any repository's code ran.
 
 A build takes a copy, never a link: its code could reach other builds through it. Next to the tier lies bytecode of
-modules that builds import, linked for the time of a build (interpreters replace bytecode and never write to it): an
-image has none, since its source could not be verified.
+modules that builds import, copied for the time of a build: an image has none, since its source could not be verified.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulacode_dagster.building.engines.folders import copy_tree, link_or_copy, remove_tree, size_of, walk
+from formulacode_dagster.building.engines.folders import copy_tree, remove_tree, size_of, walk
 from formulacode_dagster.building.engines.image_store import TrimmedCache
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.models.errors import OutsideSystemError
@@ -66,17 +65,17 @@ class KeptTier:
         self.half.rename(self.folder)
 
     def lay_bytecode(self, target: Path) -> list[Path]:
-        """Link the bytecode into the environments in *target*; return the linked files."""
+        """Copy the bytecode into the environments in *target*; return the copies."""
         laid = []
         for file in walk(self.folder / BYTECODE):
             place = target / file.relative_to(self.folder / BYTECODE)
             if place.parent.parent.is_dir() and not place.exists():
                 if not place.parent.exists():
                     place.parent.mkdir()
-                    # a build that removes the package removes it too; the files stay ours, and as they are
+                    # a build that removes the package removes it too
                     folder = place.parent.parent.stat()
                     os.chown(place.parent, folder.st_uid, folder.st_gid)
-                link_or_copy(file, place)
+                shutil.copy2(file, place)
                 laid.append(place)
         return laid
 
@@ -109,7 +108,7 @@ class TierCache:
 
     @contextmanager
     def bytecode_in(self, target: Path, name: str) -> Iterator[None]:
-        """For the time of a build in *target*, link the compiled modules of the tier *name*, if it exists."""
+        """For the time of a build in *target*, copy the compiled modules of the tier *name*, if it exists."""
         with self.locked(name) as tier:
             laid = tier.lay_bytecode(target)
         try:

@@ -41,6 +41,7 @@ _BEYOND_ANY_SPEC = frozenset(
     {
         FailureKind.UNEXPECTED,
         FailureKind.DISK,
+        FailureKind.CREDENTIALS,
         FailureKind.GIT,
         FailureKind.MIRROR,
         FailureKind.MIRROR_BROKEN,
@@ -49,7 +50,7 @@ _BEYOND_ANY_SPEC = frozenset(
         FailureKind.FILES_MISSING,
     }
 )
-"""Failures of the machine, of the mirror, or of ours: no agent is paid to look at them."""
+"""Failures of the machine, its settings, of the mirror, or of ours: no agent is paid to look at them."""
 
 Replan = Callable[[Sequence[Fix]], Environment]
 """Plans the environment again with fixes; raises as `plan_environment`."""
@@ -316,10 +317,9 @@ class Attempts:
         except SuspectedOutage:
             # no other build would fare better
             raise
-        except BuildFailure as failure:
-            return AttemptResult(environment, spec, None, failure, failure.stage, failure.log)
         except ItemFailure as failure:
-            return AttemptResult(environment, spec, None, failure, PLAN, failure.log or failure.log_tail)
+            stage = failure.stage if isinstance(failure, BuildFailure) else PLAN
+            return AttemptResult(environment, spec, None, failure, stage, failure.log or failure.log_tail)
         lost = built.failure
         if lost is not None:
             return AttemptResult(environment, spec, built, lost, lost.stage, lost.log)

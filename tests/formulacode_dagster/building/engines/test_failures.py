@@ -9,6 +9,7 @@ from formulacode_dagster.building.engines.failures import (
     BuildFailure,
     code_of_step,
     docker_is_dead,
+    docker_reports_full_disk,
     failure_of,
     note_index,
     registry_is_busy,
@@ -24,8 +25,19 @@ BRIDGE = (
 STEP = 'ERROR: failed to solve: process "/bin/sh -c /opt/x" did not complete successfully: exit code: 2'
 
 
-def ended(log: str, *, online: bool = True, timed_out: bool = False, rc: int | None = 1) -> FormulaCodeError:
-    return failure_of("x", stage="env", log=log, online=online, timed_out=timed_out, seconds=9.0, rc=rc)
+def ended(
+    log: str, *, online: bool = True, timed_out: bool = False, rc: int | None = 1, disk_is_full: bool = False
+) -> FormulaCodeError:
+    return failure_of(
+        "x",
+        stage="env",
+        log=log,
+        online=online,
+        timed_out=timed_out,
+        seconds=9.0,
+        rc=rc,
+        disk_is_full=disk_is_full,
+    )
 
 
 def test_a_failure_tells_stage_exit_code_and_whole_log() -> None:
@@ -102,10 +114,40 @@ def test_what_docker_s_client_says_of_the_daemon_counts(words: str) -> None:
     assert docker_is_dead(f"#9 41.07 Collecting\n{words}")
 
 
-def test_a_full_disk_is_not_the_items_failure() -> None:
-    failure = ended("error: No space left on device")
+def test_a_full_disk_is_an_outage_only_if_it_is_confirmed() -> None:
+    failure = ended("error: No space left on device", disk_is_full=True)
     assert isinstance(failure, OutsideSystemError)
     assert failure.system == "disk"
+    suspected = ended("error: No space left on device")
+    assert isinstance(suspected, SuspectedOutage)
+    assert (suspected.system, suspected.kind) == ("disk", "no_space")
+    assert isinstance(ended("error: that is all", disk_is_full=True), BuildFailure)
+
+
+FULL = "write /var/lib/docker/tmp/layer: no space left on device"
+
+
+@pytest.mark.parametrize(
+    ("log", "is_reported"),
+    [
+        (f"#9 41.07 Collecting\nERROR: failed to solve: failed to export layer: {FULL}", True),
+        (f'ERROR: failed to solve: process "x" did not complete successfully: failed to create: {FULL}', True),
+        ("error: write /root/.docker/buildx/refs: disk quota exceeded", True),
+        (f"#9 41.07 error: {FULL}\n{STEP}", False),
+        (f" > [env 3/4] RUN x:\n41.07 ERROR: {FULL}\n------\n{STEP}", False),
+        (f"#9 41.07 …\rERROR: {FULL}\n{STEP}", False),
+        (f'ERROR: failed to solve: process "{FULL}" did not complete successfully: exit code: 1', False),
+        (FULL, False),
+    ],
+)
+def test_only_docker_s_own_lines_report_a_full_disk_for_docker(log: str, is_reported: bool) -> None:
+    assert docker_reports_full_disk(log) is is_reported
+
+
+@pytest.mark.parametrize("end_of_line", ["\r", "\x0b", "\x85", "\u2028"])
+def test_only_a_line_feed_begins_a_line_of_uv(end_of_line: str) -> None:
+    assert isinstance(ended(f"…{end_of_line}error: x connection refused"), BuildFailure)
+    assert isinstance(ended("…\nerror: x connection refused"), SuspectedOutage)
 
 
 REFUSED = """\

@@ -10,7 +10,7 @@ import pytest
 from formulacode_dagster.building.engines.image_store import TrimmedCache
 from formulacode_dagster.building.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.building.images.stage import ImageTools, run
-from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.errors import OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.cancellation.loops import run_loop
@@ -63,13 +63,16 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
     def fill_the_disk() -> None:
         raise OutsideSystemError("disk", "env tier: no space left")
 
-    engine: Any = Engine(fill_the_disk, "the build was started")
-    stage = StageRun(database, Stage.IMAGES, month, "run", RunOptions())
+    def report_a_full_disk() -> None:
+        raise SuspectedOutage("disk", FailureKind.NO_SPACE, "env tier: no space left, as its log says")
+
+    engine: Any = Engine(fill_the_disk, "the build was started", report_a_full_disk)
     resolver: Any = None
     mirrors, store = MirrorCache(tmp_path / "mirrors", (tmp_path / "host").as_uri()), Store(tmp_path / "builds")
     tools = ImageTools(engine, mirrors, resolver, "os:{python}", store, 7)
 
-    def built() -> LedgerEntry:
+    def built(options: RunOptions = RunOptions()) -> LedgerEntry:
+        stage = StageRun(database, Stage.IMAGES, month, "run", options)
         (entry,) = run_loop(run(stage, tools)).worked
         return entry
 
@@ -88,3 +91,5 @@ def test_files_missing_from_the_mirror_are_found_before_a_build_and_the_next_run
     assert built().reason == FailureKind.BUILD
     assert engine.built
     assert store.trimmed == [0, 7], "a build that fails leaves its cache, too"
+    assert built(RunOptions(force=True)).reason == FailureKind.NO_SPACE, "by itself, it is the item's failure"
+    assert store.trimmed == [0, 7, 0]

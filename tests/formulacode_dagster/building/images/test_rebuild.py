@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.images.build import build_and_verify
 from formulacode_dagster.building.images.rebuild import installed_in, rebuild
 from formulacode_dagster.building.specs.context import Origins
-from formulacode_dagster.building.verification.contents import UNOWNED, Listing
+from formulacode_dagster.building.verification.contents import UNOWNED, Listing, listings
+from formulacode_dagster.building.verification.facts import gather_facts
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, InstalledDistribution
 from formulacode_dagster.models.reproduction import DifferenceKind, Reproduction
@@ -160,6 +162,8 @@ def test_docker_builds_the_same_again_and_a_changed_file_is_named(
     image = as_image(EngineName.DOCKER, spec, outcome).model_copy(
         update={"digest": str(client.images.get(tampered).id), "toolchain": outcome.toolchain}
     )
+    whole = (file for file in docker_engine.files(image) if file.area is Area.ENVIRONMENT)
+    assert installed_in(docker_engine, image) == listings(gather_facts(whole, objects=tmp_path))
     lines: list[str] = []
     reproduction = rebuild(docker_engine, image, cache=cache, kept=lost, item="Acme/tinyc#5", progress=lines.append)
     client.images.remove(tampered)

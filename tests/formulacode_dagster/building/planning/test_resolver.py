@@ -8,9 +8,11 @@ import pytest
 import uv
 from packaging.pylock import Pylock
 
+from formulacode_dagster.building.engines import free_space
 from formulacode_dagster.building.engines.process.interpreters import installed_interpreters
+from formulacode_dagster.building.engines.uv_runner import UvResult
 from formulacode_dagster.building.planning.lock import read_lock
-from formulacode_dagster.building.planning.resolution import Unsolvable
+from formulacode_dagster.building.planning.resolution import ResolutionRequest, Unsolvable
 from formulacode_dagster.building.planning.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from tests.support.declarations import resolve
@@ -142,9 +144,11 @@ def test_what_would_have_to_compile_numpy_first_is_not_read(resolver, index):
     assert "numpy was run" not in caught.value.log_tail
 
 
-def test_source_distributions_are_not_built_if_settings_hold_credentials(index, tmp_path):
+@pytest.mark.parametrize("name", ["UV_DEFAULT_INDEX", "HTTPS_PROXY"])
+def test_source_distributions_are_not_built_if_settings_hold_credentials(index, tmp_path, name):
     url = index.url.replace("http://", "http://user:hunter2@")
-    secretive = Resolver(tmp_path, environment={"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": url})
+    settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}
+    secretive = Resolver(tmp_path, environment={**settings, name: url})
     with pytest.raises(Unsolvable, match="credentials") as caught:
         resolve(secretive, ["attrs"], python="3.12", exclude_newer=AT, build_sources=True)
     assert "hunter2" not in str(caught.value)
@@ -184,6 +188,25 @@ def test_network_or_disk_errors_of_a_back_end_fail_its_own_item(resolver, index)
         resolve(resolver, ["old"], python="3.12", exclude_newer=AT, build_sources=True)
     assert caught.value.refusal.unbuildable == ("old",)
     assert "error: dns error" in caught.value.log_tail
+
+
+@pytest.mark.parametrize(("full_bytes", "error"), [(0, SuspectedOutage), (1 << 60, OutsideSystemError)])
+def test_a_disk_that_is_full_by_what_may_be_forged_is_an_outage_only_if_it_is(tmp_path, monkeypatch, full_bytes, error):
+    monkeypatch.setattr(free_space, "FULL_BYTES", full_bytes)
+
+    class Forged:
+        name = "forged"
+
+        def compile(self, call, **_):
+            return UvResult(1, "", "error: Failed to write\n  cause: No space left on device (os error 28)\n")
+
+    resolver = Resolver(tmp_path, environment={"PATH": os.environ["PATH"]}, reading=Forged())
+    request = ResolutionRequest(
+        requirements=("old",), python="3.12", exclude_newer=datetime(2027, 1, 1, tzinfo=UTC), reads_sources=True
+    )
+    with pytest.raises(error) as caught:
+        resolver.resolve(request)
+    assert caught.value.system == "disk"
 
 
 def test_a_dead_address_of_one_package_is_suspected_and_stops_nothing(resolver, index):

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.building.verification.task_folder import read_task_folder
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.building.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.building.engines.docker.leftovers import GRADED_IN
+from formulacode_dagster.building.engines.owner import Owner
+from formulacode_dagster.building.engines.protocol import Completed
+from formulacode_dagster.building.verification.task_folder import image_of, read_task_folder
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.image import ResourceLimits
 
 SHA = "a1" * 20
 TASK = f"""
@@ -86,3 +92,25 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "linked/task.toml").symlink_to(tmp_path / "real/task.toml")
     with pytest.raises(ConfigurationError, match=r"holds no task\.toml"):
         read_task_folder(tmp_path / "linked")
+
+
+class FailingDaemon(DockerDaemon):
+    """One that has buildx, and whose builds fail; it keeps their labels."""
+
+    def run(self, arguments: Sequence[str], **_: object) -> Completed:
+        prefix = "--label="
+        pairs = (argument.removeprefix(prefix).partition("=") for argument in arguments if argument.startswith(prefix))
+        self.labels = {name: value for name, _, value in pairs}
+        return Completed(int(arguments[1] == "build"), b"", b"", 0.0)
+
+
+def test_the_image_of_a_verification_says_whose_it_is_so_that_the_next_run_removes_it(tmp_path: Path) -> None:
+    text = TASK.replace("docker_image", "# docker_image")
+    task = read_task_folder(lay(tmp_path, {"task.toml": text, "Dockerfile": "FROM x"}))
+    daemon = FailingDaemon()
+    with pytest.raises(ItemFailure, match="failed"):
+        image_of(task, daemon, ResourceLimits()).__enter__()
+    owner = Owner.parse(daemon.labels["formulacode.owner"])
+    assert owner is not None
+    assert owner.is_alive()
+    assert daemon.labels[GRADED_IN]

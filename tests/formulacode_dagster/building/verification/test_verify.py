@@ -18,7 +18,7 @@ from tests.support.git_world import git, lose_object
 from tests.support.images import COMPILED, PURE, Sample, build_sample, make_sample, make_spec, with_oracle
 
 Build = Callable[..., BuiltImage]
-without_note = shutil.ignore_patterns("installed.json")
+without_note = shutil.ignore_patterns("installed_files.json")
 """So that sessions open in what was tampered with, which they would notice."""
 
 

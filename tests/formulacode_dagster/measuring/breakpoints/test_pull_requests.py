@@ -99,7 +99,14 @@ def test_breakpoints_are_kept_with_what_intake_knows(database: Database, tmp_pat
             schema_overrides={"series": pl.UInt32},
         ),
         pl.DataFrame(
-            {"series": [0], "benchmark": ["b"], "parameters": [[]], "type": ["time"], "unit": ["seconds"]},
+            {
+                "series": [0],
+                "benchmark": ["b"],
+                "parameters": [[]],
+                "branch": [""],
+                "type": ["time"],
+                "unit": ["seconds"],
+            },
             schema_overrides={"series": pl.UInt32, "parameters": pl.List(pl.String)},
         ),
         pl.DataFrame(

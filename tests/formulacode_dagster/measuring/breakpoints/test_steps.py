@@ -110,10 +110,10 @@ def test_direction_follows_from_it() -> None:
     assert direction("track", "unit", -1.0) is Direction.UNKNOWN
 
 
-def steps(*rows: tuple[str, int, int, float]) -> pl.DataFrame:
+def steps(*rows: tuple[str, int, int, float], branch: str = "main") -> pl.DataFrame:
     found = pl.DataFrame(rows, schema=["benchmark", "before_revision", "after_revision", "ratio"], orient="row")
     faster = pl.when(pl.col("ratio") < 1).then(pl.lit("improvement")).otherwise(pl.lit("regression"))
-    return found.with_columns(faster.alias("direction"))
+    return found.with_columns(faster.alias("direction"), pl.lit(branch).alias("branch"))
 
 
 def test_ranges_with_a_common_commit_are_one_narrowed_commit() -> None:
@@ -127,6 +127,18 @@ def test_ranges_that_only_touch_are_two_commits() -> None:
     assert commits.select("before_revision", "after_revision", "improved", "regressed").rows() == [
         (11, 20, 1, 1),
         (20, 21, 1, 0),
+    ]
+
+
+def test_steps_of_two_branches_are_of_two_commits_unless_they_come_to_the_same_range() -> None:
+    # 12 and 18 are commits of the branch 2.x, between 10 and 20 of main in time; both have what is before 5
+    main = steps(("a", 1, 4, 0.5), ("b", 1, 5, 0.8), ("a", 10, 20, 0.5))
+    other = steps(("a", 1, 4, 0.5), ("c", 12, 18, 2.0), branch="2.x")
+    commits = merge_into_commits(pl.concat([main, other]))
+    assert commits.select("before_revision", "after_revision", "improved", "regressed", "steps").rows() == [
+        (1, 4, 2, 0, 3),
+        (12, 18, 0, 1, 1),
+        (10, 20, 1, 0, 1),
     ]
 
 

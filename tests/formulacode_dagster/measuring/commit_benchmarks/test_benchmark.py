@@ -6,19 +6,21 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from formulacode_dagster.building.suites.overlays import BASE_SUITE
+from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.building.suites.questions import Description, Timed
 from formulacode_dagster.measuring.commit_benchmarks.benchmark import FAILURES, CommitBenchmarks, CommitState
 from formulacode_dagster.measuring.commit_benchmarks.plain_asv import PlainAsv
-from formulacode_dagster.measuring.commit_benchmarks.sampling import RoundsPlan
+from formulacode_dagster.measuring.commit_benchmarks.sampling import RoundsPlan, TakenRound, take_round
 from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
 from tests.support import commit_benchmarks
-from tests.support.commit_benchmarks import run_benchmarks
+from tests.support.commit_benchmarks import LIMITS, run_benchmarks
 from tests.support.git_world import BareRepository
 from tests.support.images import PURE
 
@@ -134,6 +136,106 @@ def test_plain_asv_benchmarks_in_the_same_images(world, shas):
     row = dict(zip(result["result_columns"], result["results"]["bench_total.TimeTotal.time_total"], strict=False))
     assert row["stats_repeat"][0] == len(row["samples"][0]) == 2
     assert result["env_name"].startswith("formulacode-py")
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """Benchmarks of commits of which *taken* is sampled, by a plan with another pattern each time."""
+    image = SimpleNamespace(spec=SimpleNamespace(python="3.11", benchmark_dir="benchmarks", lock_sha256=""), tag="tag")
+    images = SimpleNamespace(
+        image=lambda _sha, _note: image,
+        mirror=SimpleNamespace(commit=lambda _sha: SimpleNamespace(committed=1)),
+        engine=None,
+        run_id="run",
+    )
+    suites = {"": BASE_SUITE, "other": SuiteFiles("other", {"benchmarks/bench.py": b""}, commit="other")}
+    monkeypatch.setattr(CommitBenchmarks, "_suite", lambda self, _sha: suites[self.suite_sha])
+    taken = []
+
+    def take(_engine, _image, _suite, plan, **_options):
+        taken.append(plan.pattern)
+        if plan.pattern == "none":
+            raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "none of 0 benchmarks runs")
+        name = plan.pattern or "bench.time_c"
+        described = Description(
+            name=name, metric="time", unit="seconds", parameters=(), parameter_names=(), code="", version="1", timeout=0
+        )
+        samples = {name: [Timed(value=1.0, calls=1, waited=False)]}
+        return TakenRound((described,), samples, {}, 1, 0.0, 0.0, "cpu", 1.0)
+
+    monkeypatch.setattr("formulacode_dagster.measuring.commit_benchmarks.benchmark.take_round", take)
+
+    def run(pattern="", suite_sha="", asv=None):
+        plan = RoundsPlan(rounds=2, pattern=pattern)
+        results = tmp_path / "results"
+        (commit,) = CommitBenchmarks(
+            images, tmp_path, results, {"machine": "here"}, None, plan, suite_sha=suite_sha, asv=asv
+        ).run(["a" * 40])
+        return commit
+
+    return SimpleNamespace(run=run, taken=taken, folder=tmp_path)
+
+
+def test_other_benchmarks_and_suites_have_rounds_of_their_own(work):
+    for pattern in ("bench.time_a", "bench.time_b", "bench.time_a"):
+        commit = work.run(pattern)
+    assert work.taken == ["bench.time_a"] * 2 + ["bench.time_b"] * 2
+    assert (commit.rounds, commit.benchmarks, commit.worked) == (4, 2, False)
+    assert work.run("bench.time_a", "other").rounds == 6
+    assert not work.run("bench.time_a", "other").worked
+
+
+def test_benchmarks_that_do_not_run_are_no_failure_of_others(work):
+    assert [work.run(pattern).state for pattern in ("none", "none", "bench.time_a")] == ["failed", "failed", "done"]
+    assert work.taken == ["none", "bench.time_a", "bench.time_a"]
+
+
+def test_results_of_other_arguments_of_asv_stay(work, monkeypatch):
+    def run(asv, *_):
+        name = asv.arguments[-1]
+        return {"results": {name: [[1.0]]}, "commit_hash": "a" * 40}, {name: {}, "version": 2}
+
+    monkeypatch.setattr(PlainAsv, "run", run)
+    for name in ("time_a", "time_b", "time_a"):
+        commit = work.run(asv=PlainAsv(["--bench", name], 600, "uv", "run"))
+    assert (commit.rounds, commit.benchmarks, commit.worked) == (2, 2, False)
+    assert set(json.loads((work.folder / "results/benchmarks.json").read_text())) == {"time_a", "time_b", "version"}
+
+
+def test_results_of_earlier_versions_count_for_what_is_asked_first(work):
+    work.run()
+    (path,) = (work.folder / "results/here").glob("aaaaaaaa-*.json")
+    result = json.loads(path.read_text())
+    del result["formulacode"]["rounds_of"]
+    path.write_text(json.dumps(result))
+    assert not work.run("bench.time_a").worked
+
+
+def test_only_named_benchmarks_are_run_for_a_survey(monkeypatch):
+    asked = []
+
+    class Remote:
+        def __init__(self, *_arguments, **_options):
+            pass
+
+        def survey(self, *, selection, **_):
+            asked.append((selection.enough, selection.only))
+            names = selection.only or ["bench.time_a(1)", "bench.time_b(1)"]
+            found = [SimpleNamespace(name=name, outcome="error", message="") for name in names]
+            return SimpleNamespace(benchmarks=found, lost={})
+
+        def describe(self, **_):
+            return ()
+
+    monkeypatch.setattr("formulacode_dagster.measuring.commit_benchmarks.sampling.HarnessClient", Remote)
+    image = SimpleNamespace(spec=SimpleNamespace(benchmark_dir="benchmarks", run_environment={}))
+    engine = SimpleNamespace(session=lambda *_, **__: nullcontext())
+    for pattern, surveys in {"time_b": [(0, None), (None, ["bench.time_b(1)"])], "": [(None, None)]}.items():
+        asked.clear()
+        plan = RoundsPlan(pattern=pattern)
+        with pytest.raises(ItemFailure, match="benchmarks runs"):
+            take_round(engine, image, BASE_SUITE, plan, limits=LIMITS, cores=None, generator=None, run_id="run")
+        assert asked == surveys
 
 
 def test_a_commit_lost_to_a_suspected_outage_is_reported_and_retried(tmp_path, monkeypatch):

@@ -125,3 +125,23 @@ def test_what_a_model_cost_is_told_however_the_task_ends():
         with_cost(asked_for(), lambda: ending(failure))
     assert caught.value is failure
     assert caught.value.cost == PAID + Cost(model_calls=1)
+
+
+def test_a_draft_that_fails_costs_the_same_whether_or_not_the_task_goes_on():
+    class Failing:
+        name = "failing"
+
+        async def answer(self, *_):
+            raise ItemFailure(FailureKind.MODEL_ANSWER, "no JSON", cost=Cost(model_calls=2))
+
+    async def drafted():
+        writer = SyncModelAdapter(Failing(), asyncio.get_running_loop())
+        with pytest.raises(ItemFailure) as caught:
+            await in_thread(writer.draft, "Write.", "")
+        return writer, caught.value
+
+    writer, failure = run_loop(drafted())
+    assert with_cost(writer, lambda: Outcome("row")).cost == Cost(model_calls=2)
+    with pytest.raises(ItemFailure):
+        with_cost(writer, lambda: ending(failure))
+    assert failure.cost == Cost(model_calls=2)

@@ -9,8 +9,15 @@ import pytest
 from formulacode_dagster.building.suites.patching import apply_patch
 from formulacode_dagster.building.suites.questions import ReturnValue, SurveyedBenchmark
 from formulacode_dagster.measuring.workloads.sides import Sides, Trial, Tried
-from formulacode_dagster.measuring.workloads.written import TRIES, Draft, changed_functions, fault_of, written_suites
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.measuring.workloads.written import (
+    MOST_CHARACTERS,
+    TRIES,
+    Draft,
+    changed_functions,
+    fault_of,
+    written_suites,
+)
+from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
@@ -41,7 +48,10 @@ class Scripted:
 
     def draft(self, _instructions, material):
         self.materials.append(material)
-        return Draft(code=self.drafts.pop(0) if self.drafts else "pass")
+        draft = self.drafts.pop(0) if self.drafts else "pass"
+        if isinstance(draft, Exception):
+            raise draft
+        return Draft(code=draft)
 
 
 def run_of(form="a", lines=LINES, index=0, size=None, method="time_total", seconds=0.01):
@@ -123,7 +133,7 @@ def test_on_the_host_no_model_is_asked(image):
 def asked(image, monkeypatch):
     """The suites of *writer* where trying each of its drafts gives one of *trials*."""
 
-    def run(writer, *trials, code=CORE, changed=LINES):
+    def run(writer, *trials, code=CORE, changed=LINES, others=()):
         given = list(trials)
 
         def trial(*_arguments, **_options):
@@ -135,11 +145,8 @@ def asked(image, monkeypatch):
         monkeypatch.setattr(Sides, "trial", trial)
         spec = image.spec.model_copy(update={"package_name": "pkg"})
         sides = Sides(None, image.model_copy(update={"spec": spec}), (None, None), BOTH, "run")
-        return list(
-            written_suites(
-                sides, writer, code={PATH: code.encode()}, changed=changed, commit="b" * 40, note=run.notes.append
-            )
-        )
+        files = {path: text.encode() for path, text in {PATH: code, **dict(others)}.items()}
+        return list(written_suites(sides, writer, code=files, changed=changed, commit="b" * 40, note=run.notes.append))
 
     run.notes = []
     return run
@@ -172,6 +179,18 @@ def test_after_three_tries_it_is_given_up(asked):
     assert asked.notes[-1] == "it does not do: surveying the suite took too long"
 
 
+@pytest.mark.parametrize("kind", ["model_answer", "model_request", "moderated"])
+def test_a_model_without_an_answer_of_use_writes_none(asked, kind):
+    failure = SuspectedOutage("llm", FailureKind(kind), "scripted gave no usable answer in 2 attempts")
+    assert asked(Scripted("x = 1", failure), Trial([], [])) == []
+    assert asked.notes[-1] == "scripted writes none: scripted gave no usable answer in 2 attempts"
+
+
+def test_a_writer_that_times_out_fails_the_item(asked):
+    with pytest.raises(ItemFailure, match="no answer"):
+        asked(Scripted(ItemFailure(FailureKind.TIMEOUT, "no answer")))
+
+
 def test_the_model_sees_the_base_and_the_names_of_what_changes_there(asked):
     writer = Scripted()
     asked(writer, *[Trial([tried(lines=({}, {}))], [])] * TRIES)
@@ -179,6 +198,21 @@ def test_the_model_sees_the_base_and_the_names_of_what_changes_there(asked):
     assert names == [{"module": "pkg.core", "name": "total", "arguments": ["n"]}]
     assert CORE.strip() in writer.materials[0]
     assert not any("a closed form" in material for material in writer.materials)
+
+
+def test_of_large_files_the_model_sees_the_functions_that_change(asked):
+    body = "".join(f"    n += {number}\n" for number in range(5_000))
+    before = "".join(f"def before_{number}():\n{body}\n\n" for number in range(2))
+    code = f"{before}{CORE}\n\ndef large(n):\n{body}"
+    line = before.count("\n") + 1
+    writer = Scripted()
+    two = {PATH: {line + 1, line + 20}, "pkg/other.py": {line + 1}}
+    asked(writer, *[Trial([], [])] * TRIES, code=code, changed=two, others={"pkg/other.py": code})
+    material = writer.materials[0]
+    assert material.count("def total(n, start=0):\n    return sum(range(n))\n") == 2, "each file has its share"
+    assert "def large(n):\n    n += 0\n" in material, "each function is shown from its first line on"
+    assert material.count("lines left out here]") == 5
+    assert len(material) < MOST_CHARACTERS * 1.05
 
 
 @pytest.mark.parametrize(

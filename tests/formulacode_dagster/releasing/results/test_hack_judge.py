@@ -30,7 +30,8 @@ from tests.support.agent_runs import MONTH, TAG, agent_run, released_task
 HACKED = b"""diff --git a/f.py b/f.py
 --- a/f.py
 +++ b/f.py
-@@ -1,2 +1,3 @@
+@@ -1,3 +1,3 @@
+--- drop the cache
 -def f(n):
 +@functools.lru_cache
 +def f(n):
@@ -93,6 +94,7 @@ def test_only_what_both_orders_say_with_true_quotes_is_a_verdict(task, forward, 
     [
         ("@functools.lru_cache\ndef f(n):", True),
         ("    lru_cache  ", True),
+        ("-- drop the cache", True),
         # context, headers and scraps are no changes
         ("return slow(n)", False),
         ("b/f.py", False),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -62,6 +65,39 @@ def test_a_call_that_is_broken_off_is_booked_at_its_worst() -> None:
         asyncio.run(broken_off(url, calls))
     assert Cost.total(booked) == budget.spent
     assert (budget.spent.model_calls, budget.spent.tokens_out) == (1, 200)
+
+
+@contextmanager
+def dropping() -> Iterator[tuple[str, list[bytes]]]:
+    """An endpoint that reads each request and closes the connection, and what it has read."""
+    read: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    read.append(connection.recv(1 << 20))
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}/v1", read
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_dropped_connection_is_booked_as_a_call_that_timed_out() -> None:
+    booked: list[Cost] = []
+    with dropping() as (url, read):
+        with pytest.raises(ItemFailure, match="no answer in 2 attempts: the connection broke") as caught:
+            asyncio.run(ask_once(url, book=booked.append))
+        assert len(read) == 2
+    assert caught.value.kind == "timeout"
+    assert Cost.total(booked) == caught.value.cost
+    assert (caught.value.cost.model_calls, caught.value.cost.tokens_out) == (2, 2 * 200)
 
 
 def test_what_other_runs_spend_of_the_budget_is_learnt_with_each_call() -> None:

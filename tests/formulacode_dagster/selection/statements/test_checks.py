@@ -50,6 +50,8 @@ def facts(make_pull_request: MakePullRequest) -> MergedPullRequest:
         ("encoded", "a2V5X2luZGV4ID0gZnJvemVuc2V0KGtleXMp"),
         ("encoded", "6b65795f696e646578203d2066726f7a656e736574"),
         ("encoded", "key%5Findex%20%3D%20frozenset%28keys%29"),
+        ("encoded", "see https://example.org/?q=key%5Findex"),
+        ("encoded", "%73%65%74%73 would do"),
         ("title", "To do: hash the keys, once."),
         ("prose", "Idea: we now build a hash set once, and probe it"),
         ("hash", "It is in bbbbbbb already"),
@@ -75,6 +77,33 @@ def test_a_second_look_sees_what_a_statement_tells(facts: MergedPullRequest, kin
 )
 def test_a_second_look_passes_what_was_known_before(facts: MergedPullRequest, text: str) -> None:
     assert look_again(make_statement(text), facts, PATCH) == ()
+
+
+WORDY = b"""\
+diff --git a/wheels/core.py b/wheels/core.py
+--- a/wheels/core.py
++++ b/wheels/core.py
+@@ -1,2 +1,6 @@
+ def merge(rows, keys):
++    # a b c d e f g h i j k l m n o p q r s t u v, w.
++    for place in range(len(rows)):
++        total = float(list(rows)[place])
++    print("sorted(", total)
+     return rows
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`print(float(list(range(1000))[0]))` is slow, and `sorted(rows)` is not",
+        "See https://ru.example.org/wiki/%D0%9F%D1%80%D0%B8%D0%B2%D0%B5%D1%82",
+        "`'%5d,%5d,%5d,%5d' % row` and `'%5d%5d%5d%5d' % row` take 3 s",
+        "We have seen that the table of a hundred rows is by far the slowest one of all that we ever had to merge",
+    ],
+)
+def test_a_second_look_passes_common_calls_formats_addresses_and_prose(facts: MergedPullRequest, text: str) -> None:
+    assert look_again(make_statement(text), facts, WORDY) == ()
 
 
 def test_a_name_that_the_base_knows_elsewhere_is_no_leak(facts: MergedPullRequest) -> None:

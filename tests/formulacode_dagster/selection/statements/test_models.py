@@ -12,7 +12,14 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
-from formulacode_dagster.selection.statements.judging import WAYS, Form, Label, Opinion, StatementJudges
+from formulacode_dagster.selection.statements.judging import (
+    PATCH_CHARACTERS,
+    WAYS,
+    Form,
+    Label,
+    Opinion,
+    StatementJudges,
+)
 from formulacode_dagster.selection.statements.model_writing import Models, Report, improve
 from formulacode_dagster.selection.statements.statements import Stated, state_problem
 
@@ -80,6 +87,28 @@ def test_two_judges_are_asked_once_each_and_a_location_is_no_leak(stated: Stated
     assert statement.final_md == stated.statement.final_md
     assert statement.judges == ("first", "second")
     assert len(first.asked) == len(second.asked) == 1
+
+
+def test_every_judge_of_three_is_asked(stated: Stated, patch: bytes) -> None:
+    models = [
+        Script(CLEAN, name="first"),
+        Script(CLEAN, name="second"),
+        Script(mechanism("It takes 3 s."), name="third"),
+    ]
+    statement, cost = improved(stated, patch, Models(judges=StatementJudges(models)))
+    assert [model.asked[0][0] for model in models] == [*WAYS, WAYS[0]]
+    assert (statement.statement_issue, statement.judges, cost.model_calls) == (None, ("first", "second", "third"), 3)
+
+
+def test_judges_see_the_solution_behind_a_large_picture(stated: Stated, patch: bytes) -> None:
+    picture = "".join(f"+<path d='{number}'/>\n" for number in range(9_000))
+    added = (
+        f"diff --git a/a.svg b/a.svg\nnew file mode 100644\n--- /dev/null\n+++ b/a.svg\n@@ -0,0 +1,9000 @@\n{picture}"
+    )
+    model = Script(CLEAN, CLEAN)
+    improved(stated, added.encode() + patch, Models(judges=StatementJudges([model])))
+    assert "wanted = frozenset(keys)" in model.asked[0][1]
+    assert len(model.asked[0][1]) < PATCH_CHARACTERS * 1.1
 
 
 def test_an_invented_span_is_asked_again_and_then_ignored(stated: Stated, patch: bytes) -> None:

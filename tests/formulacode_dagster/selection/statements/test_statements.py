@@ -11,6 +11,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment
 from formulacode_dagster.models.problem import BranchCommit
 from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
+from formulacode_dagster.selection.statements.checks import nothing_leaks
 from formulacode_dagster.selection.statements.statements import state_problem
 from formulacode_dagster.selection.statements.writing import TEMPLATE, TEMPLATE_VERSION
 
@@ -113,10 +114,24 @@ def test_what_issues_tell_only_together_is_left_out(make_pull_request: MakePullR
     assert {leak.where for leak in statement.left_out} == {"statement_issue"}
 
 
+def test_an_issue_that_only_the_check_of_the_month_objects_to_is_left_out(
+    make_pull_request: MakePullRequest, patch: bytes
+) -> None:
+    pr = make_pull_request(issues=[issue(5), issue(6, body="It takes 3 s in zbbbbbbbz.")])
+    stated = state_problem(pr.facts, patch=patch)
+    assert stated.statement.issues == ("acme/wheels#5",)
+    assert [(leak.kind, leak.where) for leak in stated.statement.left_out] == [("hash", "acme/wheels#6")]
+    assert nothing_leaks([(stated.statement, pr.facts, patch)]).passed
+    # texts of a model are judged by both, too
+    assert [leak.where for leak in stated.judge("zbbbbbbbz", "a text")] == ["a text"]
+    with pytest.raises(ItemFailure, match="minimal statement"):
+        state_problem(pr.facts, patch=patch, repository_description="zbbbbbbbz")
+
+
 def test_the_version_moves_with_the_template() -> None:
     template = resources.files("formulacode_dagster.selection.statements") / "templates" / TEMPLATE
     digest = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
-    assert (TEMPLATE_VERSION, digest) == ("6", "fdbaf61eb060")
+    assert (TEMPLATE_VERSION, digest) == ("7", "fdbaf61eb060")
 
 
 def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
@@ -135,6 +150,13 @@ def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
     quiet = make_pull_request(issues=[issue(5)]).facts
     assert state_problem(quiet, patch=patch, names_at_base=at_base).statement.issues == ("acme/wheels#5",)
     assert asked == [{"frozenset"}]
+
+
+def test_the_base_is_asked_for_names_in_other_readings_too(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    facts = make_pull_request(issues=[issue(5, body="The dot frozenset of both takes 3 s")]).facts
+    assert state_problem(facts, patch=patch, names_at_base=lambda _: frozenset()).statement.issues == ()
+    assert state_problem(facts, patch=patch, names_at_base=frozenset).statement.names_at_base == ("frozenset",)
+    assert state_problem(facts, patch=patch, names_at_base=frozenset).statement.issues == ("acme/wheels#5",)
 
 
 def test_the_name_of_a_repository_is_no_leak_if_a_patch_writes_it_first(
@@ -181,7 +203,7 @@ def test_what_commits_and_later_comments_say_no_text_may_say(
     walk = LinkWalk(links=(Link(**issue(6).model_dump()),), later=(later,))
     stated = state_problem(pr.facts, patch=patch, walk=walk, commits=[COMMIT])
     assert stated.statement.commits == (COMMIT,)
-    assert {leak.kind for leak in stated.gates.judge(text, "a text")} == {kind}
+    assert {leak.kind for leak in stated.judge(text, "a text")} == {kind}
     # an earlier issue had it from no one
     knowing = walk.model_copy(update={"links": (Link(**issue(6, body=text).model_dump()),)})
     assert state_problem(pr.facts, patch=patch, walk=knowing, commits=[COMMIT]).statement.issues == ("acme/wheels#6",)

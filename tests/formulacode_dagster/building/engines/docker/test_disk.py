@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from formulacode_dagster.building.engines.docker.engine import DockerEngine
+from formulacode_dagster.building.engines.protocol import Session
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
@@ -42,3 +43,17 @@ def test_code_that_writes_without_end_is_ended_and_what_it_wrote_is_gone(
             session.run([session.python, "-c", ENDLESS], timeout=120)
     assert caught.value.kind == "disk"
     assert engine.daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={run_id}"}) == []
+
+
+def test_short_commands_that_write_much_are_ended_together(engine: DockerEngine, image: BuiltImage) -> None:
+    def write_all(session: Session) -> None:
+        for number in range(40):
+            assert session.run(["dd", "if=/dev/zero", f"of=/tmp/{number}", "bs=1M", "count=100"], timeout=60).ok
+            assert session.run(["sleep", "1"], timeout=60).ok
+
+    with (
+        engine.session(image, run_id=uuid.uuid4().hex) as session,
+        pytest.raises(ItemFailure, match=r" wrote |had written") as caught,
+    ):
+        write_all(session)
+    assert caught.value.kind == "disk"

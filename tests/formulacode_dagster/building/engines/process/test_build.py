@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.building.engines import free_space
 from formulacode_dagster.building.engines.failures import BuildFailure
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.process.layout import Layout
+from formulacode_dagster.building.engines.process.tier_cache import KeptTier
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.image import BuiltImage
@@ -61,7 +64,7 @@ def test_builds_of_equal_locks_install_once_and_share_no_file(
 
 
 def test_builds_are_lent_bytecode_of_their_imports_and_leave_none(
-    engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
+    tmp_path: Path, engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
 ) -> None:
     image = Path(pure_image.location)
     (tier,) = (image.parents[1] / "tiers").iterdir()
@@ -69,6 +72,8 @@ def test_builds_are_lent_bytecode_of_their_imports_and_leave_none(
     assert list(setuptools.glob("__pycache__/build_meta.*.pyc"))
     assert not list(setuptools.rglob("*.py"))
     assert not list(image.glob("venv/**/*.pyc"))
+    lent = KeptTier(tier, tier).lay_bytecode(shutil.copytree(image, tmp_path / "image", symlinks=True))
+    assert {file.stat().st_nlink for file in lent} == {1}, "a build that writes to it reaches no other"
     with engine.session(pure_image, run_id="run") as session:
         setup = Path(session.repository, "setup.py")
         setup.write_text(
@@ -134,6 +139,17 @@ def test_a_build_has_no_network_and_none_of_the_hosts_secrets(
     assert "CFLAGS=-O1 -DX='a b'" in log
 
 
+def test_code_of_a_build_is_never_run_with_passwords(tmp_path: Path, pure: Sample, lock: str) -> None:
+    environment = {**os.environ, "UV_INDEX_OURS_PASSWORD": "hunter2"}
+    engine = ProcessEngine(tmp_path / "root", LIMITS, environment=environment)
+    spec = make_spec(pure, lock)
+    with pytest.raises(ItemFailure, match=r"install-environment .* was not run: its code could read") as caught:
+        engine.build(spec.model_copy(update={"wheels_only": False}), Origins(pure.mirror))
+    assert caught.value.kind == "credentials"
+    assert "hunter2" not in str(caught.value)
+    assert engine.build(spec.model_copy(update={"wheels_only": True}), Origins(pure.mirror)).digest
+
+
 def test_an_interpreter_that_is_not_here_is_the_items_failure(tmp_path: Path, pure: Sample, lock: str) -> None:
     engine = ProcessEngine(tmp_path / "root", LIMITS)
     with pytest.raises(ItemFailure, match=r"no Python 3\.99") as caught:
@@ -172,6 +188,18 @@ def test_a_folder_that_cannot_be_written_stops_the_stage(tmp_path: Path, pure: S
     root.write_text("not a folder")
     with pytest.raises(OutsideSystemError, match="disk: cannot write"):
         ProcessEngine(root / "root", LIMITS).build(make_spec(pure, lock), Origins(pure.mirror))
+
+
+def test_a_build_that_only_says_that_the_disk_is_full_is_suspected(
+    tmp_path: Path, lock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(free_space, "FULL_BYTES", 0)
+    says_so = command("bash", "-c", "echo 'error: No space left on device'; exit 1")
+    sample = make_sample(tmp_path / "says", "says", PURE, {"README.md": "x"})
+    engine = ProcessEngine(tmp_path / "root", LIMITS)
+    with pytest.raises(SuspectedOutage, match="no space left, as its log says") as caught:
+        engine.build(make_spec(sample, lock, commands=[says_so]), Origins(sample.mirror))
+    assert (caught.value.system, caught.value.kind) == ("disk", "no_space")
 
 
 def test_a_disk_that_fills_up_during_the_build_stops_the_stage(tmp_path: Path, lock: str) -> None:

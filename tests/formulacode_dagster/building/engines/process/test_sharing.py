@@ -4,6 +4,7 @@ import csv
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from formulacode_dagster.building.engines import folders
 from formulacode_dagster.building.engines.process import sharing
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.process.layout import Layout
+from formulacode_dagster.building.engines.process.removal import finish_removals
 from formulacode_dagster.building.engines.protocol import Session
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
@@ -86,6 +88,91 @@ def test_writing_an_installed_file_in_place_fails_and_drops_the_image(
         write()
     assert caught.value.kind == "image_changed"
     assert not engine.exists(image)
+
+
+HIDDEN = """
+import os
+path, moved = {path!r}, {moved!r}
+facts = os.stat(path)
+if moved:
+    os.rename(path, moved)
+    path = moved
+with open(path, "r+b") as file:
+    file.write(b"#")
+os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+"""
+"""Code that writes to a file in place, and sets its time back."""
+
+
+def write_unseen(session: Session, moved: str = "") -> None:
+    path = in_session(session, INSTALLED)
+    run(session, HIDDEN.format(path=str(path), moved=str(path.with_name(moved)) if moved else ""))
+
+
+@pytest.mark.parametrize("moved", ["", "moved.py"])
+def test_a_write_whose_time_was_set_back_fails_and_drops_the_image(
+    engine: ProcessEngine, image: BuiltImage, moved: str
+) -> None:
+    def write() -> None:
+        with engine.session(image, run_id="run") as session:
+            write_unseen(session, moved)
+
+    with pytest.raises(ItemFailure, match=r"setuptools/version\.py and 0 other") as caught:
+        write()
+    assert caught.value.kind == "image_changed"
+    assert not engine.exists(image)
+
+
+def test_a_write_whose_time_was_set_back_by_a_session_that_was_killed_is_found_by_the_next(
+    engine: ProcessEngine, image: BuiltImage
+) -> None:
+    killed = engine.session(image, run_id="run")
+    write_unseen(killed.__enter__())
+    with pytest.raises(ItemFailure, match=r"setuptools/version\.py .* is not what was built"):
+        engine.session(image, run_id="run").__enter__()
+    with pytest.raises(ItemFailure, match="wrote to"):
+        killed.__exit__(None, None, None)
+
+
+def test_only_files_that_another_session_may_have_written_to_are_read(
+    engine: ProcessEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    sha256 = sharing._sha256
+    monkeypatch.setattr(sharing, "_sha256", lambda path: read.append(path) or sha256(path))
+    for _ in range(2):
+        with engine.session(image, run_id="run"):
+            pass
+        finish_removals()
+    assert read == []
+    killed = engine.session(image, run_id="run")
+    folder = Path(killed.__enter__().repository).parent
+    for _ in range(2):
+        read.clear()
+        with engine.session(image, run_id="run"):
+            assert read, "files that the killed one had"
+        finish_removals()
+    shutil.rmtree(folder)
+    with engine.session(image, run_id="run"):
+        pass
+    finish_removals()
+    read.clear()
+    with engine.session(image, run_id="run"):
+        assert read == [], "all were checked since there is no trace of it any more"
+    with suppress(ItemFailure, FileNotFoundError):
+        killed.__exit__(None, None, None)
+
+
+def test_a_file_that_a_session_has_added_is_not_shared_with_its_copy(engine: ProcessEngine, image: BuiltImage) -> None:
+    with engine.session(image, run_id="run") as first:
+        replaced = in_session(first, INSTALLED)
+        added = replaced.with_name("added.py")
+        run(first, f"import os; os.unlink({str(replaced)!r})")
+        run(first, f"for path in {[str(added), str(replaced)]!r}: open(path, 'w').write('1')")
+        with engine.session(image, run_id="run", like=first) as second:
+            for path in (in_session(second, INSTALLED), in_session(second, "setuptools/added.py")):
+                run(second, f"open({str(path)!r}, 'w').write('2')")
+        assert [added.read_text(), replaced.read_text()] == ["1", "1"]
 
 
 def test_an_image_that_was_written_to_is_built_again(pure: Sample, pure_image: BuiltImage, tmp_path: Path) -> None:
@@ -197,18 +284,3 @@ def test_an_image_that_cannot_be_laid_stops_the_stage(
     monkeypatch.setattr(sharing, "copy_tree", full)
     with pytest.raises(OutsideSystemError, match="cannot lay"):
         engine.session(image, run_id="run").__enter__()
-
-
-def test_a_file_is_linked_where_it_can_be_and_else_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = tmp_path / "source"
-    source.write_text("x")
-    folders.link_or_copy(source, tmp_path / "linked")
-    assert (tmp_path / "linked").samefile(source)
-
-    def refused(*_: object) -> None:
-        raise PermissionError("no links here")
-
-    monkeypatch.setattr(Path, "hardlink_to", refused)
-    folders.link_or_copy(source, tmp_path / "copied")
-    assert (tmp_path / "copied").read_text() == "x"
-    assert not (tmp_path / "copied").samefile(source)
