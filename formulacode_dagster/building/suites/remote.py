@@ -318,9 +318,13 @@ class HarnessClient:
         """Return the number of cores for requests."""
         return int(str(_of("cores", self._answers({"command": "cores"}, "counting cores"))[0]["number"]))
 
-    def linkers(self, *, code: int, data: int) -> str:
-        """Return a folder of linkers that move linked code and data by that many bytes; `` if none can be made."""
-        answers = self._answers({"command": "vary", "code": code, "data": data}, "making linkers")
+    def linkers(self, *, code: int, data: int, name: str) -> str:
+        """Return a folder of linkers that move linked code and data by that many bytes; `` if none can be made.
+
+        It has the *name*, and replaces an earlier one of that name.
+        """
+        request = {"command": "vary", "code": code, "data": data, "name": name}
+        answers = self._answers(request, "making linkers")
         return str(_of("linkers", answers)[0]["folder"])
 
     def keep_build(self) -> KeptBuild:

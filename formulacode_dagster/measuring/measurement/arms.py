@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ class Arms:
     remotes: dict[Arm, HarnessClient] = field(default_factory=dict)
     linkers: dict[Arm, str] = field(default_factory=dict)
     """Where an arm's last build was linked, and everything needed to link it again."""
+    folder: str = field(default_factory=lambda: f"fc-linkers-{secrets.token_hex(4)}")
+    """Name of that folder, on every arm: what a compiler's cache has is found under the same variables only."""
 
     @classmethod
     @contextmanager
@@ -99,7 +102,7 @@ class Arms:
             if again := remote.relink(linkers, code=code, data=data):
                 return again
             self.log.keep(f"the {arm} cannot be linked again by itself")
-        self.linkers[arm] = remote.linkers(code=code, data=data)
+        self.linkers[arm] = remote.linkers(code=code, data=data, name=self.folder)
         self._rebuild(arm)
         return remote.keep_build()
 
@@ -112,7 +115,7 @@ class Arms:
 
     def _build_first(self, arm: Arm, *, is_linked: bool) -> None:
         if is_linked:
-            self.linkers[arm] = self.remotes[arm].linkers(code=0, data=0)
+            self.linkers[arm] = self.remotes[arm].linkers(code=0, data=0, name=self.folder)
         self.log(f"rebuilding the {arm}")
         self._rebuild(arm)
 

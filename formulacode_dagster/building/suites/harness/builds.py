@@ -59,8 +59,16 @@ exec "{linker}" "$@"
 
 
 def vary(request: dict[str, Any], emit: Emit) -> None:
-    """Make a folder of linkers that move linked code and data by `code` and `data` bytes; none without an assembler."""
-    folder = tempfile.mkdtemp(prefix="fc-linkers-")
+    """Make a folder of linkers that move linked code and data by `code` and `data` bytes; none without an assembler.
+
+    With a `name` it is that folder, in place of an earlier one: a cache of the compiler depends on where it is.
+    """
+    if "name" in request:
+        folder = os.path.join(tempfile.gettempdir(), request["name"])
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder, 0o700)
+    else:
+        folder = tempfile.mkdtemp(prefix="fc-linkers-")
     if not assembled(folder, request):
         emit(event="linkers", folder="")
         return

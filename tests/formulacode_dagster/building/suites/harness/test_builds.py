@@ -58,8 +58,8 @@ def test_what_is_not_loaded_is_no_difference(shared_object):
 @needs_compiler
 @pytest.mark.parametrize("moved", [{"code": 1024, "data": 0}, {"code": 0, "data": 64}])
 def test_a_linker_of_ours_moves_what_is_in_the_library(shared_object, remote, moved):
-    plain = shared_object(linkers=remote.linkers(code=0, data=0))
-    assert builds.loaded(plain) != builds.loaded(shared_object(linkers=remote.linkers(**moved)))
+    plain = shared_object(linkers=remote.linkers(code=0, data=0, name="linkers"))
+    assert builds.loaded(plain) != builds.loaded(shared_object(linkers=remote.linkers(**moved, name="moved")))
     assert b"used" in plain
 
 
@@ -71,8 +71,8 @@ def test_code_stands_elsewhere_by_as_much_as_was_asked(shared_object, remote, tm
         listed = subprocess.run(["nm", str(tmp_path / "a.so")], check=True, capture_output=True, text=True).stdout
         return next(int(line.split()[0], 16) for line in listed.splitlines() if line.endswith(" T used"))
 
-    moved = shared_object(linkers=remote.linkers(code=2048, data=0))
-    assert address(moved) - address(shared_object(linkers=remote.linkers(code=0, data=0))) == 2048
+    moved = shared_object(linkers=remote.linkers(code=2048, data=0, name="linkers"))
+    assert address(moved) - address(shared_object(linkers=remote.linkers(code=0, data=0, name="linkers"))) == 2048
 
 
 def installed(site: Path, content: bytes, name: str = "_fast.so") -> Path:
@@ -129,7 +129,7 @@ def relinked(linkers, *, code):
 
 @needs_compiler
 def test_a_further_layout_takes_linking_alone(package, remote, tmp_path):
-    linkers = remote.linkers(code=16, data=0)
+    linkers = remote.linkers(code=16, data=0, name="linkers")
     path = package(linkers)
     before = path.read_bytes()
     # the tree in which it was built is gone by then
@@ -147,7 +147,7 @@ def test_a_further_layout_takes_linking_alone(package, remote, tmp_path):
 
 @needs_compiler
 def test_what_was_changed_after_linking_is_not_linked_again(package, remote):
-    linkers = remote.linkers(code=16, data=0)
+    linkers = remote.linkers(code=16, data=0, name="linkers")
     path = package(linkers)
     content = bytearray(path.read_bytes())
     place = content.index(b"used")
@@ -159,4 +159,4 @@ def test_what_was_changed_after_linking_is_not_linked_again(package, remote):
 @needs_compiler
 def test_what_other_linkers_made_is_not_linked_again(package, remote):
     package("")
-    assert relinked(remote.linkers(code=16, data=0), code=512) == []
+    assert relinked(remote.linkers(code=16, data=0, name="linkers"), code=512) == []
