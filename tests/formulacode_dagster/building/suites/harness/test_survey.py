@@ -88,6 +88,38 @@ def test_whether_calls_depend_on_state_is_asked_of_what_may_be_timed(session, la
     assert {each.attribute for each in survey.benchmarks if each.isolate} == told
 
 
+SLOWED = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": "def changed(items):\n    return items.pop()\n",
+    "benchmarks/bench.py": """
+import sys, time
+from pkg import core
+
+class Long:
+    timeout = 1
+    def time_long(self):
+        time.sleep(2 if sys.gettrace() else 0)
+        core.changed([1])
+
+class Using:
+    def setup(self):
+        self.items = [1]
+    def time_using(self):
+        time.sleep(0.03 if sys.gettrace() else 0)
+        core.changed(self.items)
+""",
+}
+
+
+@pytest.mark.slow
+def test_tracing_decides_neither_a_timeout_nor_whether_state_matters(session, lay):
+    lay(Path(session.repository), SLOWED)
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
+    found = {each.attribute: each for each in remote.survey(lines={"pkg/core.py": [2]}, limit=30, budget=20).benchmarks}
+    assert (found["time_long"].outcome, found["time_long"].timeout) == ("ran", 1)
+    assert (found["time_using"].outcome, found["time_using"].isolate) == ("ran", True)
+
+
 SPEAKING = {
     "pkg/__init__.py": "",
     "pkg/core.py": "def changed(n):\n    return n\n\n\ndef common(n):\n    return n\n",
