@@ -50,6 +50,7 @@ class TestRun(Frozen):
     pytest: str = Field(default="", description="its version")
     left_out: int = Field(default=0, description="files that were not looked into")
     no_time: bool = Field(default=False, description="whether time was up before the last test")
+    is_slowed: bool = Field(default=False, description="whether watching lines took much of the tests' time")
     is_enough: bool = Field(default=False, description="whether as many executed watched lines as were asked for")
     executable: dict[str, frozenset[int]] = Field(
         default_factory=dict, description="watched lines that can be executed"
@@ -205,6 +206,7 @@ def joined(run: TestRun, answers: Iterable[Mapping[str, object]]) -> TestRun:
                     whole["is_enough"] = True
                 case "ran":
                     whole["pytest"] = told["pytest"]
+                    whole["is_slowed"] = told.get("slowed", False)
         return TestRun.model_validate(whole)
     except (ValidationError, KeyError, TypeError, ValueError) as error:
         raise ItemFailure(
