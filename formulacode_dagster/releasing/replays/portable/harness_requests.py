@@ -76,8 +76,10 @@ class PackedHarness:
             self._ended({"command": "restore", "repository": REPOSITORY}, FILE_SECONDS, "restoring the checkout")
             self._is_laid = False
 
-    def survey(self, names: list[str], budget: float, *, results: bool = False) -> dict[str, dict[str, Any]]:
-        """Run each of *names* once; return the answers by name."""
+    def survey(
+        self, names: list[str], budget: float, *, results: bool = False, hash_seed: int | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Run each of *names* once; return the answers by name. The hash seed is random unless it is given."""
         lost: list[str] = []
         while True:
             request: dict[str, Any] = {
@@ -96,7 +98,9 @@ class PackedHarness:
                 "import_limit": self._limit,
                 "budget": budget,
             }
-            done, answers = self._ask(request, budget + 2 * self._limit + START_SECONDS, random_setting())
+            given = {} if hash_seed is None else {"PYTHONHASHSEED": str(hash_seed)}
+            setting = {**random_setting(), **given}
+            done, answers = self._ask(request, budget + 2 * self._limit + START_SECONDS, setting)
             if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
                 lost.append(str(answers[-1]["name"]))
                 continue
@@ -199,8 +203,12 @@ class PackedHarness:
 
 def random_setting() -> dict[str, str]:
     """Variables with a random hash seed and start of the stack."""
-    seed, padding = secrets.randbelow(2**32 - 1) + 1, secrets.randbelow(PADDING_STEPS)
-    return {"PYTHONHASHSEED": str(seed), "FC_PADDING": "." * padding}
+    return {"PYTHONHASHSEED": str(random_hash_seed()), "FC_PADDING": "." * secrets.randbelow(PADDING_STEPS)}
+
+
+def random_hash_seed() -> int:
+    """Return one with which Python randomizes hashes."""
+    return secrets.randbelow(2**32 - 1) + 1
 
 
 def _require_end(done: EndedCommand, answers: list[dict[str, Any]], what: str) -> None:
