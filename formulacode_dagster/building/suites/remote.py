@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import posixpath
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -114,7 +115,8 @@ class HarnessClient:
         self._start_seconds = start_seconds
         self._benchmark_dir = benchmark_dir
         self._laid: Mapping[str, bytes] | None = None
-        self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
+        # the name of the folder is that of the package as which the suite is imported: `.` is none
+        self._root = posixpath.normpath(f"{session.repository}/{benchmark_dir}")
         self._archive = session.put(ARCHIVE, archive_for(session))
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:

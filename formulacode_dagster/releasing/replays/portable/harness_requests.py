@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ class PackedHarness:
     def __init__(self, place: SessionPlace, task: dict[str, Any]) -> None:
         self.place, self._task = place, task
         self._environment: dict[str, str] = {**task["environment"], "PYTHONPATH": f"{TOOLS}/instrument"}
-        root = f"{REPOSITORY}/{task['benchmark_dir']}".rstrip("/")
+        root = os.path.normpath(f"{REPOSITORY}/{task['benchmark_dir']}")
         self._where = {"root": root, "checkout": REPOSITORY, "tests": f"{TOOLS}/tests"}
         self._limit = float(task["limits"]["benchmark_seconds"])
         self._is_laid = False

@@ -221,6 +221,12 @@ def test_a_module_that_never_ends_importing_is_lost(session, lay):
     assert "still importing after 1 s" in survey.lost["benchmarks.bench"]
 
 
+def test_a_suite_may_be_in_the_root_of_the_repository(session, lay):
+    lay(Path(session.repository), {"bench.py": "def time_it(): pass\n"})
+    survey = HarnessClient(session, benchmark_dir=".").survey(lines={}, limit=5, budget=5)
+    assert [(each.name, each.outcome) for each in survey.benchmarks] == [("bench.time_it", "ran")]
+
+
 def test_a_suite_that_is_not_there_is_lost_by_name(session):
     survey = HarnessClient(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
     assert set(survey.lost) == {"benchmarks"}

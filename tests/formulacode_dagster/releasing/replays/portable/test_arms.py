@@ -5,7 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from formulacode_dagster.releasing.replays.portable.arms import ARMS, PackedArms
+from formulacode_dagster.releasing.replays.portable.harness_requests import PackedHarness
+from formulacode_dagster.releasing.replays.portable.sessions import REPOSITORY
 
 
 def test_both_sides_have_the_same_hash_seeds_in_each_pair_of_calls() -> None:
@@ -31,3 +35,10 @@ def test_both_sides_have_the_same_hash_seeds_in_each_pair_of_calls() -> None:
     (_, first), (_, also_first), (_, second), (_, also_second) = calls
     assert (first, second) == (also_first, also_second)
     assert first != second
+
+
+@pytest.mark.parametrize(("folder", "root"), [("asv/suite/", f"{REPOSITORY}/asv/suite"), (".", REPOSITORY)])
+def test_a_suite_is_imported_by_the_name_of_its_folder(folder: str, root: str) -> None:
+    place: Any = None
+    task = {"environment": {}, "benchmark_dir": folder, "limits": {"benchmark_seconds": 1}}
+    assert PackedHarness(place, task)._where["root"] == root
