@@ -102,17 +102,20 @@ class TestRunner:
         """Run the tests *named*, or those of the files that mention *words* most, and record which *watched* lines
         execute.
 
-        A test under which the process ends is a `crash`, one that cannot be stopped a `timeout`; the others continue.
+        A test under which the process ends is a `crash`, one that cannot be stopped a `timeout`; the others continue in
+        another, which has the rest of the budget.
         Raises ItemFailure (`tests_do_not_run`) if that happens too often, or to all of them.
         """
         run = TestRun()
         lost: dict[str, EndedTest] = {}
+        left = self._budget
         while True:
             completed, answers = self._remote.ask(
-                self._request(named, words, watched or {}, [*lost, *run.tests]),
-                timeout=self._budget + COLLECT_SECONDS + START_SECONDS,
+                self._request(named, words, watched or {}, [*lost, *run.tests]) | {"budget": left},
+                timeout=left + COLLECT_SECONDS + START_SECONDS,
                 environment={"PYTHONHASHSEED": str(hash_seed)},
             )
+            left = max(0.0, left - completed.seconds)
             run = joined(run, answers)
             if answers and answers[-1]["event"] == "end" and not completed.timed_out:
                 return run.model_copy(update={"tests": {**run.tests, **lost}})
