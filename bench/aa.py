@@ -202,7 +202,7 @@ class Bench:
                 return None
             with Cores().reserved(sessions.remotes[Arm.BASE].idlest_core) as core:
                 begun = cpu_seconds()
-                taken = sample(sessions, candidates, is_compiled=task.is_compiled, plan=plan, budget=budget, core=core)
+                taken = sample(sessions, candidates, plan=plan, budget=budget, core=core)
             sampled = cpu_seconds() - begun
         judged = taken.judged
         samples = {result.benchmark: result.samples for result in judged.results}

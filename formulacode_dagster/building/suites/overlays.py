@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from formulacode_dagster.models.image import WORKLOADS_FOLDER
 from formulacode_dagster.models.measurement import Source, WorkloadProvenance
@@ -55,6 +57,10 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
+_FOLDER = re.compile(r"(?:asv_)?bench(?:es|marks?)?")
+_MODULE = re.compile(r"(?:.*_)?bench(?:marks?)?(?:_.*)?")
+"""Names of folders and modules of benchmarks."""
+
 BASE_SUITE = SuiteFiles("base")
 NO_SUITE = SuiteFiles("repository, which has none", {})
 
@@ -84,6 +90,13 @@ def touches(pr: PullRequest, folder: str) -> bool:
 def is_whole_checkout(benchmark_dir: str) -> bool:
     """Return True if the suite is in the repository's root: nothing can replace that."""
     return not benchmark_dir.strip("./")
+
+
+def is_of_suite(path: PurePosixPath, benchmark_dir: str) -> bool:
+    """Return True if *path* is in the suite's folder, or is named for benchmarks if that is the repository's root."""
+    if is_whole_checkout(benchmark_dir):
+        return any(map(_FOLDER.fullmatch, path.parts[:-1])) or _MODULE.fullmatch(path.stem) is not None
+    return path.is_relative_to(benchmark_dir)
 
 
 def suite_at(reader: CommitReader, commit: str, folder: str, *, name: str, source: Source) -> SuiteFiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import posixpath
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,8 +69,12 @@ def environment_of_runs(configured: Mapping[str, str]) -> dict[str, str]:
 
 def _setting() -> dict[str, str]:
     """Return a random hash seed and start of the stack: no code is to know a process that is timed by its variables."""
-    seed, padding = secrets.randbelow(2**32 - 1) + 1, secrets.randbelow(PADDING_STEPS)
-    return {"PYTHONHASHSEED": str(seed), "FC_PADDING": "." * padding}
+    return {"PYTHONHASHSEED": str(random_hash_seed()), "FC_PADDING": "." * secrets.randbelow(PADDING_STEPS)}
+
+
+def random_hash_seed() -> int:
+    """Return one with which Python randomizes hashes."""
+    return secrets.randbelow(2**32 - 1) + 1
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,8 @@ class HarnessClient:
         self._start_seconds = start_seconds
         self._benchmark_dir = benchmark_dir
         self._laid: Mapping[str, bytes] | None = None
-        self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
+        # the name of the folder is that of the package as which the suite is imported: `.` is none
+        self._root = posixpath.normpath(f"{session.repository}/{benchmark_dir}")
         self._archive = session.put(ARCHIVE, archive_for(session))
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -161,13 +167,15 @@ class HarnessClient:
         selection: BenchmarkSelection | None = None,
         compiled: CompiledTrace | None = None,
         results: bool = False,
+        hash_seed: int | None = None,
     ) -> Survey:
         """List the benchmarks, all or those of the *selection*, and run each once.
 
         Reported for each: the *lines*, by path below the repository, that its timed call runs; also those of
         *compiled*. *limit* is the longest one may take, and so is the import of a module without an *import_limit*,
         *budget* all runs together, in seconds; those that do not fit come back `untraced`. With *results*, return
-        values are reported. A module whose import kills the interpreter or never ends is lost, the others are not.
+        values are reported. The hash seed is random unless it is given. A module whose import kills the interpreter or
+        never ends is lost, the others are not.
         """
         selection = selection or BenchmarkSelection()
         lost: dict[str, str] = {}
@@ -189,7 +197,8 @@ class HarnessClient:
                 "compiled": {path: sorted(numbers) for path, numbers in compiled.lines.items()} if compiled else {},
             }
             longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds
-            completed, answers = self.ask(request, timeout=longest)
+            environment = {} if hash_seed is None else {"PYTHONHASHSEED": str(hash_seed)}
+            completed, answers = self.ask(request, timeout=longest, environment=environment)
             if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
                 lost[str(answers[-1]["name"])] = f"importing it ended the process: {describe(completed)}"
                 continue

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from formulacode_dagster.building.engines.failures import last_line
 from formulacode_dagster.building.engines.protocol import Completed, Session
 from formulacode_dagster.building.suites.harness_output import describe
+from formulacode_dagster.building.suites.overlays import is_whole_checkout
 from formulacode_dagster.building.suites.remote import HarnessClient
 from formulacode_dagster.models.base import listed
 from formulacode_dagster.models.image import BuildSpec, Verification
@@ -80,7 +81,7 @@ def collect_tests(
         "command": "collect",
         "folder": f"{session.repository}/{spec.package_root}",
         "packages": sorted(packages),
-        "ignored": [f"{session.repository}/{spec.benchmark_dir}"] if spec.benchmark_dir else [],
+        "ignored": [] if is_whole_checkout(spec.benchmark_dir) else [f"{session.repository}/{spec.benchmark_dir}"],
         "tests": session.tests,
         "collector": session.put("fc_collector.zip", archive),
     }

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from formulacode_dagster.building.declarations.needs_of_tests import is_of_tests
 from formulacode_dagster.building.suites.compiled import is_compiled_source
+from formulacode_dagster.building.suites.overlays import is_of_suite
 from formulacode_dagster.sources.git.diff import split_patch
 
 _WORD = re.compile(r"[A-Za-z_]\w{3,}")
@@ -45,7 +46,7 @@ def patch_lines(patch: bytes, *, benchmark_dir: str, hidden: Iterable[str] = ())
     deletes = False
     for file in split_patch(patch):
         path = PurePosixPath(file.path)
-        if path.is_relative_to(benchmark_dir):
+        if is_of_suite(path, benchmark_dir):
             continue
         if is_of_tests(path):
             tests += dict.fromkeys(name for name in (file.old_path, file.new_path) if name)

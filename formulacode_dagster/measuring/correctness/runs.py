@@ -50,6 +50,7 @@ class TestRun(Frozen):
     pytest: str = Field(default="", description="its version")
     left_out: int = Field(default=0, description="files that were not looked into")
     no_time: bool = Field(default=False, description="whether time was up before the last test")
+    is_slowed: bool = Field(default=False, description="whether watching lines took much of the tests' time")
     is_enough: bool = Field(default=False, description="whether as many executed watched lines as were asked for")
     executable: dict[str, frozenset[int]] = Field(
         default_factory=dict, description="watched lines that can be executed"
@@ -101,17 +102,20 @@ class TestRunner:
         """Run the tests *named*, or those of the files that mention *words* most, and record which *watched* lines
         execute.
 
-        A test under which the process ends is a `crash`, one that cannot be stopped a `timeout`; the others continue.
+        A test under which the process ends is a `crash`, one that cannot be stopped a `timeout`; the others continue in
+        another, which has the rest of the budget.
         Raises ItemFailure (`tests_do_not_run`) if that happens too often, or to all of them.
         """
         run = TestRun()
         lost: dict[str, EndedTest] = {}
+        left = self._budget
         while True:
             completed, answers = self._remote.ask(
-                self._request(named, words, watched or {}, [*lost, *run.tests]),
-                timeout=self._budget + COLLECT_SECONDS + START_SECONDS,
+                self._request(named, words, watched or {}, [*lost, *run.tests]) | {"budget": left},
+                timeout=left + COLLECT_SECONDS + START_SECONDS,
                 environment={"PYTHONHASHSEED": str(hash_seed)},
             )
+            left = max(0.0, left - completed.seconds)
             run = joined(run, answers)
             if answers and answers[-1]["event"] == "end" and not completed.timed_out:
                 return run.model_copy(update={"tests": {**run.tests, **lost}})
@@ -205,6 +209,7 @@ def joined(run: TestRun, answers: Iterable[Mapping[str, object]]) -> TestRun:
                     whole["is_enough"] = True
                 case "ran":
                     whole["pytest"] = told["pytest"]
+                    whole["is_slowed"] = told.get("slowed", False)
         return TestRun.model_validate(whole)
     except (ValidationError, KeyError, TypeError, ValueError) as error:
         raise ItemFailure(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from formulacode_dagster.building.suites.compiled import is_compiled_source
+from formulacode_dagster.building.suites.overlays import is_of_suite, is_whole_checkout
 from formulacode_dagster.building.suites.remote import FunctionSpans
 from formulacode_dagster.models.measurement import Arm
 
@@ -87,14 +88,15 @@ def changed_code(
     """Find the lines that *files* change in meaning; comments, docstrings and formatting are no change.
 
     *base* and *oracle* map paths to the content of the changed Python files on either side. The suite itself is left
-    out, because every benchmark executes itself; of tests and documentation, only executed code counts, which a suite
-    may import. *extensions* are the compiled modules that the suite loads: a Python file compiled into one of them
-    cannot be traced. A build file counts only if nothing else changed. Code that only moves within a package is no
-    change, unless the new place is compiled, or may be since a build file changes.
+    out, because every benchmark executes itself, and so are tests if it is in the repository's root; else of tests and
+    documentation only executed code counts, which a suite may import. *extensions* are the compiled modules that the
+    suite loads: a Python file compiled into one of them cannot be traced. A build file counts only if nothing else
+    changed. Code that only moves within a package is no change, unless the new place is compiled, or may be since a
+    build file changes.
     """
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]] = ({}, {})
     python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
-    inside = [change for change in python if not PurePosixPath(change.path).is_relative_to(benchmark_dir)]
+    inside = [change for change in python if not _is_of_suite(PurePosixPath(change.path), benchmark_dir)]
     traced = [change for change in inside if not _is_compiled(PurePosixPath(change.path), extensions)]
     sides = {change: _parsed(change, base, oracle) for change in traced}
     moved = _moved({} if changes_build(files) else sides)
@@ -105,7 +107,7 @@ def changed_code(
     build_files: list[str] = []
     for change in files:
         path = PurePosixPath(change.path)
-        if path.is_relative_to(benchmark_dir):
+        if _is_of_suite(path, benchmark_dir):
             continue
         if path.name in BUILD_FILES or path.suffix == ".cmake":
             build_files.append(change.path)
@@ -131,6 +133,12 @@ def changes_build(files: Iterable[FileChange]) -> bool:
     """
     paths = [PurePosixPath(path) for change in files for path in (change.base_path, change.oracle_path) if path]
     return any(path.name in BUILD_FILES | DECLARING_FILES or path.suffix in {".cmake", ".mk"} for path in paths)
+
+
+def _is_of_suite(path: PurePosixPath, benchmark_dir: str) -> bool:
+    """Return True if *path* is of the suite; tests are, too, if that is in the repository's root."""
+    is_test = is_whole_checkout(benchmark_dir) and _is_beside_the_package(path)
+    return is_test or is_of_suite(path, benchmark_dir)
 
 
 def _is_beside_the_package(path: PurePosixPath) -> bool:
@@ -225,7 +233,7 @@ def _names(
 ) -> Iterator[str]:
     """Names of functions and classes of a changed file that a benchmark could use, tests and the suite left out."""
     path = PurePosixPath(change.path)
-    if path.is_relative_to(benchmark_dir) or _is_beside_the_package(path):
+    if _is_of_suite(path, benchmark_dir) or _is_beside_the_package(path):
         return
     content = oracle.get(change.oracle_path or "") or base.get(change.base_path or "") or b""
     for match in _DEFINITION.finditer(content.decode("utf-8", "replace")):

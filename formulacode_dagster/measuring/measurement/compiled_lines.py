@@ -105,7 +105,9 @@ class CompiledLines:
             remote, coverage = self._build(arm, lines)
             if coverage is None:
                 return None
-            if suite.files is not None:
+            if suite.files is None:
+                remote.restore()
+            else:
                 remote.write(suite.files)
             self.log(f"running {len(only)} benchmarks once on the {arm} with coverage")
             with self.budget.paused_at_first(self.choosing()):

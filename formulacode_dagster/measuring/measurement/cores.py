@@ -34,6 +34,8 @@ class Cores:
         """
         self._lock = threading.Lock()
         self._taken: list[int] = []
+        self._leases: dict[int, ExitStack] = {}
+        """Lease of each core that is taken, which its last user gives back."""
         self._lease = lease
         self._turn = turn
         self.building = building
@@ -51,17 +53,17 @@ class Cores:
         with ExitStack() as stack:
             # before a core is chosen by how busy it is
             stack.enter_context(self._turn())
-            core = self._take(choose, stack)
+            core = self._take(choose)
             stack.callback(self._give_back, core)
             yield core
 
-    def _take(self, choose: Callable[[Collection[int]], int], stack: ExitStack) -> int:
+    def _take(self, choose: Callable[[Collection[int]], int]) -> int:
         others: set[int] = set()
         while True:
             with self._lock:
                 core = choose([*self._taken, *sorted(others)])
                 # one that is this run's already is leased to it
-                if core in self._taken or (core not in others and self._is_leased(core, stack)):
+                if core in self._taken or (core not in others and self._is_leased(core)):
                     self._taken.append(core)
                     return core
             if core in others:
@@ -70,16 +72,18 @@ class Cores:
             else:
                 others.add(core)
 
-    def _is_leased(self, core: int, stack: ExitStack) -> bool:
+    def _is_leased(self, core: int) -> bool:
         with ExitStack() as attempt:
             if attempt.enter_context(self._lease(core)):
-                stack.push(attempt.pop_all())
+                self._leases[core] = attempt.pop_all()
                 return True
         return False
 
     def _give_back(self, core: int) -> None:
         with self._lock:
             self._taken.remove(core)
+            if core not in self._taken:
+                self._leases.pop(core).close()
 
 
 def leased_cores(machine: Machine, *, at_once: int = 1) -> Cores:

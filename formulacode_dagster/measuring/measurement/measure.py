@@ -28,7 +28,7 @@ from formulacode_dagster.models.measurement import (
 from formulacode_dagster.models.pull_request import PullRequest
 
 from .arms import Arms
-from .changed_code import ChangedCode, changes_build
+from .changed_code import ChangedCode
 from .choosing import Chooser, LaterSuites, ShownAtBase, no_later_suites, nothing_shown
 from .compiled_lines import CompiledLines
 from .cores import Cores
@@ -157,7 +157,6 @@ def measure_task(
                         yield from written_suites(sides, writer, code=at_base, changed=touched, commit=commit, note=log)
 
                 choice = chooser.choose(suite, others)
-            is_compiled = bool(choice.changed.untraceable) or changes_build(files)
             with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
                 counter = InstructionCounter(arms.remotes, plan, budget, log)
                 taken = sample(
@@ -166,7 +165,6 @@ def measure_task(
                     plan=plan,
                     budget=budget,
                     core=core,
-                    is_compiled=is_compiled,
                     more_seconds=counter.more_seconds,
                 )
             for failure in [*choice.failures, *taken.failures]:
@@ -226,18 +224,19 @@ def sample(
     plan: SamplingPlan,
     budget: TimeBudget,
     core: int,
-    is_compiled: bool = False,
     more_seconds: MoreSeconds = no_more_seconds,
 ) -> Taken:
     """Sample by *rule*, or else by the plan's for the randomization unit.
 
-    The unit is the build if a patch of compiled code changes the objects, else the process. Raises ItemFailure as
+    The unit is the build if the shared objects of base and oracle differ, else the process. Raises ItemFailure as
     `Sampler.take`.
     """
-    # compiled code is the same on every arm if the patch changes neither its sources nor its build
-    objects = arms.objects() if is_compiled else dict.fromkeys(Arm, "")
+    objects = dict.fromkeys(Arm, "")
     if rule is None:
-        is_build = is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE]
+        # a patch of Python too: it may be a generator of sources, and two builds of the same sources may differ
+        objects = arms.objects()
+        if is_build := objects[Arm.BASE] != objects[Arm.ORACLE]:
+            arms.log("base and oracle have different shared objects: every round has builds of its own")
         metrics = {candidate.quantity.metric for candidate in candidates}
         rule = plan.rule(RandomizationUnit.BUILD if is_build else RandomizationUnit.PROCESS, metrics)
     unit = rule.unit

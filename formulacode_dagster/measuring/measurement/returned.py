@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from formulacode_dagster.building.suites.questions import ReturnValue
-from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
+from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient, random_hash_seed
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Returned
@@ -22,11 +22,12 @@ def compare_returned(
 ) -> dict[str, Returned]:
     """Call each of the benchmarks *names* once on base and oracle; if they differ, once more on either side.
 
-    Each call has a fresh hash seed; both sides run in parallel if each has a core. If the harness itself fails twice,
+    The first calls of both sides share a hash seed, and so do the second ones: the order of a set is then the same on
+    both unless the patch changes it. Both sides run in parallel if each has a core. If the harness itself fails twice,
     nothing is known of that side: the samples are taken by then and remain valid.
     """
 
-    def values(arm: Arm, only: Sequence[str]) -> dict[str, ReturnValue]:
+    def values(arm: Arm, only: Sequence[str], hash_seed: int) -> dict[str, ReturnValue]:
         for _ in range(TRIES if only else 0):
             try:
                 survey = remotes[arm].survey(
@@ -35,6 +36,7 @@ def compare_returned(
                     budget=plan.max_survey_seconds,
                     selection=BenchmarkSelection(only),
                     results=True,
+                    hash_seed=hash_seed,
                 )
             except ItemFailure as failure:
                 log(f"what benchmarks return on the {arm} cannot be told: {failure}")
@@ -44,7 +46,7 @@ def compare_returned(
 
     def side_by_side(arms: Sequence[Arm], only: Sequence[str]) -> list[dict[str, ReturnValue]]:
         with ThreadPoolExecutor(min(len(arms), remotes[Arm.BASE].core_count)) as pool:
-            return list(pool.map(partial(values, only=only), arms))
+            return list(pool.map(partial(values, only=only, hash_seed=random_hash_seed()), arms))
 
     log("comparing what benchmarks return")
     base, oracle = side_by_side((Arm.BASE, Arm.ORACLE), names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from formulacode_dagster.models.measurement import Arm, DecisionRule, Metric
@@ -28,6 +28,7 @@ class Fitted:
 def fit(
     candidates: Sequence[BenchmarkCandidate],
     calls: Mapping[str, float],
+    single: Collection[str],
     overhead: float,
     plan: SamplingPlan,
     rule: DecisionRule,
@@ -41,19 +42,19 @@ def fit(
     *seconds* before the first claim; if single calls of all do not fit either, the first ones are timed, except those
     that exceed the time on their own; if each does, the fastest is timed while there is time. More *seconds* than the
     plan's, as in a replay, leave less out and lengthen no sample. *calls* are the seconds of one call with its setup,
-    by name, and *overhead* those of a process besides.
+    by name, *single* the names of `single_calls`, and *overhead* the seconds of a process besides.
     """
     processes = rule.first_claim.units * len(Arm)
     share = seconds / processes - overhead
     costs = [
-        calls[candidate.name] + (0.0 if is_single_call(candidate, plan) else TIMING_FACTOR * LEAST_SECONDS)
+        calls[candidate.name] + (0.0 if candidate.name in single else TIMING_FACTOR * LEAST_SECONDS)
         for candidate in candidates
     ]
     fitting: list[BenchmarkCandidate] = []
     room, cheap = share, plan.claim_share * plan.max_seconds / processes - overhead
     for candidate, cost in zip(candidates, costs, strict=True):
         whole = calls[candidate.name]
-        if not is_single_call(candidate, plan):
+        if candidate.name not in single:
             whole += calls[candidate.name] + TIMING_FACTOR * plan.seconds_per_sample
         # not faster ones that come later: the choice must not depend on duration
         if len(fitting) >= plan.least_benchmarks and whole > cheap:
@@ -64,14 +65,21 @@ def fit(
     if not fitting:
         fitting.append(candidates[costs.index(min(costs))])
     untimed = [candidate.name for candidate in candidates if candidate not in fitting]
-    batched = sum(not is_single_call(candidate, plan) for candidate in fitting)
+    batched = sum(candidate.name not in single for candidate in fitting)
     room = min(seconds, plan.max_seconds) / processes - overhead - sum(calls[candidate.name] for candidate in fitting)
     each = min(plan.seconds_per_sample, max(LEAST_SECONDS, room / (TIMING_FACTOR * max(1, batched))))
     return Fitted(fitting, untimed, each)
 
 
-def is_single_call(candidate: BenchmarkCandidate, plan: SamplingPlan) -> bool:
-    """Return True if one call per process must do: because of its duration, or because it does not measure time."""
-    return candidate.quantity.metric is not Metric.TIME or (
-        max(surveyed.seconds for surveyed in candidate.by_arm.values()) > plan.single_call_seconds
+def single_calls(
+    candidates: Sequence[BenchmarkCandidate], longest: Mapping[str, float], plan: SamplingPlan
+) -> frozenset[str]:
+    """Return the names of those that one call per process must do for: it is long, or does not measure time.
+
+    *longest* are the values of warm-up calls, by name. A survey's seconds would not do: tracing is in them.
+    """
+    return frozenset(
+        candidate.name
+        for candidate in candidates
+        if candidate.quantity.metric is not Metric.TIME or longest[candidate.name] > plan.single_call_seconds
     )

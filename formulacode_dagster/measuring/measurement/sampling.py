@@ -32,7 +32,7 @@ from formulacode_dagster.models.measurement import (
 from .failures import UNBUILT, nothing_timed, oracle_breaks, several_machines
 from .plan import SamplingPlan
 from .relevance import BenchmarkCandidate
-from .round_plan import fit, is_single_call
+from .round_plan import fit, single_calls
 from .statistics.verdict import TaskVerdict, judge
 from .time_budget import TimeBudget
 
@@ -102,6 +102,7 @@ class Sampler:
         self._candidates = list(candidates)
         self._generator = random.Random(plan.seed)  # noqa: S311 - an order, not a secret
         self._seconds = plan.seconds_per_sample
+        self._single: frozenset[str] = frozenset()
         self._samples: dict[str, list[Sample]] = {candidate.name: [] for candidate in candidates}
         self._failures: list[BenchmarkFailure] = []
         self._untimed: list[str] = []
@@ -194,7 +195,14 @@ class Sampler:
         self._is_abreast = self._plan.at_once and not any(
             isinstance(sample, Timed) and sample.waited for samples in taken.values() for sample in samples.values()
         )
-        fitted = fit(self._candidates, calls, overhead, self._plan, self._rule, seconds=self._budget.left)
+        longest = {
+            candidate.name: max(
+                sample.value for samples in taken.values() if isinstance(sample := samples[candidate.name], Timed)
+            )
+            for candidate in self._candidates
+        }
+        self._single = single_calls(self._candidates, longest, self._plan)
+        fitted = fit(self._candidates, calls, self._single, overhead, self._plan, self._rule, seconds=self._budget.left)
         self._candidates, self._untimed, self._seconds = fitted.candidates, fitted.untimed, fitted.seconds
         if self._untimed:
             self._note(f"no time for {', '.join(self._untimed)}")
@@ -257,7 +265,7 @@ class Sampler:
                 candidate.by_arm[process.arm],
                 candidate.isolate,
                 candidate.setup_seconds,
-                once or is_single_call(candidate, self._plan),
+                once or candidate.name in self._single,
             )
             for candidate in candidates
         ]

@@ -29,6 +29,8 @@ from .sides import Lines, Sides
 MOST_TESTS = 24
 ENOUGH = 2 * MOST_TESTS
 """Number of slow tests per side; some do not pass or execute the change on the other side."""
+TRACED_FACTOR = 20
+"""How many times as long a traced call may take."""
 MOST_FILES = 20
 RUN_SECONDS = 60.0
 """Time limit for the tests of one side; tests beyond it are no workload."""
@@ -103,16 +105,20 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         if laid:
             apply_patch(base, patch, only=laid)
 
-        def run(session: Session, watched: Lines) -> TestRun:
+        def run(session: Session, watched: Lines, named: Collection[str] = ()) -> TestRun:
             bounds = {"most_files": MOST_FILES, "turn": TURN, "enough": ENOUGH}
             runner = TestRunner(session, spec, budget=RUN_SECONDS, least=LEAST_SECONDS, **bounds)
-            return runner.run(hash_seed=HASH_SEED, words=changed.words, watched=watched)
+            return runner.run(hash_seed=HASH_SEED, named=named, words=changed.words, watched=watched)
 
         remote = HarnessClient(oracle, benchmark_dir=spec.benchmark_dir)
         # in parallel if each has a core
         with ThreadPoolExecutor(min(2, remote.core_count)) as pool:
             runs = list(pool.map(run, (base, oracle), sides.lines))
         candidates = relevant_tests(*runs, is_compiled=sides.is_compiled)
+        doubtful = [name for name, seconds in candidates.items() if 1 <= seconds / LEAST_SECONDS < TRACED_FACTOR]
+        if doubtful and any(run.is_slowed for run in runs):
+            again = run(base, {}, doubtful)
+            candidates = relevant_tests(*runs, is_compiled=sides.is_compiled, untraced=again)
         places = {name: str(PurePosixPath(spec.package_root, name.partition("::")[0])) for name in candidates}
         present = remote.read(places.values())
         tests = [
@@ -144,16 +150,24 @@ def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: C
     return sorted((test for test in tests if spoken.get(test.function)), key=lambda test: -spoken[test.function])
 
 
-def relevant_tests(base: TestRun, oracle: TestRun, *, is_compiled: bool = False) -> dict[str, float]:
+def relevant_tests(
+    base: TestRun, oracle: TestRun, *, is_compiled: bool = False, untraced: TestRun | None = None
+) -> dict[str, float]:
     """Names of tests that pass on both sides and whose call executes watched lines on either, longest first.
 
     If the change *is_compiled*, all that pass, since lines cannot be traced. Code executed by fixtures is not timed
     later, and does not count.
 
-    With each the seconds of its longer call. Of a function with many parameters the longest comes before any second.
+    With each the seconds of its longer call, or of its call in the *untraced* run. Of a function with many parameters
+    the longest comes before any second.
     """
+    known = {
+        name: test.call_seconds
+        for name, test in (untraced.tests.items() if untraced else ())
+        if test.outcome is RunOutcome.PASSED
+    }
     seconds = {
-        name: max(test.call_seconds, after.call_seconds)
+        name: known.get(name, max(test.call_seconds, after.call_seconds))
         for name, test in base.tests.items()
         if (after := oracle.tests.get(name)) is not None
         and {test.outcome, after.outcome} == {RunOutcome.PASSED}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,6 +13,8 @@ from formulacode_dagster.models.image import BuiltImage, EngineName
 
 Lines = Mapping[str, Collection[int]]
 """Numbers of lines by path below the repository."""
+Wanted = Callable[[Mapping[str, SurveyedBenchmark]], Collection[str]]
+"""Returns the names of benchmarks to continue with, of those that ran on the base."""
 
 
 @dataclass(frozen=True)
@@ -51,23 +53,38 @@ class Sides:
         ):
             yield first, second
 
-    def trial(self, files: Mapping[str, bytes], *, limit: float, budget: float) -> Trial:
-        """The suite *files* on base, base again and oracle, in copies: *limit* seconds a benchmark, *budget* a run."""
+    def trial(
+        self,
+        files: Mapping[str, bytes],
+        *,
+        limit: float,
+        budget: float,
+        only: Collection[str] | None = None,
+        wanted: Wanted = list,
+    ) -> Trial:
+        """The suite *files* on base, base again and oracle, in copies: *limit* seconds a benchmark, *budget* a run.
+
+        Tracing would make short calls long, so nothing is traced in the first run, which is of *only* some or of all;
+        the others are of those *wanted*.
+        """
         spec = self.image.spec
-        surveys: list[Survey] = []
+
+        def survey(session: Session, lines: Lines, names: Collection[str] | None) -> Survey:
+            remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+            remote.write(files)
+            selection = BenchmarkSelection(names)
+            return remote.survey(lines=lines, limit=limit, budget=budget, selection=selection, results=True)
+
         with self.copies() as (base, oracle):
-            for session, lines in ((base, self.lines[0]), (base, self.lines[0]), (oracle, self.lines[1])):
-                remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
-                remote.write(files)
-                only = list(_ran(surveys[-1])) if surveys else None
-                selection = BenchmarkSelection(only)
-                surveys.append(
-                    remote.survey(lines=lines, limit=limit, budget=budget, selection=selection, results=True)
-                )
-        ran = [_ran(survey) for survey in surveys]
-        messages = [each.message for each in surveys[0].benchmarks if each.outcome in ("error", "timeout", "crash")]
-        tried = [Tried(*(benchmarks[name] for benchmarks in ran)) for name in ran[-1]]
-        return Trial(tried, [*surveys[0].lost.values(), *messages])
+            first = survey(base, {}, only)
+            untraced = _ran(first)
+            names = wanted(untraced)
+            traced = _ran(survey(base, self.lines[0], names))
+            patched = _ran(survey(oracle, self.lines[1], list(traced)))
+        messages = [each.message for each in first.benchmarks if each.outcome in ("error", "timeout", "crash")]
+        tried = [Tried(traced[name], untraced[name], patched[name]) for name in patched]
+        unwanted = [each for name, each in untraced.items() if name not in names]
+        return Trial(tried, [*first.lost.values(), *messages], unwanted)
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,8 @@ class Trial:
     """Its benchmarks that ran on both sides, on the base twice."""
     failures: Sequence[str]
     """Messages of the first run on the base about benchmarks that do not run there."""
+    unwanted: Sequence[SurveyedBenchmark] = ()
+    """Benchmarks that ran there, and did not run again."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +105,13 @@ class Tried:
 
     base: SurveyedBenchmark
     again: SurveyedBenchmark
+    """Nothing is traced in it."""
     oracle: SurveyedBenchmark
 
     @property
     def seconds(self) -> float:
-        """Seconds of a call: the median of three, which tolerates one slow moment."""
-        return sorted(run.seconds for run in (self.base, self.again, self.oracle))[1]
+        """Seconds of a call on the base: the smaller, since tracing and slow moments only add to them."""
+        return min(self.base.seconds, self.again.seconds)
 
     @property
     def is_comparable(self) -> bool:

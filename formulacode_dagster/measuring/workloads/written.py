@@ -193,7 +193,7 @@ def fault_of(tried: Sequence[Tried], lines: tuple[Lines, Lines]) -> str:
         sizes.setdefault((each.base.owner, each.base.attribute), set()).add(each.base.name)
     if max(map(len, sizes.values())) < LEAST_SIZES:
         return f"`params` has to give at least {LEAST_SIZES} sizes"
-    if max(min(each.base.seconds, each.again.seconds) for each in aimed) < LEAST_SECONDS:
+    if max(each.seconds for each in aimed) < LEAST_SECONDS:
         return f"no size takes a call as much as {LEAST_SECONDS * 1000:g} ms, which the clock needs: give larger ones"
     return ""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.002
 MOST_FRAMES = 150
-"""Depth of one stack; deeper calls count for its last function."""
+"""Depth of a reported stack; deeper calls count for its last function."""
 
 
 def sample_stacks(request: dict[str, Any], emit: Emit) -> None:
@@ -67,7 +67,7 @@ def _sampled(
             codes.append(frame.f_code)
             frame = frame.f_back
         if frame is not None and codes:
-            stack = tuple(codes[::-1][:MOST_FRAMES])
+            stack = tuple(codes[::-1])
             spent[stack] = spent.get(stack, 0.0) + now - last
         last = now
 
@@ -104,10 +104,13 @@ def _of_children() -> float:
 
 
 def _numbered(spent: Mapping[tuple[CodeType, ...], float], checkout: str) -> tuple[list[Any], list[Any]]:
-    """Frames, and stacks of their numbers with the seconds of each."""
+    """Frames, and stacks of their numbers, cut to MOST_FRAMES, with the seconds of each."""
+    reported: dict[tuple[CodeType, ...], float] = {}
+    for stack, took in spent.items():
+        reported[stack[:MOST_FRAMES]] = reported.get(stack[:MOST_FRAMES], 0.0) + took
     numbers: dict[CodeType, int] = {}
     stacks = [
-        [[numbers.setdefault(code, len(numbers)) for code in stack], round(took, 6)] for stack, took in spent.items()
+        [[numbers.setdefault(code, len(numbers)) for code in stack], round(took, 6)] for stack, took in reported.items()
     ]
     return [[below(code.co_filename, checkout), name_of(code), code.co_firstlineno] for code in numbers], stacks
 

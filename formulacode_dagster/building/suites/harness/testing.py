@@ -87,7 +87,7 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
         watching.stop()
     if request.get("tools"):
         emit(event="tools", codes=tools.hashes(TOOLS))
-    emit(event="ran", pytest=pytest.__version__)
+    emit(event="ran", pytest=pytest.__version__, slowed=watching.is_slow)
 
 
 class _Said:
@@ -261,6 +261,7 @@ class _Watching:
         self.called: dict[str, list[int]] = {}
         """Lines among those watched that the last call ran."""
         self._watch = LineWatch(self._watched)
+        self.is_slow = self._watch.is_slow
         self._watch.start()
 
     def clear(self) -> None:

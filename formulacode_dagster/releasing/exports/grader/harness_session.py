@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import random
 import secrets
 import time
@@ -238,7 +239,7 @@ class Harness:
         return next((answer for answer in answers if answer["event"] == "kept"), {"folder": "", "objects": ""})
 
     def _where(self, place: Place) -> dict[str, str]:
-        root = f"{place.repository}/{self._task['benchmark_dir']}".rstrip("/")
+        root = os.path.normpath(f"{place.repository}/{self._task['benchmark_dir']}")
         return {"root": root, "checkout": place.repository, "tests": "/opt/formulacode/tests"}
 
     def _ask(

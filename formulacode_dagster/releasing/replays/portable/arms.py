@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .harness_requests import PackedHarness, TaskFailedError
+from .harness_requests import PackedHarness, TaskFailedError, random_hash_seed
 from .sessions import REPOSITORY, EndedCommand, SessionMachine, SessionPlace
 
 if TYPE_CHECKING:
@@ -58,6 +58,19 @@ class PackedArms:
         self._linkers[arm] = harness.linkers(code, data)
         self._rebuild(arm)
         return harness.keep_build()
+
+    def returned(self, seconds: float) -> dict[str, dict[str, Any]]:
+        """Values that each benchmark returns in two calls a side; the first calls share a hash seed, and so do the
+        others.
+        """
+        self._note("comparing what benchmarks return")
+        values: dict[str, dict[str, Any]] = {}
+        for names in ({"base": BASE, "oracle": ORACLE}, {"control": CONTROL, "again": ORACLE}):
+            hash_seed = random_hash_seed()
+            for name, arm in names.items():
+                answers = self.by_name[arm].survey(self._task["benchmarks"], seconds, results=True, hash_seed=hash_seed)
+                values[name] = {benchmark: answer.get("returned") for benchmark, answer in answers.items()}
+        return values
 
     def count(
         self, surveys: dict[str, dict[str, dict[str, Any]]], counting: dict[str, Any], seconds: float

@@ -13,7 +13,7 @@ import uuid
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from .arms import BASE, CONTROL, ORACLE, PackedArms
+from .arms import BASE, PackedArms
 from .contents import ArchiveRefusedError, Contents
 from .entering import IMAGE_USER, WAYS, installed, session_user
 from .harness_requests import TaskFailedError
@@ -173,12 +173,7 @@ def _measured(
     sampler = RoundSampler(arms, task, surveys, budget, seed, core, note)
     sampler.take()
     seconds = budget.spent
-    note("comparing what benchmarks return")
-    limit = float(task["plan"]["max_survey_seconds"])
-    returned = []
-    for arm in (BASE, ORACLE, CONTROL, ORACLE):
-        answers = arms.by_name[arm].survey(task["benchmarks"], limit, results=True)
-        returned.append({name: answer.get("returned") for name, answer in answers.items()})
+    returned = arms.returned(float(task["plan"]["max_survey_seconds"]))
     counting, share = contents.manifest["counting"], task["plan"]["instructions_share"]
     return {
         "outcome": "measured",
@@ -190,7 +185,7 @@ def _measured(
         "samples": sampler.samples,
         "conditions": sampler.conditions,
         "instructions": arms.count(surveys, counting, share * seconds / 2) if counting and share else {},
-        "returned": dict(zip(("base", "oracle", "control", "again"), returned)),
+        "returned": returned,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ class PackedHarness:
     def __init__(self, place: SessionPlace, task: dict[str, Any]) -> None:
         self.place, self._task = place, task
         self._environment: dict[str, str] = {**task["environment"], "PYTHONPATH": f"{TOOLS}/instrument"}
-        root = f"{REPOSITORY}/{task['benchmark_dir']}".rstrip("/")
+        root = os.path.normpath(f"{REPOSITORY}/{task['benchmark_dir']}")
         self._where = {"root": root, "checkout": REPOSITORY, "tests": f"{TOOLS}/tests"}
         self._limit = float(task["limits"]["benchmark_seconds"])
         self._is_laid = False
@@ -76,8 +77,10 @@ class PackedHarness:
             self._ended({"command": "restore", "repository": REPOSITORY}, FILE_SECONDS, "restoring the checkout")
             self._is_laid = False
 
-    def survey(self, names: list[str], budget: float, *, results: bool = False) -> dict[str, dict[str, Any]]:
-        """Run each of *names* once; return the answers by name."""
+    def survey(
+        self, names: list[str], budget: float, *, results: bool = False, hash_seed: int | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Run each of *names* once; return the answers by name. The hash seed is random unless it is given."""
         lost: list[str] = []
         while True:
             request: dict[str, Any] = {
@@ -96,7 +99,9 @@ class PackedHarness:
                 "import_limit": self._limit,
                 "budget": budget,
             }
-            done, answers = self._ask(request, budget + 2 * self._limit + START_SECONDS, random_setting())
+            given = {} if hash_seed is None else {"PYTHONHASHSEED": str(hash_seed)}
+            setting = {**random_setting(), **given}
+            done, answers = self._ask(request, budget + 2 * self._limit + START_SECONDS, setting)
             if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
                 lost.append(str(answers[-1]["name"]))
                 continue
@@ -199,8 +204,12 @@ class PackedHarness:
 
 def random_setting() -> dict[str, str]:
     """Variables with a random hash seed and start of the stack."""
-    seed, padding = secrets.randbelow(2**32 - 1) + 1, secrets.randbelow(PADDING_STEPS)
-    return {"PYTHONHASHSEED": str(seed), "FC_PADDING": "." * padding}
+    return {"PYTHONHASHSEED": str(random_hash_seed()), "FC_PADDING": "." * secrets.randbelow(PADDING_STEPS)}
+
+
+def random_hash_seed() -> int:
+    """Return one with which Python randomizes hashes."""
+    return secrets.randbelow(2**32 - 1) + 1
 
 
 def _require_end(done: EndedCommand, answers: list[dict[str, Any]], what: str) -> None:

@@ -75,6 +75,7 @@ class RoundSampler:
         self._benchmarks: list[str] = list(task["benchmarks"])
         self._seconds: float = self._plan["seconds_per_sample"]
         self._repeats: int = self._plan["max_repeats"]
+        self._single: frozenset[str] = frozenset()
         self._is_abreast = False
         self._by_build = self._rule["unit"] == "build"
         self._round_seconds = 0.0
@@ -133,13 +134,16 @@ class RoundSampler:
         self._mend(taken, setting, once=True)
         waits = any(sample["waited"] for samples in taken.values() for sample in samples.values())
         self._is_abreast = bool(self._plan["at_once"]) and not waits
+        self._single = frozenset(
+            name for name in self._benchmarks if self._is_single(name, [samples[name] for samples in taken.values()])
+        )
         self._seconds = self._fitted(calls, overhead)
 
     def _fitted(self, calls: dict[str, float], overhead: float) -> float:
         """Seconds to time each benchmark for in one process; raises TaskFailedError unless there is time for all."""
         first = next(look["units"] for look in self._rule["looks"] if look["alpha"])
         processes = first * len(ARMS)
-        batched = [name for name in self._benchmarks if not self._is_single(name)]
+        batched = [name for name in self._benchmarks if name not in self._single]
         least = sum(calls.values()) + TIMING_FACTOR * LEAST_SECONDS * len(batched)
         if least > self._budget.left / processes - overhead and len(self._benchmarks) > 1:
             raise TaskFailedError("workload_differs", "there is no time here for all of the row's benchmarks")
@@ -186,11 +190,11 @@ class RoundSampler:
     def _setting(self, hash_seed: int, padding: int) -> dict[str, Any]:
         return {"hash_seed": hash_seed, "padding": padding, "core": self._core}
 
-    def _is_single(self, name: str) -> bool:
-        """Return True if one call in a process must do."""
-        surveyed = [self._surveys[arm][name] for arm in ARMS]
-        longest = max(float(each.get("seconds", 0.0)) for each in surveyed)
-        return surveyed[0].get("metric", "time") != "time" or longest > float(self._plan["single_call_seconds"])
+    def _is_single(self, name: str, warm_up: Sequence[dict[str, Any]]) -> bool:
+        """Return True if one call in a process must do, by the values of the *warm_up*."""
+        is_time = self._surveys[ARMS[0]][name].get("metric", "time") == "time"
+        longest = max(float(sample["value"]) for sample in warm_up)
+        return not is_time or longest > float(self._plan["single_call_seconds"])
 
     def _run(
         self, process: Process, names: Sequence[str], setting: dict[str, Any], *, once: bool = False, abreast: int = 1
@@ -203,7 +207,7 @@ class RoundSampler:
                     **{key: surveyed[key] for key in (*CALLED, "timeout")},
                     "isolate": any(each.get("isolate", False) for each in of_arms),
                     "setup_seconds": max(each.get("setup_seconds", 0.0) for each in of_arms),
-                    "once": once or self._is_single(name),
+                    "once": once or name in self._single,
                 }
             )
         request = {**setting, "seconds": self._seconds, "build": process.folder}

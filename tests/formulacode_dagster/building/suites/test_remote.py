@@ -44,6 +44,18 @@ def test_threads_hash_seed_and_padding_reach_the_process_that_times(session, lay
     ]  # fmt: skip
 
 
+@pytest.mark.slow
+def test_a_survey_has_the_hash_seed_that_it_is_given(session, lay) -> None:
+    returning = "import os\n\ndef time_it():\n    return os.environ['PYTHONHASHSEED']\n"
+    lay(Path(session.repository), {"benchmarks/bench.py": returning})
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
+    first, again, other = (
+        remote.survey(lines={}, limit=1, budget=20, results=True, hash_seed=seed).benchmarks[0].returned
+        for seed in (7, 7, None)
+    )
+    assert first == again != other
+
+
 def test_an_answer_that_is_nested_too_deeply_is_none(session, monkeypatch) -> None:
     def run(*_: object, stdin: bytes, **__: object) -> Completed:
         nonce = json.loads(stdin)["nonce"]

@@ -34,6 +34,12 @@ def test_lines_are_told_by_side_and_what_is_of_tests_apart(tmp_path: Path, git_p
     assert not {"README", "bench", "time_total", "test_total"} & changed.words
 
 
+def test_of_a_suite_in_the_root_only_what_is_named_for_benchmarks_is_left_out(tmp_path: Path, git_patch) -> None:
+    assert patch_lines(git_patch(tmp_path, BEFORE, AFTER), benchmark_dir=".") == patch_lines(
+        git_patch(tmp_path, BEFORE, AFTER), benchmark_dir="bench"
+    )
+
+
 def test_what_else_is_known_to_run_compiled_is_untraceable_too(tmp_path: Path, git_patch) -> None:
     hidden = ("pkg/_fast.pyx", "pkg/core.py:total")
     changed = patch_lines(git_patch(tmp_path, BEFORE, AFTER), benchmark_dir="bench", hidden=hidden)

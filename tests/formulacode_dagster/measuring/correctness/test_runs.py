@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.measuring.correctness import runs
 from formulacode_dagster.measuring.correctness.runs import TestRun, TestRunner, joined
 from formulacode_dagster.models.correctness import RunOutcome
@@ -47,6 +48,23 @@ def test_a_test_that_hangs_or_ends_the_process_takes_no_other_with_it(session, l
     assert "not_there" in run.uncollected["test_b.py"]
     again = TestRunner(session, SPEC).run(hash_seed=1, named=["test_a.py::test_last"])
     assert list(again.tests) == ["test_a.py::test_last"]
+
+
+def test_processes_after_one_that_a_test_ended_have_the_rest_of_the_budget(session, monkeypatch) -> None:
+    budgets, ended = [], iter([200.0, 250.0])
+
+    def ask(_remote, request, *, timeout, **_):
+        budgets.append((request["budget"], timeout))
+        seconds = next(ended, None)
+        if seconds is None:
+            return Completed(0, b"", b"", 1.0), [{"event": "no_time"}, {"event": "end"}]
+        return Completed(-9, b"", b"", seconds), [{"event": "started", "name": f"test_{len(budgets)}"}]
+
+    monkeypatch.setattr(runs.HarnessClient, "ask", ask)
+    run = TestRunner(session, SPEC, budget=300.0).run(hash_seed=1)
+    assert budgets == [(300.0, 620.0), (100.0, 420.0), (0.0, 320.0)]
+    assert {test.outcome for test in run.tests.values()} == {RunOutcome.CRASH}
+    assert run.no_time
 
 
 @pytest.mark.slow

@@ -35,13 +35,13 @@ class Thing:
 
 @pytest.fixture
 def changed(tmp_path, git_patch):
-    def find(before, after, **options):
+    def find(before, after, benchmark_dir="benchmarks", **options):
         patch = git_patch(tmp_path, before, after)
         return changed_code(
             changed_files(patch),
             base={path: text.encode() for path, text in before.items()},
             oracle={path: text.encode() for path, text in after.items() if text is not None},
-            benchmark_dir="benchmarks",
+            benchmark_dir=benchmark_dir,
             **options,
         )
 
@@ -254,3 +254,15 @@ def test_changed_functions_have_their_lines_and_spans_on_either_side(changed):
     assert sorted(found.spans(Arm.ORACLE)["pkg/core.py"]) == [(7, 8), (25, 27)]
     (area,) = (function for function in found.functions if "area" in function.name)
     assert area.lines == {Arm.BASE: {"pkg/core.py": frozenset({23})}, Arm.ORACLE: {"pkg/core.py": frozenset({27})}}
+
+
+@pytest.mark.parametrize("benchmark_dir", ["benchmarks", "."])
+def test_of_a_suite_in_the_root_tests_and_files_named_for_benchmarks_are_left_out(changed, benchmark_dir):
+    before, after = ("def changed_name(n):\n    return n + 1\n", "def changed_name(n):\n    return 1 + n\n")
+    own = ["pkg/core.py", "pkg/workbench.py"]
+    others = ["benchmarks/suite.py", *(["bench_core.py", "tests/test_core.py"] if benchmark_dir == "." else [])]
+    found = changed(
+        dict.fromkeys([*own, *others], before), dict.fromkeys([*own, *others], after), benchmark_dir=benchmark_dir
+    )
+    assert set(found.base) == set(found.oracle) == set(own)
+    assert found.names == {"changed_name"}

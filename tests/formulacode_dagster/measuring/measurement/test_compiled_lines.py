@@ -8,14 +8,16 @@ from types import SimpleNamespace
 import pytest
 
 from formulacode_dagster.building.engines.protocol import Completed
-from formulacode_dagster.building.suites.overlays import BASE_SUITE
+from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import Coverage, Survey, SurveyedBenchmark
 from formulacode_dagster.measuring.measurement import compiled_lines
+from formulacode_dagster.measuring.measurement.changed_code import changed_code
 from formulacode_dagster.measuring.measurement.choosing import Chooser
 from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import changed_files
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
+from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.measurement.time_budget import SURVEY_SHARE, TimeBudget
 from formulacode_dagster.models.errors import ItemFailure
@@ -126,6 +128,9 @@ class Counting:
     def instrument(self, _units):
         return Coverage(variables={}, data="/data")
 
+    def restore(self):
+        pass
+
     def survey(self, **asked):
         self.asked.append(asked)
         told = [
@@ -133,6 +138,40 @@ class Counting:
             for place, name in enumerate(asked["selection"].only)
         ]
         return Survey(benchmarks=told, lost={}, extensions=(), seen=("pkg/fast.c",))
+
+
+class Overlaid(Counting):
+    """A coverage session in which each suite has one benchmark, which executes the change; that of the base is last."""
+
+    suite = None
+
+    def write(self, files):
+        self.suite = files
+
+    def restore(self):
+        self.suite = None
+
+    def survey(self, *, selection, **_):
+        name = NAMES[-1] if self.suite is None else NAMES[0]
+        return Survey(
+            benchmarks=[ran(each, lines=HIT) for each in selection.only if each == name],
+            lost={},
+            extensions=(),
+            seen=("pkg/fast.c",),
+        )
+
+
+def test_the_base_suite_is_surveyed_with_coverage_after_another_suite_was_copied(clock):
+    files = changed_files(C.encode())
+    changed = changed_code(files, base={}, oracle={}, benchmark_dir="benchmarks")
+    budget, session = TimeBudget(600.0, clock=clock), Overlaid()
+    compiled = CompiledLines(None, make_image(), "run", b"", ResourceLimits(), SamplingPlan(), budget, Log(None))
+    compiled._builds = dict.fromkeys((Arm.BASE, Arm.ORACLE), (session, session.instrument(())))
+    later = SuiteFiles("later", {"benchmarks/bench.py": b""})
+    for name, suite in ((NAMES[-1], BASE_SUITE), (NAMES[0], later), (NAMES[-1], BASE_SUITE)):
+        candidate = BenchmarkCandidate(dict.fromkeys((Arm.BASE, Arm.ORACLE), ran(name)), None, "not traced")
+        (settled,) = compiled.settle([candidate], changed, suite)
+        assert settled.executes_change is True
 
 
 @pytest.fixture

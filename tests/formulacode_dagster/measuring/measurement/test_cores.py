@@ -73,6 +73,18 @@ def test_a_run_s_own_measurements_share_a_core_only_when_there_is_no_other(datab
         assert (first, second) == (0, 0)
 
 
+def test_a_core_is_leased_until_the_last_of_a_run_s_measurements_on_it_ends(database: Database) -> None:
+    machine, cores = Machine(database, "daemon"), leased_cores(Machine(database, "daemon"))
+    first, second = (cores.reserved(lambda _: 0) for _ in range(2))
+    first.__enter__()
+    with second:
+        first.__exit__(None, None, None)
+        with machine.core(0) as is_free:
+            assert not is_free
+    with machine.core(0) as is_free:
+        assert is_free
+
+
 def test_a_core_is_chosen_once_no_image_is_built_on_the_machine(database: Database) -> None:
     waits, chosen = threading.Event(), threading.Event()
     machine = Machine(database, "daemon", note=lambda _: waits.set(), wait_seconds=0.01)

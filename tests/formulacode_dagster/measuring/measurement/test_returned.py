@@ -46,12 +46,13 @@ class Returning:
 
     def __init__(self, **scripts):
         self.scripts = {name: list(values) for name, values in scripts.items()}
-        self.asked = []
+        self.asked, self.seeds = [], []
 
-    def survey(self, *, selection, results, **_limits):
+    def survey(self, *, selection, results, hash_seed, **_limits):
         assert results
         only = selection.only
         self.asked.append(sorted(only))
+        self.seeds.append(hash_seed)
         ran = [self.surveyed(name, self.scripts[name].pop(0)) for name in only if self.scripts.get(name)]
         return Survey(benchmarks=tuple(ran), lost={}, extensions=())
 
@@ -79,6 +80,14 @@ def test_what_differs_and_is_the_same_again_on_either_side_is_different():
     assert compared(base=[1], control=[1], oracle=[2, 2]) == (
         Returned.DIFFERENT, {"base": 1, "oracle": 2, "control": 1},
     )  # fmt: skip
+
+
+def test_both_sides_have_the_same_hash_seeds_in_each_pair_of_calls():
+    remotes = {Arm.BASE: Returning(a=[1]), Arm.ORACLE: Returning(a=[2, 2]), Arm.CONTROL: Returning(a=[1])}
+    compare_returned(remotes, ["a"], ResourceLimits(), SamplingPlan(), Log(None))
+    first, second = remotes[Arm.ORACLE].seeds
+    assert (remotes[Arm.BASE].seeds, remotes[Arm.CONTROL].seeds) == ([first], [second])
+    assert first != second
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,17 @@ from tests.support.scripted_sampler import candidate, twice_as_fast
 
 
 def test_a_slow_benchmark_is_called_once_a_process_and_not_left_out(take):
-    taken = take([candidate("slow", seconds=30.0), "quick"], twice_as_fast)
+    def answer(name, arm, count):
+        return Timed(value=9.0 if name == "slow" and arm is Arm.BASE else 0.1, calls=1, wall=0.1, waited=True)
+
+    taken = take(["slow", "quick"], answer)
     assert not taken.untimed
     assert {(name, once) for name, _, _, once, _ in take.world.asked[6:]} == {("slow", True), ("quick", False)}
+
+
+def test_seconds_of_a_traced_call_do_not_decide_how_a_benchmark_is_timed(take):
+    take([candidate("a", seconds=3.0)], twice_as_fast)
+    assert {once for *_, once, _ in take.world.asked[3:]} == {False}
 
 
 def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
@@ -22,7 +30,7 @@ def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
 
 def test_extra_time_is_for_more_rounds_not_longer_ones(take):
     def answer(name, arm, count):
-        spread = (2.0 if (count // 3) % 2 else 0.5) if arm is Arm.ORACLE else 1.0
+        spread = (0.2 if (count // 3) % 2 else 0.05) if arm is Arm.ORACLE else 0.1
         return Timed(value=spread, calls=1, wall=0.01, waited=True)
 
     def seconds_asked():

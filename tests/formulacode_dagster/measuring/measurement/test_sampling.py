@@ -4,6 +4,7 @@ from collections import Counter
 import pytest
 
 from formulacode_dagster.building.suites.questions import (
+    KeptBuild,
     NotTimed,
     Timed,
 )
@@ -20,8 +21,8 @@ BROKEN = NotTimed(kind="crash", message="segfault", wall=0.1)
 
 
 def undecided(name, arm, count):
-    spread = 2.0 if (count // 3) % 2 else 0.5
-    return Timed(value=spread if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=True)
+    spread = 0.2 if (count // 3) % 2 else 0.05
+    return Timed(value=spread if arm is Arm.ORACLE else 0.1, calls=5, wall=1.0, waited=True)
 
 
 def samples_of(taken, place=0):
@@ -174,7 +175,7 @@ def test_what_has_no_ratio_with_the_oracle_is_nobodys_fault(take):
 def test_other_metrics_are_taken_once_per_process_and_judged_separately(take):
     memory = candidate("m", metric="peakmemory", unit="bytes")
     taken = take([memory, "a"], lambda name, arm, _: Timed(
-        value=5e6 if (name, arm) == ("m", Arm.ORACLE) else 1e7, calls=1, wall=0.1, waited=False
+        value=0.1 if name == "a" else 5e6 if arm is Arm.ORACLE else 1e7, calls=1, wall=0.1, waited=False
     ))  # fmt: skip
     assert (taken.judged.verdict, taken.judged.metric, taken.judged.speedup) == ("faster", "peakmemory", 2.0)
     assert {(name, once) for name, _, _, once, _ in take.world.asked[6:]} == {("m", True), ("a", False)}
@@ -250,27 +251,37 @@ def test_who_waited_long_for_a_core_takes_all_the_rounds_that_decide(take, unit)
     assert (taken.judged.verdict, taken.rounds) == (Verdict.FASTER, 8)
 
 
-class UnbuiltArms:
-    """Arms whose shared objects must not be requested."""
+class BuiltArms:
+    """Arms with these shared objects, at first."""
 
     log = Log(None)
 
-    def __init__(self, world):
+    def __init__(self, world, base, oracle):
         self.remotes = {arm: ScriptedRemote(arm, world) for arm in Arm}
+        self.first = {Arm.BASE: base, Arm.ORACLE: oracle, Arm.CONTROL: base}
+        self.built = Counter()
 
     def objects(self):
-        raise AssertionError("a patch of pure Python changes no shared object")
+        return self.first
+
+    def build_anew(self, arm, _layouts):
+        self.built[arm] += 1
+        return KeptBuild(folder="/", objects=f"{arm}{self.built[arm]}")
 
 
-def test_no_shared_object_is_hashed_for_a_patch_of_pure_python():
-    world = World(twice_as_fast)
-    plan = SamplingPlan()
-    taken = sample(
-        UnbuiltArms(world), [candidate("a")], is_compiled=False, plan=plan,
-        budget=TimeBudget(plan.max_seconds, clock=lambda: world.now), core=0,
-    )  # fmt: skip
-    assert (taken.rule.unit, taken.judged.verdict) == (RandomizationUnit.PROCESS, Verdict.FASTER)
-    assert {s.objects for s in samples_of(taken)} == {""}
+@pytest.mark.parametrize(
+    ("base", "oracle", "unit"),
+    [("", "", RandomizationUnit.PROCESS), ("a", "a", RandomizationUnit.PROCESS), ("a", "b", RandomizationUnit.BUILD)],
+    ids=["no objects", "equal objects", "different objects"],
+)
+def test_arms_are_rebuilt_exactly_if_the_objects_of_base_and_oracle_differ(base, oracle, unit):
+    world, plan = World(twice_as_fast), SamplingPlan()
+    arms = BuiltArms(world, base, oracle)
+    budget = TimeBudget(plan.max_seconds, clock=lambda: world.now)
+    taken = sample(arms, [candidate("a")], plan=plan, budget=budget, core=0)
+    assert (taken.rule.unit, taken.judged.verdict) == (unit, Verdict.FASTER)
+    assert arms.built == (dict.fromkeys(Arm, 8) if unit is RandomizationUnit.BUILD else {})
+    assert arms.built or {s.objects for s in samples_of(taken)} == {base}
 
 
 def test_arms_that_were_timed_on_different_machines_are_not_compared(take):

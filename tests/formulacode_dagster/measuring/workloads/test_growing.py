@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
-from formulacode_dagster.building.suites.questions import SurveyedBenchmark
+from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
+from formulacode_dagster.measuring.workloads import sides as sides_module
 from formulacode_dagster.measuring.workloads.generated.growing import REPEATS, SEQUENCES, SIZES, grow
-from formulacode_dagster.measuring.workloads.scaled import growth_name, least_growths
+from formulacode_dagster.measuring.workloads.overlay import PytestFunction
+from formulacode_dagster.measuring.workloads.scaled import grown_tests, growth_name, least_growths
 from formulacode_dagster.measuring.workloads.sides import Sides, Tried
 
 NUMBERS = itertools.count()
@@ -157,3 +161,65 @@ def test_what_no_longer_executes_the_change_is_left_out_where_lines_tell(image, 
     sides = Sides(None, image, (None, None), ({}, {}), "run", is_compiled)
     assert sides.may_execute_change(tried(growth_name("test", SIZES, 10), 3.0, lines=lines)) is may
     assert sides.can_be_aimed is is_compiled
+
+
+class Growing:
+    """A session's harness in which growths of one test take the seconds of a script; *fails* do so with the patch."""
+
+    def __init__(self, seconds, fails=()):
+        self.seconds = {growth_name("test", *growth): took for growth, took in seconds.items()}
+        self.fails = {growth_name("test", *growth) for growth in fails}
+        self.asked = []
+
+    def __call__(self, session, **_):
+        self.session = session
+        return self
+
+    def write(self, _files):
+        pass
+
+    def survey(self, *, selection, lines, **_):
+        growths = {f"own_tests.test_a_test.time_call({name!r})": name for name in self.seconds}
+        ran = [name for name in growths if selection.only is None or name in selection.only]
+        self.asked.append([growths[name].partition(" | ")[2] for name in ran])
+        return Survey(
+            benchmarks=[
+                tried(growths[name], self.seconds[growths[name]], bool(lines)).base.model_copy(
+                    update={"name": name, "owner": "test_a_test"}
+                )
+                for name in ran
+                if self.session != "oracle" or growths[name] not in self.fails
+            ],
+            lost={},
+            extensions=(),
+        )
+
+
+@pytest.mark.parametrize(
+    ("fails", "rounds", "taken"),
+    [
+        ([], [["sizes x10", "sizes x100", "repeats x10"]], "sizes x100"),
+        (
+            [(SIZES, 100)],
+            [["sizes x10", "sizes x100", "repeats x10"], ["sizes x1000"]],
+            "sizes x1000",
+        ),
+        (
+            [(SIZES, 100), (REPEATS, 10)],
+            [["sizes x10", "sizes x100", "repeats x10"], ["sizes x1000", "repeats x100"]],
+            "sizes x1000",
+        ),
+    ],
+    ids=["the first holds", "only repetition holds", "none holds"],
+)
+def test_growths_after_a_clearly_long_one_are_tried_only_if_needed(image, monkeypatch, fails, rounds, taken):
+    seconds = {(SIZES, 10): 1.0, (SIZES, 100): 5.0, (SIZES, 1000): 9.0, (REPEATS, 10): 4.0, (REPEATS, 100): 40.0}
+    growing = Growing(seconds, fails)
+    monkeypatch.setattr(sides_module, "HarnessClient", growing)
+    engine = SimpleNamespace(session=lambda *_, like, **__: nullcontext(like))
+    sides = Sides(engine, image, ("base", "oracle"), ({"a.py": [1]}, {"a.py": [1]}), "run")
+    function = PytestFunction("test_a.py", "test")
+    assert grown_tests(sides, {function: ["test"]}, {}, least=2.0) == {function: [f"test | {taken}"]}
+    everything = [f"{rule} x{factor}" for rule, factor in seconds]
+    expected = [[everything, rounds[0], rounds[0]], *([each] * 3 for each in rounds[1:])]
+    assert growing.asked == [asked for trial in expected for asked in trial]

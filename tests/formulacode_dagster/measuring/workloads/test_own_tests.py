@@ -244,6 +244,36 @@ def test_package_code_is_not_overlaid_despite_a_testing_folder(looked):
     assert {path for path in suite.files if not path.startswith("benchmarks/")} == {"tests/data.txt"}
 
 
+SLOWED = """
+import sys
+import time
+from pkg import core
+
+
+def test_long():
+    time.sleep(0.08)
+    core.total(3)
+
+
+SLOWED = []
+
+
+def test_that_tracing_slows():
+    n = 5
+    if sys.gettrace() and not SLOWED:
+        SLOWED.append(time.sleep(0.1))
+    assert core.total(n) == sum(range(n))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "tests"), [(0, ["test_long"]), (1, None)])
+def test_a_test_does_not_take_long_enough_because_it_is_traced(looked, monkeypatch, number, tests):
+    monkeypatch.setattr(own_tests, "LEAST_SECONDS", 0.06)
+    suite, _ = looked(files={**FILES, "tests/test_core.py": SLOWED}, number=number)
+    assert tests == (suite and [name.partition(": ")[2] for name in suite.adapted])
+
+
 SHORT = """
 import time
 from pkg import core

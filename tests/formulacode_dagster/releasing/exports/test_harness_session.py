@@ -49,6 +49,13 @@ def test_an_answer_that_is_nested_too_deeply_is_none(opening):
     assert surveyed["bench.time"]["outcome"] == "ran"
 
 
+@pytest.mark.parametrize(("folder", "root"), [("asv/suite/", "/repo/asv/suite"), (".", "/repo")])
+def test_a_suite_is_imported_by_the_name_of_its_folder(folder, root):
+    place = AnsweringPlace(lambda *_: [])
+    Harness("", {**TASK, "benchmark_dir": folder}).survey(place, [])
+    assert place.requests[0]["root"] == root
+
+
 def test_tests_that_no_request_names_start_no_other_process():
     place = AnsweringPlace(lambda number, _: [event("started", name=f"test_{number}")] if number < 99 else [])
     assert Harness("", TASK).tests(place, "/repo", ["test_a", "test_b"], 60).outcomes == {}

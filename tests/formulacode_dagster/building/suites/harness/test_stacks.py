@@ -108,6 +108,28 @@ def test_of_functions_asked_for_the_share_of_the_time_is_told(session, lay):
     assert share(100, 110) == 0
 
 
+DEEP = """
+from pkg.core import slow
+
+def walk(depth):
+    return walk(depth - 1) if depth else slow(50_000)
+
+def time_deep():
+    walk(300)
+"""
+
+
+@pytest.mark.slow
+def test_the_time_in_a_function_is_known_however_deep_it_is_called(session, lay):
+    lay(Path(session.repository), {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": DEEP})
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
+    asked = remote.survey(lines={}, limit=5, budget=20).benchmarks
+    (sampled,) = remote.stacks(asked, seconds=0.2, budget=30, within={"pkg/core.py": [(8, 12)]}).values()
+    assert sampled.share_inside is not None
+    assert sampled.share_inside > 0.9
+    assert max(len(stack.frames) for stack in sampled.stacks) == 150
+
+
 @pytest.mark.slow
 def test_short_calls_are_set_up_again_until_enough_is_seen(session, lay):
     lay(Path(session.repository), {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": BENCH})

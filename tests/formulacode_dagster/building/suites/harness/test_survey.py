@@ -88,6 +88,38 @@ def test_whether_calls_depend_on_state_is_asked_of_what_may_be_timed(session, la
     assert {each.attribute for each in survey.benchmarks if each.isolate} == told
 
 
+SLOWED = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": "def changed(items):\n    return items.pop()\n",
+    "benchmarks/bench.py": """
+import sys, time
+from pkg import core
+
+class Long:
+    timeout = 1
+    def time_long(self):
+        time.sleep(2 if sys.gettrace() else 0)
+        core.changed([1])
+
+class Using:
+    def setup(self):
+        self.items = [1]
+    def time_using(self):
+        time.sleep(0.03 if sys.gettrace() else 0)
+        core.changed(self.items)
+""",
+}
+
+
+@pytest.mark.slow
+def test_tracing_decides_neither_a_timeout_nor_whether_state_matters(session, lay):
+    lay(Path(session.repository), SLOWED)
+    remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=30)
+    found = {each.attribute: each for each in remote.survey(lines={"pkg/core.py": [2]}, limit=30, budget=20).benchmarks}
+    assert (found["time_long"].outcome, found["time_long"].timeout) == ("ran", 1)
+    assert (found["time_using"].outcome, found["time_using"].isolate) == ("ran", True)
+
+
 SPEAKING = {
     "pkg/__init__.py": "",
     "pkg/core.py": "def changed(n):\n    return n\n\n\ndef common(n):\n    return n\n",
@@ -187,6 +219,12 @@ def test_a_module_that_never_ends_importing_is_lost(session, lay):
     remote = HarnessClient(session, benchmark_dir="benchmarks", start_seconds=2)
     survey = remote.survey(lines={}, limit=1, budget=20)
     assert "still importing after 1 s" in survey.lost["benchmarks.bench"]
+
+
+def test_a_suite_may_be_in_the_root_of_the_repository(session, lay):
+    lay(Path(session.repository), {"bench.py": "def time_it(): pass\n"})
+    survey = HarnessClient(session, benchmark_dir=".").survey(lines={}, limit=5, budget=5)
+    assert [(each.name, each.outcome) for each in survey.benchmarks] == [("bench.time_it", "ran")]
 
 
 def test_a_suite_that_is_not_there_is_lost_by_name(session):

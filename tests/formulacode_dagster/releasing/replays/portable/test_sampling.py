@@ -74,11 +74,19 @@ def sample(names: list[str], answer: Answer, unit: RandomizationUnit = Randomiza
     return sampler, arms.asked
 
 
+def one_is_long(name: str, arm: Arm, count: int) -> Timed:
+    sample = twice_as_fast(name, arm, count)
+    return sample.model_copy(update={"value": 20 * sample.value}) if name == "b" else sample
+
+
+@pytest.mark.parametrize("answer", [twice_as_fast, one_is_long])
 @pytest.mark.parametrize("unit", RandomizationUnit)
-def test_the_same_is_asked_in_the_same_order_as_the_platform_does(take: TakeSamples, unit: RandomizationUnit) -> None:
+def test_the_same_is_asked_in_the_same_order_as_the_platform_does(
+    take: TakeSamples, unit: RandomizationUnit, answer: Answer
+) -> None:
     names = ["a", "b", "c"]
-    ours = take(names, twice_as_fast, PLAN, unit=unit, patience=PATIENCE)
-    theirs, asked = sample(names, twice_as_fast, unit)
+    ours = take(names, answer, PLAN, unit=unit, patience=PATIENCE)
+    theirs, asked = sample(names, answer, unit)
     expected = [
         (name, arm, setting.hash_seed, setting.padding, setting.core, setting.build, seconds, once)
         for name, arm, setting, once, seconds in take.world.asked
