@@ -72,7 +72,7 @@ def test_code_stands_elsewhere_by_as_much_as_was_asked(shared_object, remote, tm
         return next(int(line.split()[0], 16) for line in listed.splitlines() if line.endswith(" T used"))
 
     moved = shared_object(linkers=remote.linkers(code=2048, data=0, name="linkers"))
-    assert address(moved) - address(shared_object(linkers=remote.linkers(code=0, data=0, name="linkers"))) == 2048
+    assert address(moved) - address(shared_object(linkers=remote.linkers(code=0, data=0, name="unmoved"))) == 2048
 
 
 def installed(site: Path, content: bytes, name: str = "_fast.so") -> Path:
