@@ -8,9 +8,10 @@ FROM ${ENV_IMAGE} AS crates-none
 # Only for what cargo builds: all others are offline.
 # hadolint ignore=DL3006 # ENV_IMAGE carries a tag that names its content
 FROM ${ENV_IMAGE} AS crates-locked
+ARG REPOSITORY_ID
 COPY --chmod=0555 task/ /opt/formulacode/task/
 RUN --mount=type=bind,source=history.bundle,target=/run/history.bundle \
-    --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
+    --mount=type=cache,id=formulacode-cargo-${REPOSITORY_ID},target=/var/cache/cargo,uid=1000,gid=1000 \
     --mount=type=bind,from=access,target=/run/secrets \
     /opt/formulacode/bin/fetch-history /run/history.bundle \
     && /opt/formulacode/bin/checkout \

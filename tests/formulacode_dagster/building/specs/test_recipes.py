@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,17 @@ def test_no_failure_is_swallowed(path: Path) -> None:
     text = path.read_text()
     assert "|| true" not in text
     assert path.suffix == ".Dockerfile" or "set -euo pipefail" in text
+
+
+@pytest.mark.parametrize("name", DOCKERFILES)
+def test_a_cache_that_code_under_build_can_write_is_no_other_repositorys(name: str) -> None:
+    """The default id of a cache is its folder, which all builds of a daemon share."""
+    for stage in re.split(r"^FROM ", dockerfile(name).read_text(), flags=re.MULTILINE):
+        for mount in re.findall(r"--mount=type=cache,(\S*uid=1000\S*)", stage):
+            (cache,) = re.findall(r"\bid=([^,]+)", mount)
+            if cache not in ("formulacode-uv-wheels", "formulacode-read"):
+                (argument,) = re.findall(r"-\$\{(CACHE|REPOSITORY_ID)\}$", cache)
+                assert f"\nARG {argument}\n" in stage, "an argument that a stage does not declare is empty"
 
 
 def test_scripts_parse_on_the_oldest_interpreter() -> None:

@@ -135,6 +135,23 @@ def test_two_tasks_of_one_repository_share_the_lower_tiers(
     assert outcome.log.count("is there already") == 3
 
 
+def test_downloads_of_source_distributions_are_kept_for_their_repository(
+    docker: DockerEngine, compiled: Sample, lock: str, tmp_path: Path
+) -> None:
+    number, other = (uuid.uuid4().int % 10**15 for _ in range(2))
+    spec = make_spec(compiled, lock, os_image=OS_IMAGE, repository_id=number)
+    docker.build(spec, Origins(compiled.mirror))
+
+    def holds_something(cache: str) -> bool:
+        mount = f"--mount=type=cache,id=formulacode-uv-{cache},target=/cache"
+        os_image = OS_IMAGE.replace("{python}", "3.11")
+        (tmp_path / "Dockerfile").write_text(f"FROM {os_image}\nRUN {mount} ls -A /cache | grep -q .\n")
+        return docker.daemon.run(["buildx", "build", "--no-cache", str(tmp_path)], timeout=60).ok
+
+    assert holds_something(str(number))
+    assert not holds_something(str(other))
+
+
 def test_a_session_is_confined(docker: DockerEngine, image: BuiltImage) -> None:
     with docker.session(image, run_id=f"confined-{MARK}") as session:
         (name,) = containers(docker, f"confined-{MARK}")
