@@ -24,6 +24,9 @@ class Area(StrEnum):
 TESTS_FOLDER = "tests"
 """Among the tools: test requirements that are not in the lock."""
 
+CRATES_FOLDER = "crates/vendor"
+"""Among the tools: the crates of a Cargo.lock, with Docker."""
+
 
 @dataclass(frozen=True)
 class ImageFile:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from formulacode_dagster.building.engines.files import TESTS_FOLDER, Area, ImageFile
+from formulacode_dagster.building.engines.files import CRATES_FOLDER, TESTS_FOLDER, Area, ImageFile
 
 SHORTEST_SECRET = 8
 LONGEST_WORD = 16
@@ -140,7 +140,7 @@ def is_scanned_system(path: str, uid: int) -> bool:
 
 
 def _may_tell_credentials(file: ImageFile) -> bool:
-    """Return True if an apparent credential is one: the repository's and the wheels' own files hold specimens."""
+    """Return True if an apparent credential is one: files of the repository, of wheels and of crates hold specimens."""
     if file.area is Area.REPOSITORY:
         return file.path.startswith(".git/")
     if file.area is Area.ENVIRONMENT:
@@ -148,4 +148,4 @@ def _may_tell_credentials(file: ImageFile) -> bool:
     if file.area is Area.TOOLS and file.path.startswith(f"{TESTS_FOLDER}/"):
         # files that no wheel brought are reported as planted
         return ".dist-info/" in file.path
-    return True
+    return file.area is not Area.TOOLS or not file.path.startswith(f"{CRATES_FOLDER}/")

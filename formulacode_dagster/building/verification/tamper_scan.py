@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from formulacode_dagster.building.engines.files import TESTS_FOLDER, Area
+from formulacode_dagster.building.engines.files import CRATES_FOLDER, TESTS_FOLDER, Area
 
 from .facts import LEFT_OVER, FileFact, ImageFacts
 
@@ -110,7 +110,7 @@ def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
 
 
 def from_index(facts: ImageFacts, instrument: Collection[str]) -> frozenset[tuple[Area, str]]:
-    """Files that came from the package index, by the word of the installer: the environment's, the tests', asv's.
+    """Files that came from an index, by the word of the installer: the environment's, the tests', asv's, crates.
 
     For the measuring tools, these are the files of the pins of *instrument*, and of nothing next to them.
     """
@@ -119,7 +119,10 @@ def from_index(facts: ImageFacts, instrument: Collection[str]) -> frozenset[tupl
     measuring = installed(facts, Area.TOOLS, _INSTRUMENT)
     tools = [each for each in measuring if _version(each.version) in pinned.get(each.name, ())]
     brought = {Area.ENVIRONMENT: locked, Area.TOOLS: [*installed(facts, Area.TOOLS, TESTS_FOLDER), *tools]}
-    return frozenset((area, path) for area, some in brought.items() for each in some for path in each.record)
+    crates = ((Area.TOOLS, path) for path in facts.files[Area.TOOLS] if path.startswith(f"{CRATES_FOLDER}/"))
+    return frozenset((area, path) for area, some in brought.items() for each in some for path in each.record).union(
+        crates
+    )
 
 
 def locked_versions(lock: str) -> dict[str, set[str]]:

@@ -49,6 +49,14 @@ def test_a_cache_that_code_under_build_can_write_is_no_other_repositorys(name: s
                 assert f"\nARG {argument}\n" in stage, "an argument that a stage does not declare is empty"
 
 
+def test_no_image_is_made_of_a_stage_in_which_code_ran_with_a_network() -> None:
+    """`cargo vendor` runs what the repository's own configuration of cargo names."""
+    stages = re.split(r"^FROM ", dockerfile("task").read_text(), flags=re.MULTILINE)
+    (fetching,) = (stage for stage in stages if "bin/fetch-crates" in stage)
+    name = fetching.partition("\n")[0].rpartition(" AS ")[2]
+    assert not [stage for stage in stages if stage.split()[0] == name]
+
+
 def test_scripts_parse_on_the_oldest_interpreter() -> None:
     for path in set(SCRIPTS) - set(OF_SHELL):
         ast.parse(path.read_text(), feature_version=(3, 7))

@@ -84,6 +84,7 @@ def test_a_value_is_found_anywhere_and_a_form_only_in_our_files(tmp_path: Path) 
         (Area.TOOLS, "task/build.env"): 2,
         (Area.TOOLS, "tests/tornado/test/test.key"): 1,
         (Area.TOOLS, "tests/a-1.dist-info/direct_url.json"): 2,
+        (Area.TOOLS, "crates/vendor/url-2.5.0/tests/urltestdata.json"): 1,
         (Area.SYSTEM, "etc/pip.conf"): 2,
         (Area.SYSTEM, "root/.netrc"): 2,
         (Area.SYSTEM, "home/formulacode/.netrc"): 2,

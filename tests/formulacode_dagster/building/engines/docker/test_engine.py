@@ -261,6 +261,43 @@ def test_an_ended_container_fails_its_item(docker: DockerEngine, image: BuiltIma
     assert containers(docker, f"ended-{MARK}") == []
 
 
+CARGO = """#!/bin/sh
+[ "$1" = vendor ] || exit 0
+mkdir -p "$4/acme-1.0.0"
+printf 'let url = "https://user:secret@example.org/";\\n' >"$4/acme-1.0.0/lib.rs"
+cp /bin/sh "$4/acme-1.0.0/sh"
+chmod 4755 "$4/acme-1.0.0/sh"
+touch ~/left-online /workspace/left-online
+printf '[source.vendored-sources]\\ndirectory = "%s"\\n' "$4"
+"""
+"""As `cargo vendor --locked --versioned-dirs FOLDER`, with what a repository's configuration may make it run."""
+
+
+def test_crates_are_roots_and_all_that_is_left_of_fetching_them(
+    docker: DockerEngine, lock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os_image = "formulacode-test/with-cargo:py{python}"
+    (tmp_path / "cargo").write_text(CARGO)
+    system = OS_IMAGE.replace("{python}", "3.11")
+    (tmp_path / "Dockerfile").write_text(f"FROM {system}\nCOPY --chmod=0755 cargo /usr/local/bin/cargo\n")
+    tag = os_image.replace("{python}", "3.11")
+    done = docker.daemon.run(["buildx", "build", "--load", "--tag", tag, str(tmp_path)], timeout=60)
+    assert done.ok, done.stderr
+    monkeypatch.setattr(f"{DockerEngine.__module__}.naming.needs_crates", lambda _spec: True)
+    files = {**PURE, "Cargo.toml": "[package]\n", "Cargo.lock": "version = 3\n"}
+    sample = make_sample(tmp_path / "rusty", "rusty", files, {"README.md": "x"})
+    spec = make_spec(sample, lock, os_image=os_image, package_name="tinypure")
+    image, _ = build_sample(docker, spec, sample)
+    crates = {file.path: file.uid for file in docker.files(image) if file.path.startswith("crates/")}
+    assert crates == {
+        f"crates/{path}": 0 for path in ("config.toml", *(f"vendor/acme-1.0.0/{n}" for n in ("lib.rs", "sh")))
+    }
+    assert not [file.path for file in docker.files(image) if file.path.endswith("left-online")]
+    with docker.session(image, run_id="crates") as session:
+        told = session.run(["stat", "-c", "%a", "/opt/formulacode/crates/vendor/acme-1.0.0/sh"], timeout=30)
+    assert told.stdout == b"755\n"
+
+
 @ENDED_IN_A_DAEMON
 def test_a_build_that_hangs_is_killed_in_the_daemon_too(
     make_docker_engine: MakeDockerEngine, docker: DockerEngine, lock: str, tmp_path: Path
