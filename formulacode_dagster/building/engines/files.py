@@ -38,6 +38,8 @@ class ImageFile:
     uid: int
     target: str | None
     """Target of a link; None for a regular file."""
+    size: int
+    """Bytes of its content."""
     open: Callable[[], IO[bytes]]
 
 

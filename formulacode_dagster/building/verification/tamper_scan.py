@@ -76,6 +76,7 @@ def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], tes
         *_tools(facts),
         *_git(facts),
         *_system(facts),
+        *(f"{path} is too long to be read" for _, path in facts.unread),
         *(
             f"the variable {name} changes the behaviour of every program"
             for name in variables
@@ -100,13 +101,21 @@ def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
         stem = inside.parent.name.removesuffix(".dist-info")
         name, _, version = stem.partition("-")
         record = {}
-        for row in csv.reader(text.splitlines()):
+        for row in _rows(text):
             # An installer moves these elsewhere; a wheel that lists one twice keeps a line of it.
             if row and not row[0].startswith(f"{stem}.data/"):
                 record[_normal(f"{folder}/{row[0]}")] = row[1] if len(row) > 1 else ""
         is_local = (area, f"{inside.parent}/direct_url.json") in facts.texts
         distributions.append(Distribution(canonicalize_name(name), version, record, is_local))
     return distributions
+
+
+def _rows(record: str) -> list[list[str]]:
+    """The lines of a RECORD; none if it is no table, so that its files belong to no distribution."""
+    try:
+        return list(csv.reader(record.splitlines()))
+    except csv.Error:
+        return []
 
 
 def from_index(facts: ImageFacts, instrument: Collection[str]) -> frozenset[tuple[Area, str]]:

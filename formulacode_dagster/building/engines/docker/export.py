@@ -46,7 +46,7 @@ def archived_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
             name = entry.name.lstrip("/")
             prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
             target = entry.linkname if entry.issym() else "/" + entry.linkname.lstrip("/") if entry.islnk() else None
-            yield ImageFile(area, name[len(prefix) :], entry.uid, target, _Opener(archive, entry))
+            yield ImageFile(area, name[len(prefix) :], entry.uid, target, entry.size, _Opener(archive, entry))
 
 
 def read_files(daemon: DockerDaemon, digest: str, path: str) -> dict[str, bytes]:

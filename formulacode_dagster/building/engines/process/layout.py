@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ from formulacode_dagster.models.image import Tier, Toolchain
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _WRITABLE = ("venv", "build", "repository", "instrument", "tests", "crates", "home", "tmp", "scratch")
 _NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
+_RECORD_BYTES = 16 * 1024 * 1024
+"""A longer RECORD is no installer's, and its lines are not read."""
 
 
 class BuildManifest(Frozen):
@@ -110,9 +113,8 @@ class Layout:
         for path in walk(self.venv / "lib", self.instrument, self.tests):
             if path.name in _NOT_CONTENT or "__pycache__" in path.parts:
                 continue
-            content = str(path.readlink()).encode() if path.is_symlink() else _content(path)
             name = path.relative_to(self.folder).as_posix()
-            digest.update(json.dumps([name, hashlib.sha256(content).hexdigest()]).encode())
+            digest.update(json.dumps([name, _digest(path)]).encode())
         return f"sha256:{digest.hexdigest()}"
 
 
@@ -135,14 +137,20 @@ def half_built(root: Path) -> Iterator[Path]:
             yield folder
 
 
-def _content(path: Path) -> bytes:
-    """A file's bytes; RECORD without the lines about files that are left out."""
-    content = path.read_bytes()
-    if path.name == "RECORD":
-        lines = content.decode(errors="replace").splitlines()
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, a RECORD without the lines about files that are left out, or of a link's target."""
+    facts = path.lstat()
+    if stat.S_ISLNK(facts.st_mode):
+        return hashlib.sha256(str(path.readlink()).encode()).hexdigest()
+    if not stat.S_ISREG(facts.st_mode):
+        # a pipe would never end
+        return ""
+    if path.name == "RECORD" and facts.st_size <= _RECORD_BYTES:
+        lines = path.read_bytes().decode(errors="replace").splitlines()
         kept = [line for line in lines if line.partition(",")[0].rpartition("/")[2] not in _NOT_CONTENT]
-        return "\n".join(kept).encode()
-    return content
+        return hashlib.sha256("\n".join(kept).encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def online_variables(source: Mapping[str, str]) -> dict[str, str]:

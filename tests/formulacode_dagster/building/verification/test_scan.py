@@ -14,7 +14,7 @@ KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n"
 
 
 def file(area: Area, path: str, content: bytes, uid: int = 0) -> ImageFile:
-    return ImageFile(area, path, uid, None, lambda: io.BytesIO(content))
+    return ImageFile(area, path, uid, None, len(content), lambda: io.BytesIO(content))
 
 
 @pytest.mark.parametrize(
