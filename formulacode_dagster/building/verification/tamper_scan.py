@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -19,6 +19,13 @@ from .facts import LEFT_OVER, FileFact, ImageFacts
 _SITE = re.compile(r"^(lib/python3\.\d+/site-packages)/")
 _STARTUP = ("sitecustomize", "usercustomize")
 _VENV_FILES = re.compile(r"^(pyvenv\.cfg|\.lock|\.gitignore|CACHEDIR\.TAG|lib64)$")
+_PYTHON = re.compile(r"python(3(\.\d+)?)?")
+_PYTHON_SETTINGS = re.compile(r"^bin/(pyvenv\.cfg|pybuilddir\.txt|.*\._pth)$")
+_OF_BUILDS = (
+    *("/workspace", "/opt/venv", "/opt/build", "/opt/formulacode", "/home", "/logs", "/tmp", "/var"),  # noqa: S108
+    *("/dev", "/proc", "/run", "/sys"),
+)
+"""Folders of a container in which a build can write, or that lead to such."""
 _VENV_PROGRAMS = re.compile(r"^bin/(python(3(\.\d+)?)?|activate(\.\w+|_this\.py)?|deactivate\.bat|pydoc\.bat)$")
 _COMPILED_OR_LOCK = re.compile(r"/__pycache__/[^/]+\.pyc$|/uv_cache\.json$|^tests/\.lock$")
 _UNRECORDED = re.compile(r"/uv_cache\.json$")
@@ -58,10 +65,13 @@ class Distribution:
     """True if it was installed from a file of the build, not from an index."""
 
 
-def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], test_lock: str = "") -> list[str]:
+def find_planted(
+    facts: ImageFacts, lock: str, variables: Mapping[str, str], test_lock: str = "", *, folder: str = ""
+) -> list[str]:
     """One sentence per thing that does not belong, sorted; none in an honest image.
 
-    *variables* are those that the image sets for every process in it, *test_lock* complements the *lock*.
+    *variables* are those that the image sets for every process in it, *test_lock* complements the *lock*. Images that
+    are folders are in *folder*.
     """
     site = site_packages(facts)
     distributions = installed(facts, Area.ENVIRONMENT, site)
@@ -71,6 +81,7 @@ def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], tes
         *_altered(facts, Area.ENVIRONMENT, distributions),
         *_unrecorded(facts, distributions, site),
         *_foreign_programs(facts, distributions),
+        *_interpreter(facts, _OF_BUILDS if facts.files[Area.SYSTEM] else filter(None, [folder])),
         *_altered(facts, Area.TOOLS, installed(facts, Area.TOOLS, _INSTRUMENT)),
         *_of_tests(facts, test_lock),
         *_tools(facts),
@@ -214,24 +225,39 @@ def _unrecorded(facts: ImageFacts, distributions: list[Distribution], site: str)
 
 def _foreign_programs(facts: ImageFacts, distributions: list[Distribution]) -> Iterator[str]:
     recorded = {path for distribution in distributions for path in distribution.record}
-    for path, fact in facts.environment.items():
+    for path in facts.environment:
         if path.startswith("bin/"):
             if path not in recorded and not _VENV_PROGRAMS.match(path):
                 yield f"{path} belongs to no installed package"
-            elif re.match(r"^bin/python(3(\.\d+)?)?$", path) and not _is_plain_link(fact):
-                yield f"{path} is not a link to the interpreter"
+            elif _PYTHON_SETTINGS.match(path):
+                yield f"{path} changes the behaviour of the interpreter"
             elif path in recorded and PurePosixPath(path).name in _TOOLS:
                 yield f"{path} replaces a tool of the system"
         # some projects put their licence next to `pyvenv.cfg`, where no interpreter looks for code
         elif "/" not in path and path not in recorded and not _VENV_FILES.match(path):
             yield f"{path} does not belong in a virtual environment"
-    settings = facts.texts.get((Area.ENVIRONMENT, "pyvenv.cfg"), "")
-    if not re.search(r"^include-system-site-packages\s*=\s*false\s*$", settings, re.MULTILINE):
+
+
+def _interpreter(facts: ImageFacts, of_builds: Iterable[str]) -> Iterator[str]:
+    """Findings about the interpreter, which must be none that the build has put into one of the folders *of_builds*."""
+    theirs = tuple(f"{folder}/" for folder in of_builds)
+    folders = set()
+    for path, fact in facts.environment.items():
+        place, _, name = path.rpartition("/")
+        if place != "bin" or not _PYTHON.fullmatch(name):
+            continue
+        folder, slash, program = (fact.target or "").rpartition("/")
+        is_elsewhere = re.fullmatch(r"(/[^/]+)+", folder) and folder == posixpath.normpath(folder)
+        if not _PYTHON.fullmatch(program) or (slash and (not is_elsewhere or f"{folder}/".startswith(theirs))):
+            yield f"{path} is not a link to the interpreter"
+        elif slash:
+            folders.add(folder)
+    pairs = (line.partition("=") for line in facts.texts.get((Area.ENVIRONMENT, "pyvenv.cfg"), "").splitlines())
+    settings = [(key.strip().lower(), value.strip()) for key, _, value in pairs]
+    if [value for key, value in settings if key == "home"] != sorted(folders):
+        yield "pyvenv.cfg names another interpreter"
+    if [value for key, value in settings if key == "include-system-site-packages"] != ["false"]:
         yield "pyvenv.cfg lets packages from outside the lock in"
-
-
-def _is_plain_link(fact: FileFact) -> bool:
-    return fact.target is not None and (fact.target.startswith("/") or "/" not in fact.target)
 
 
 def _of_tests(facts: ImageFacts, test_lock: str) -> Iterator[str]:

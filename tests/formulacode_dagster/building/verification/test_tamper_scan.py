@@ -11,6 +11,7 @@ from formulacode_dagster.building.verification.tamper_scan import find_planted, 
 
 SITE = "lib/python3.11/site-packages"
 SHARED = f"{SITE}/shared/__init__.py"
+VENV = "home = /usr/local/bin\nversion_info = 3.11.7\ninclude-system-site-packages = false\n"
 LOCK = "alpha==1.0 \\\n    --hash=sha256:0\nbeta==2.0 \\\n    --hash=sha256:0\n"
 
 
@@ -21,7 +22,9 @@ def digest(content: bytes) -> str:
 def image(content: bytes, **brought: bytes) -> ImageFacts:
     """An environment in which the distributions *brought* each name the shared file, which holds *content*."""
     facts = ImageFacts()
-    facts.texts[(Area.ENVIRONMENT, "pyvenv.cfg")] = "include-system-site-packages = false\n"
+    facts.texts[(Area.ENVIRONMENT, "pyvenv.cfg")] = VENV
+    for name, target in (("python", "/usr/local/bin/python3"), ("python3", "python"), ("python3.11", "python")):
+        facts.files[Area.ENVIRONMENT][f"bin/{name}"] = FileFact(0, target, "", "", "")
     facts.files[Area.ENVIRONMENT][SHARED] = FileFact(0, None, digest(content), "", "")
     for number, (name, own) in enumerate(brought.items(), 1):
         info = f"{SITE}/{name}-{number}.0.dist-info"
@@ -148,6 +151,7 @@ def found_in(area: Area, path: str, *, uid: int = 0, target: str | None = None, 
         (Area.REPOSITORY, ".git/info/attributes", "changes the behaviour of git"),
         (Area.ENVIRONMENT, "sitecustomize.py", "does not belong in a virtual environment"),
         (Area.ENVIRONMENT, "bin/tmux", "belongs to no installed package"),
+        (Area.ENVIRONMENT, "bin/pyvenv.cfg", "belongs to no installed package"),
     ],
 )
 def test_one_file_more_is_found(area: Area, path: str, finding: str) -> None:
@@ -178,6 +182,59 @@ def test_a_setting_of_the_repository_that_runs_a_program_is_found() -> None:
     assert found_in(Area.REPOSITORY, ".git/config", text=honest) == []
     found = found_in(Area.REPOSITORY, ".git/config", text=honest + "[core]\n\tfsmonitor = /tmp/x\n")
     assert found == ["the setting core.fsmonitor of the repository changes the behaviour of git"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/opt/venv/share/python3",
+        "/home/formulacode/python3",
+        "/tmp/bin/python3",
+        "/usr/local/../../tmp/python3",
+        "//tmp/python3",
+        "/proc/self/cwd/python3",
+        "/usr/local/bin/perl",
+        "../share/python3",
+        "evil",
+        "",
+    ],
+)
+def test_an_interpreter_that_the_build_could_make_is_found(target: str) -> None:
+    """It would run the command server, and so every answer of the image."""
+    found = found_in(Area.ENVIRONMENT, "bin/python3", target=target)
+    assert "bin/python3 is not a link to the interpreter" in found
+    assert found_in(Area.ENVIRONMENT, "bin/python3", target="/usr/local/bin/python3.11") == []
+
+
+def test_an_interpreter_is_found_in_a_folder_with_images() -> None:
+    facts = image(b"by alpha", alpha=b"by alpha")
+    assert find_planted(facts, LOCK, {}, folder="/srv/images") == []
+    assert find_planted(facts, LOCK, {}, folder="/usr/local") == [
+        "bin/python is not a link to the interpreter",
+        "pyvenv.cfg names another interpreter",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "finding"),
+    [
+        (VENV.replace("/usr/local/bin", "/tmp/bin"), "pyvenv.cfg names another interpreter"),
+        (f"HOME=/tmp/bin\n{VENV}", "pyvenv.cfg names another interpreter"),
+        (VENV.partition("\n")[2], "pyvenv.cfg names another interpreter"),
+        (f"{VENV}include-system-site-packages = true\n", "pyvenv.cfg lets packages from outside the lock in"),
+    ],
+)
+def test_the_environments_settings_name_its_interpreter_and_nothing_more(settings: str, finding: str) -> None:
+    """Python takes the first `home`, whose library it runs, and the last word on packages of the system."""
+    assert found_in(Area.ENVIRONMENT, "pyvenv.cfg", text=settings) == [finding]
+
+
+def test_a_package_may_not_bring_settings_of_the_interpreter() -> None:
+    facts = image(b"by alpha", alpha=b"by alpha", local=b"by alpha")
+    facts.files[Area.ENVIRONMENT]["bin/pyvenv.cfg"] = FileFact(1000, None, digest(b"home"), "", "")
+    record = (Area.ENVIRONMENT, f"{SITE}/local-2.0.dist-info/RECORD")
+    facts.texts[record] += f"../../../bin/pyvenv.cfg,sha256={digest(b'home')},1\n"
+    assert find_planted(facts, LOCK, {}) == ["bin/pyvenv.cfg changes the behaviour of the interpreter"]
 
 
 def test_what_a_build_leaves_in_a_folder_for_anything_is_no_result() -> None:

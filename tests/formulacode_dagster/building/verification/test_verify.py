@@ -146,6 +146,7 @@ class TestAnImage:
             ("bin/grep", "#!/bin/sh\n", "belongs to no installed package"),
             ("bin/python3", "#!/bin/sh\n", "is not a link to the interpreter"),
             ("pyvenv.cfg", "include-system-site-packages = true\n", "lets packages from outside the lock in"),
+            ("pyvenv.cfg", "home = /tmp/bin\n", "names another interpreter"),
             ("../instrument/asv_runner/run.py", "x = 1\n", "is not the file that was installed"),
         ],
     )
