@@ -34,6 +34,10 @@ RUN --mount=type=cache,id=formulacode-uv-${CACHE},target=/var/cache/uv,uid=1000,
     --mount=type=bind,source=cores-online,target=/sys/devices/system/cpu/online \
     UV_CACHE_DIR=/var/cache/uv CARGO_HOME=/var/cache/cargo \
     /opt/formulacode/bin/online /opt/formulacode/bin/install-environment /opt/venv requirements.txt
+# Root's, which no build can write.
+USER 0:0
+RUN /opt/formulacode/bin/hash-records
+USER 1000:1000
 # Not the user's: the code under measurement has no business in what it is rebuilt with.
 COPY --from=build --chown=0:0 /opt/build /opt/build
 COPY --from=tests --chown=0:0 /home/formulacode/tests /opt/formulacode/tests

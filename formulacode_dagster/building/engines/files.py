@@ -24,6 +24,9 @@ class Area(StrEnum):
 TESTS_FOLDER = "tests"
 """Among the tools: test requirements that are not in the lock."""
 
+RECORD_HASHES = "task/record-hashes"
+"""Among the tools: hashes of the RECORDs of the lock's distributions, as `sha256sum` writes them."""
+
 CRATES_FOLDER = "crates/vendor"
 """Among the tools: the crates of a Cargo.lock, with Docker."""
 

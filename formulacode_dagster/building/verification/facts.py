@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formulacode_dagster.building.engines.files import Area, ImageFile
+from formulacode_dagster.building.engines.files import RECORD_HASHES, Area, ImageFile
 
 from .leak_scan import Elsewhere
 from .scan import Scan, SearchPatterns, WordSearch, is_scanned_system
@@ -149,6 +149,7 @@ def _is_read(file: ImageFile) -> bool:
     return (
         name in ("RECORD", "METADATA", "pyvenv.cfg", "direct_url.json", "ld.so.preload")
         or name.endswith(".pth")
+        or (file.area is Area.TOOLS and file.path == RECORD_HASHES)
         or (file.area is Area.REPOSITORY and bool(_GIT_NAMES.match(file.path)))
     )
 

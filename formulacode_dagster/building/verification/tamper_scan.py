@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import posixpath
 import re
@@ -12,7 +13,7 @@ from pathlib import PurePosixPath
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from formulacode_dagster.building.engines.files import CRATES_FOLDER, TESTS_FOLDER, Area
+from formulacode_dagster.building.engines.files import CRATES_FOLDER, RECORD_HASHES, TESTS_FOLDER, Area
 
 from .facts import LEFT_OVER, FileFact, ImageFacts
 
@@ -63,20 +64,29 @@ class Distribution:
     """Hash by path below the area's root, as `sha256=…`; empty if the RECORD gives none."""
     is_local: bool
     """True if it was installed from a file of the build, not from an index."""
+    folder: str = ""
+    """Its `.dist-info`."""
 
 
 def find_planted(
-    facts: ImageFacts, lock: str, variables: Mapping[str, str], test_lock: str = "", *, folder: str = ""
+    facts: ImageFacts,
+    lock: str,
+    variables: Mapping[str, str],
+    test_lock: str = "",
+    *,
+    own: str = "",
+    folder: str = "",
 ) -> list[str]:
     """One sentence per thing that does not belong, sorted; none in an honest image.
 
-    *variables* are those that the image sets for every process in it, *test_lock* complements the *lock*. Images that
-    are folders are in *folder*.
+    *variables* are those that the image sets for every process in it, *test_lock* complements the *lock*, *own* names
+    the package under test. Images that are folders are in *folder*.
     """
     site = site_packages(facts)
     distributions = installed(facts, Area.ENVIRONMENT, site)
     planted = [
         *_not_locked(distributions, lock),
+        *_changed_since(facts, distributions, canonicalize_name(own)),
         *_startup_code(facts, distributions, site),
         *_altered(facts, Area.ENVIRONMENT, distributions),
         *_unrecorded(facts, distributions, site),
@@ -117,7 +127,8 @@ def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
             if row and not row[0].startswith(f"{stem}.data/"):
                 record[_normal(f"{folder}/{row[0]}")] = row[1] if len(row) > 1 else ""
         is_local = (area, f"{inside.parent}/direct_url.json") in facts.texts
-        distributions.append(Distribution(canonicalize_name(name), version, record, is_local))
+        folder_of_it = str(inside.parent)
+        distributions.append(Distribution(canonicalize_name(name), version, record, is_local, folder_of_it))
     return distributions
 
 
@@ -171,6 +182,29 @@ def _not_locked(distributions: list[Distribution], lock: str) -> Iterator[str]:
             yield f"{distribution.name} {distribution.version} is installed, the lock holds {says}"
 
 
+def _changed_since(facts: ImageFacts, distributions: list[Distribution], own: str) -> Iterator[str]:
+    """Return differences from the lock's distributions as they were installed, before any code of the repository ran.
+
+    RECORDs and `direct_url.json` themselves prove nothing: a build can write them.
+    """
+    local = [distribution for distribution in distributions if distribution.is_local]
+    for distribution in local:
+        if len(local) > 1 and distribution.name != own:
+            yield f"{distribution.name} {distribution.version} was installed by the build, next to the package"
+    text = facts.texts.get((Area.TOOLS, RECORD_HASHES))
+    # images of earlier releases have no hashes
+    if text is None:
+        return
+    hashes = {path: digest for digest, _, path in (line.partition("  ") for line in text.splitlines())}
+    records = [f"{distribution.folder}/RECORD" for distribution in distributions if not distribution.is_local]
+    for path in hashes.keys() - set(records):
+        if canonicalize_name(PurePosixPath(path).parent.name.partition("-")[0]) != own:
+            yield f"{path} of the lock is gone"
+    for path in records:
+        if hashes.get(path) != base64.urlsafe_b64decode(f"{facts.environment[path].sha256}=").hex():
+            yield f"{path} is not the file that was installed"
+
+
 def _of_lock(distributions: list[Distribution]) -> Iterator[tuple[str, str]]:
     """Path and hash of every file that a distribution of the lock brought."""
     for distribution in distributions:
@@ -189,10 +223,14 @@ def _startup_code(facts: ImageFacts, distributions: list[Distribution], site: st
             if on_path and module.name.partition(".")[0] in _STARTUP and not _is_debians(path, fact):
                 yield f"{path} runs at every start of Python"
     # Only the environment's own: a virtual environment reads no .pth of the system's interpreter.
+    for path, fact in facts.environment.items():
+        if path.endswith(".pth") and fact.target is not None:
+            yield f"{path} is a link, to what runs at every start of Python"
     for (area, path), text in facts.texts.items():
         if area is not Area.ENVIRONMENT or not path.endswith(".pth"):
             continue
-        runs = any(line.startswith(("import ", "import\t")) for line in text.splitlines())
+        lines = text.removeprefix("\ufeff").splitlines()
+        runs = any(line.startswith(("import ", "import\t")) for line in lines)
         if runs and from_lock.get(path) != f"sha256={facts.environment[path].sha256}":
             yield f"{path} contains code that runs at every start of Python"
 

@@ -89,7 +89,8 @@ def _tests_collect(evidence: Evidence) -> Verification:
 def _nothing_planted(evidence: Evidence) -> Verification:
     spec = evidence.subject.image.spec
     variables, folder = evidence.image_config.variables, str(Path(evidence.subject.image.location).parent)
-    planted = find_planted(evidence.facts, spec.lock, variables, spec.test_lock, folder=folder)
+    own = evidence.own_name
+    planted = find_planted(evidence.facts, spec.lock, variables, spec.test_lock, own=own, folder=folder)
     return result_of("nothing_planted", planted, "every installed file is its wheel's, and none runs unasked")
 
 

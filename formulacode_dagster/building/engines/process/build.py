@@ -86,6 +86,7 @@ class ProcessBuild:
             self._install_environments()
         else:
             self._lay_environments()
+        work.hash_records()
         env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv, work.tests)
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._hand_over()

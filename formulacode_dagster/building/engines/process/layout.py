@@ -11,6 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from formulacode_dagster.building.engines.files import RECORD_HASHES
 from formulacode_dagster.building.engines.folders import walk
 from formulacode_dagster.building.engines.view import CommandView, hand_over, installation_of
 from formulacode_dagster.building.specs import recipes
@@ -94,6 +95,16 @@ class Layout:
         """Give input and writable folders to the user of untrusted code, which does not get at the others."""
         self.folder.chmod(0o755)
         hand_over(self.task, *self.writable)
+
+    def hash_records(self) -> None:
+        """Do as the script `hash-records`, which could not write among the input once it is handed over."""
+        lines = []
+        for path in sorted(self.venv.glob("lib/python*/site-packages/*.dist-info/RECORD")):
+            if stat.S_ISREG(path.lstat().st_mode):
+                with path.open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                lines.append(f"{digest}  {path.relative_to(self.venv)}\n")
+        (self.folder / RECORD_HASHES).write_text("".join(lines))
 
     def view(self, uv: str, interpreter: Path, *, more: tuple[Path, ...] = ()) -> CommandView:
         """The files of code in this folder: the folder, what it is run with, and *more*."""

@@ -34,6 +34,67 @@ def image(content: bytes, **brought: bytes) -> ImageFacts:
     return facts
 
 
+def recorded(facts: ImageFacts) -> ImageFacts:
+    """*facts* with the hashes of the RECORDs that the lock's distributions have now."""
+    hashes = ""
+    for (_, path), text in list(facts.texts.items()):
+        if path.endswith("/RECORD"):
+            facts.files[Area.ENVIRONMENT][path] = FileFact(0, None, digest(text.encode()), "", "")
+            facts.texts[(Area.ENVIRONMENT, path)] += f"{path.removeprefix(SITE + '/')},,\n"
+            facts.files[Area.ENVIRONMENT][path] = FileFact(
+                0, None, digest(facts.texts[(Area.ENVIRONMENT, path)].encode()), "", ""
+            )
+            if (Area.ENVIRONMENT, path.replace("RECORD", "direct_url.json")) not in facts.texts:
+                hashes += f"{hashlib.sha256(facts.texts[(Area.ENVIRONMENT, path)].encode()).hexdigest()}  {path}\n"
+    facts.texts[(Area.TOOLS, "task/record-hashes")] = hashes
+    return facts
+
+
+def rewrite(facts: ImageFacts, name: str, more: str) -> None:
+    """Append lines to the RECORD of *name*."""
+    path = f"{SITE}/{name}.dist-info/RECORD"
+    text = facts.texts.get((Area.ENVIRONMENT, path), "") + more
+    facts.texts[(Area.ENVIRONMENT, path)] = text
+    facts.files[Area.ENVIRONMENT][path] = FileFact(1000, None, digest(text.encode()), "", "")
+
+
+def test_the_records_of_the_lock_are_those_of_their_installation() -> None:
+    facts = recorded(image(b"by alpha", alpha=b"by alpha", beta=b"by alpha", local=b"by alpha"))
+    assert find_planted(facts, LOCK, {}) == []
+    startup = b"import os\n"
+    facts.files[Area.ENVIRONMENT][f"{SITE}/evil.pth"] = FileFact(1000, None, digest(startup), "", "")
+    facts.texts[(Area.ENVIRONMENT, f"{SITE}/evil.pth")] = startup.decode()
+    rewrite(facts, "alpha-1.0", f"evil.pth,sha256={digest(startup)},1\n")
+    assert find_planted(facts, LOCK, {}) == [f"{SITE}/alpha-1.0.dist-info/RECORD is not the file that was installed"]
+
+
+def test_a_distribution_of_the_lock_becomes_no_file_of_the_build() -> None:
+    facts = recorded(image(b"by alpha", alpha=b"by alpha", beta=b"by alpha"))
+    facts.texts[(Area.ENVIRONMENT, f"{SITE}/beta-2.0.dist-info/direct_url.json")] = "{}"
+    gone = f"{SITE}/beta-2.0.dist-info/RECORD of the lock is gone"
+    assert find_planted(facts, LOCK, {}, own="alpha") == [gone]
+    assert find_planted(facts, LOCK, {}, own="Beta") == [], "the package under test was in the lock by another name"
+
+
+def test_a_build_installs_one_package() -> None:
+    facts = recorded(image(b"by alpha", alpha=b"by alpha", beta=b"by alpha", local=b"by alpha"))
+    rewrite(facts, "evil-1.0", "evil-1.0.dist-info/RECORD,,\n")
+    facts.texts[(Area.ENVIRONMENT, f"{SITE}/evil-1.0.dist-info/direct_url.json")] = "{}"
+    installed = "was installed by the build, next to the package"
+    assert find_planted(facts, LOCK, {}, own="local") == [f"evil 1.0 {installed}"]
+    assert find_planted(facts, LOCK, {}) == [f"evil 1.0 {installed}", f"local 3.0 {installed}"]
+
+
+def test_a_startup_file_elsewhere_is_found() -> None:
+    for target in ("/tmp/evil", "evil.txt"):
+        assert f"{SITE}/evil.pth is a link, to what runs at every start of Python" in found_in(
+            Area.ENVIRONMENT, f"{SITE}/evil.pth", target=target
+        )
+    assert f"{SITE}/evil.pth contains code that runs at every start of Python" in found_in(
+        Area.ENVIRONMENT, f"{SITE}/evil.pth", text="\ufeffimport os\n"
+    )
+
+
 @pytest.mark.parametrize("content", [b"by alpha", b"by beta"])
 def test_a_file_that_two_projects_of_the_lock_bring_may_be_that_of_either(content: bytes) -> None:
     assert find_planted(image(content, alpha=b"by alpha", beta=b"by beta"), LOCK, {}) == []

@@ -87,6 +87,25 @@ def test_nothing_of_the_build_stays_in_a_layer(docker: DockerEngine, image: Buil
     assert "BEGIN CERTIFICATE" not in str(history)
 
 
+def test_a_distribution_that_the_build_altered_is_found_though_its_record_agrees(
+    docker: DockerEngine, lock: str, tmp_path: Path
+) -> None:
+    code = """
+import base64, glob, hashlib
+site = "/opt/venv/lib/python3.11/site-packages"
+with open(site + "/evil.pth", "wb") as file:
+    file.write(b"import os")
+digest = base64.urlsafe_b64encode(hashlib.sha256(b"import os").digest()).decode().rstrip("=")
+with open(glob.glob(site + "/setuptools-*.dist-info/RECORD")[0], "a") as file:
+    file.write("evil.pth,sha256=" + digest + ",9\\n")
+"""
+    files = {**PURE, "setup.py": f"{code}\nimport setuptools\nsetuptools.setup()\n"}
+    sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
+    with pytest.raises(BuildFailure, match=r"setuptools-[\d.]+\.dist-info/RECORD is not the file") as caught:
+        build_sample(docker, make_spec(sample, lock, os_image=OS_IMAGE), sample)
+    assert caught.value.kind == "nothing_planted"
+
+
 def test_no_layer_stays_after_the_files_of_an_image_were_read(
     docker: DockerEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

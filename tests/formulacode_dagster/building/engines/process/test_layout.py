@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.building.engines.files import RECORD_HASHES
 from formulacode_dagster.building.engines.process import layout as module
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.process.layout import Layout
+from formulacode_dagster.building.specs.recipes import script
 from formulacode_dagster.models.image import EngineName
 from tests.records import make_image
 
@@ -39,3 +42,19 @@ def test_only_a_record_of_an_installers_length_is_read_whole(folder: Layout, mon
     assert folder.digest() == before, "differs from build to build"
     monkeypatch.setattr(module, "_RECORD_BYTES", 8)
     assert folder.digest() != before
+
+
+def test_records_are_hashed_as_by_the_script_of_the_other_engine(folder: Layout) -> None:
+    site = folder.venv / "lib/python3.11/site-packages"
+    for name in ("b-1.0", "a b-1.0", "a-1.0"):
+        (site / f"{name}.dist-info").mkdir(parents=True)
+        (site / f"{name}.dist-info/RECORD").write_text(f"{name}.py,,\n")
+    (site / "c-1.0.dist-info").mkdir()
+    (site / "c-1.0.dist-info/RECORD").symlink_to(site / "a-1.0.dist-info/RECORD")
+    hashes = folder.folder / RECORD_HASHES
+    folder.hash_records()
+    ours = hashes.read_text()
+    variables = {"FC_VENV": str(folder.venv), "FC_TASK": str(folder.task)}
+    subprocess.run([script("hash-records")], env={**os.environ, **variables}, check=True)
+    assert sorted(ours.splitlines()) == sorted(hashes.read_text().splitlines())
+    assert len(ours.splitlines()) == 3
