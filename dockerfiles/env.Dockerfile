@@ -15,6 +15,10 @@ RUN --mount=type=cache,id=formulacode-uv-wheels,target=/var/cache/uv,uid=1000,gi
 FROM ${REPO_IMAGE} AS build
 ARG CACHE
 
+# Made here, so that the image has none that a build could fill.
+USER 0:0
+RUN install -d -o 1000 -g 1000 /opt/build
+USER 1000:1000
 COPY --chmod=0444 build-requirements.txt installer-options /opt/formulacode/task/
 RUN --mount=type=cache,id=formulacode-uv-${CACHE},target=/var/cache/uv,uid=1000,gid=1000 \
     --mount=type=cache,id=formulacode-cargo-${CACHE},target=/var/cache/cargo,uid=1000,gid=1000 \
@@ -38,8 +42,9 @@ RUN --mount=type=cache,id=formulacode-uv-${CACHE},target=/var/cache/uv,uid=1000,
 USER 0:0
 RUN /opt/formulacode/bin/hash-records
 USER 1000:1000
-# Not the user's: the code under measurement has no business in what it is rebuilt with.
-COPY --from=build --chown=0:0 /opt/build /opt/build
+# Not the user's: the code under measurement has no business in what it is rebuilt with. The mode takes away what would
+# run as root.
+COPY --from=build --chown=0:0 --chmod=0755 /opt/build /opt/build
 COPY --from=tests --chown=0:0 /home/formulacode/tests /opt/formulacode/tests
 
 ENV VIRTUAL_ENV=/opt/venv \

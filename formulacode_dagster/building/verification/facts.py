@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from formulacode_dagster.building.engines.docker.session import USER
 from formulacode_dagster.building.engines.files import RECORD_HASHES, Area, ImageFile
 
 from .leak_scan import Elsewhere
@@ -28,6 +29,9 @@ _OBJECT = re.compile(r"\.git/objects/([0-9a-f]{2}|pack)/[^/]+$")
 _GIT_NAMES = re.compile(r"\.git/(?!index$)(?:[^/]+$|(?:logs|refs)/)")
 """Files in which a repository stores commit names: HEAD, ORIG_HEAD, packed-refs, branches and their logs."""
 _COMPILED = re.compile(r"(?P<tagged>\.(cpython-[^/]+|abi3))?\.so$")
+_BUILDER = int(USER.partition(":")[0])
+_MAIL = "var/mail/"
+"""Where some systems make an empty file for every user."""
 _PROGRAMS = frozenset(prefix + name for prefix in ("", "usr/", "usr/local/") for name in ("bin", "sbin"))
 
 
@@ -87,7 +91,7 @@ def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: SearchPatt
             facts.elsewhere.look(file)
         if is_own_object:
             _copy(file, objects / file.path.removeprefix(".git/objects/"))
-        elif file.area is not Area.SYSTEM or _is_telling(file.path):
+        elif file.area is not Area.SYSTEM or _is_telling(file):
             facts.files[file.area][file.path] = _read(file, facts)
         elif file.target is None and is_scanned_system(file.path, file.uid):
             words = WordSearch(facts.scan.secrets)
@@ -95,11 +99,13 @@ def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: SearchPatt
     return facts
 
 
-def _is_telling(path: str) -> bool:
+def _is_telling(file: ImageFile) -> bool:
     """Return True if a file of the system can change other programs: hashing all of /usr would add nothing."""
+    path = file.path
     folder, _, name = path.rpartition("/")
     return (
-        folder in _PROGRAMS
+        (file.uid == _BUILDER and not path.startswith(_MAIL))
+        or folder in _PROGRAMS
         or path.startswith(("etc/ld.so", "etc/python", "etc/skel/", "home/", *LEFT_OVER))
         or name.startswith(("sitecustomize", "usercustomize"))
         or folder.endswith(("/sitecustomize", "/usercustomize"))

@@ -31,9 +31,19 @@ _VENV_PROGRAMS = re.compile(r"^bin/(python(3(\.\d+)?)?|activate(\.\w+|_this\.py)
 _COMPILED_OR_LOCK = re.compile(r"/__pycache__/[^/]+\.pyc$|/uv_cache\.json$|^tests/\.lock$")
 _UNRECORDED = re.compile(r"/uv_cache\.json$")
 _HOME = re.compile(
-    r"^home/[^/]+/(\.local/|\.pydistutils\.cfg|\.gitconfig|\.netrc|\.pypirc|\.config/(pip|git|uv|fish)/"
-    r"|\.(bashrc|bash_profile|bash_login|profile|zshrc|zshenv|inputrc))"
+    r"home/[^/]+/(\.(local|ssh|cargo|tmux)/.*|\.config/(pip|git|uv|fish|tmux)/.*"
+    r"|\.(?!(rnd|wget-hsts|python_history|node_repl_history|lesshst)$)[^/]+)",
+    re.DOTALL,
 )
+"""Settings of programs: hidden files but for some with data, and folders like those."""
+_SETTINGS_ABOVE = re.compile(r"(workspace|tmp/formulacode-build|(var/)?tmp/\.cargo)/.*", re.DOTALL)
+"""Above the checkout and the tree that is built, where tests and builds look for their settings, too."""
+_GIT_FILES = re.compile(
+    r"\.git/(HEAD|ORIG_HEAD|FETCH_HEAD|config|description|index|packed-refs|shallow"
+    r"|(objects|logs|refs/(heads|remotes|tags))/.+)",
+    re.DOTALL,
+)
+_SECTION = re.compile(r'\[([a-z]+)(?: "([\w.-]+)")?\]', re.IGNORECASE)
 _TOOLS = frozenset(
     "awk bash c++ cat cc cp env g++ gcc git grep ld ls make mv perf ps rm sed sh sleep sort tail tar "  # noqa: SIM905
     "taskset tee time timeout tmux uname xargs".split()
@@ -319,13 +329,15 @@ def _tools(facts: ImageFacts) -> Iterator[str]:
 
 
 def _git(facts: ImageFacts) -> Iterator[str]:
-    for path in facts.files[Area.REPOSITORY]:
-        if path.startswith((".git/hooks/", ".git/info/", ".git/modules/", ".git/worktrees/")):
+    for path, fact in facts.files[Area.REPOSITORY].items():
+        if path.startswith(".git/") and (fact.target is not None or not _GIT_FILES.fullmatch(path)):
             yield f"{path} changes the behaviour of git"
+    if " refs/replace/" in facts.texts.get((Area.REPOSITORY, ".git/packed-refs"), ""):
+        yield ".git/packed-refs replaces objects"
     section = ""
     for line in map(str.strip, facts.texts.get((Area.REPOSITORY, ".git/config"), "").splitlines()):
-        if line.startswith("["):
-            section = line.strip("[]").replace(' "', ".").replace('"', "").lower()
+        if match := _SECTION.fullmatch(line):
+            section = ".".join(filter(None, match.groups())).lower()
         elif line and line[0] not in "#;":
             setting = f"{section}.{line.partition('=')[0].strip().lower()}"
             if not _GIT_SETTINGS.fullmatch(setting):
@@ -342,8 +354,10 @@ def _system(facts: ImageFacts) -> Iterator[str]:
         if path.startswith(LEFT_OVER):
             if _RESULT.search(path):
                 yield f"{path} looks like a result before any measurement"
+            elif _SETTINGS_ABOVE.fullmatch(path):
+                yield f"{path} may change how the checkout is built and tested"
         elif path.startswith("home/"):
-            if _HOME.match(path) and not _is_skeleton(files, pure, fact):
+            if _HOME.fullmatch(path) and not _is_skeleton(files, pure, fact):
                 yield f"{path} changes the behaviour of the user's programs"
         elif fact.uid != 0:
             yield f"{path} is not root's"

@@ -173,7 +173,8 @@ class ProcessBuild:
         if online:
             environment["UV_CACHE_DIR"] = _cache(settings.environment)
         if settings.confined and not trusted:
-            view = self.work.view(settings.uv, self.interpreter.path, more=existing(index.values()))
+            more, installs = existing(index.values()), script in ("install-environment", "install-tests")
+            view = self.work.view(settings.uv, self.interpreter.path, more=more, installs=installs)
             # of its own: what code wrote to a common one would be installed by other builds
             environment["UV_CACHE_DIR"] = str(self.work.folder / "tmp" / "uv-cache")
         self._say(f"$ {script}")

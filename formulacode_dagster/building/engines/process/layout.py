@@ -19,7 +19,9 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.image import Tier, Toolchain
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-_WRITABLE = ("venv", "build", "repository", "instrument", "tests", "crates", "home", "tmp", "scratch")
+_INSTALLED = ("build", "instrument", "tests")
+"""Folders in which nothing is written after the installation of the locks."""
+_WRITABLE = ("venv", "repository", "crates", "home", "tmp", "scratch")
 _NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
 _RECORD_BYTES = 16 * 1024 * 1024
 """A longer RECORD is no installer's, and its lines are not read."""
@@ -89,7 +91,7 @@ class Layout:
     @property
     def writable(self) -> tuple[Path, ...]:
         """Folders that code writes to; the others hold its input, and records that we write and believe."""
-        return tuple(self.folder / name for name in _WRITABLE)
+        return tuple(self.folder / name for name in (*_WRITABLE, *_INSTALLED))
 
     def hand_over(self) -> None:
         """Give input and writable folders to the user of untrusted code, which does not get at the others."""
@@ -106,10 +108,14 @@ class Layout:
                 lines.append(f"{digest}  {path.relative_to(self.venv)}\n")
         (self.folder / RECORD_HASHES).write_text("".join(lines))
 
-    def view(self, uv: str, interpreter: Path, *, more: tuple[Path, ...] = ()) -> CommandView:
-        """The files of code in this folder: the folder, what it is run with, and *more*."""
+    def view(self, uv: str, interpreter: Path, *, more: tuple[Path, ...] = (), installs: bool = False) -> CommandView:
+        """The files of code in this folder: the folder, what it is run with, and *more*.
+
+        Only code that *installs* the locks can write to the folders of build and test requirements and of the tools.
+        """
         tools = (Path(uv), recipes.script("install-package").parent, *installation_of(interpreter))
-        return CommandView(self.writable, (self.folder, *tools, *more))
+        names = (*_WRITABLE, *_INSTALLED) if installs else _WRITABLE
+        return CommandView(tuple(self.folder / name for name in names), (self.folder, *tools, *more))
 
     def read_manifest(self) -> BuildManifest | None:
         """The manifest, when the folder is finished."""

@@ -100,6 +100,13 @@ def test_a_file_that_the_build_wrote_into_the_system_is_looked_through(tmp_path:
     assert facts.scan.credentials == {(Area.SYSTEM, "usr/share/doc/x"): ["a private key"]}
 
 
+def test_files_of_the_builds_user_are_facts_wherever_they_are(tmp_path: Path) -> None:
+    paths = ("opt/build/bin/python", "usr/lib/x.so", "var/mail/formulacode")
+    files = [file(Area.SYSTEM, path, b"", uid=uid) for uid in (0, 1000) for path in paths]
+    assert gather_facts(files[:3], objects=tmp_path).files[Area.SYSTEM] == {}
+    assert gather_facts(files[3:], objects=tmp_path).files[Area.SYSTEM].keys() == set(paths[:2])
+
+
 def test_lines_that_stand_in_any_code_tell_nothing() -> None:
     told = telling_lines([b"    return cached_neighbours(graph, node)\r", b"    return result", b"}" * 30, b""])
     assert told == {b"return cached_neighbours(graph, node)"}

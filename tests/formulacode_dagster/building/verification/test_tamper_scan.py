@@ -210,6 +210,15 @@ def found_in(area: Area, path: str, *, uid: int = 0, target: str | None = None, 
         (Area.TOOLS, "harness/fc_harness.pyz", "is in the harness's folder"),
         (Area.REPOSITORY, ".git/hooks/post-checkout", "changes the behaviour of git"),
         (Area.REPOSITORY, ".git/info/attributes", "changes the behaviour of git"),
+        (Area.REPOSITORY, ".git/commondir", "changes the behaviour of git"),
+        (Area.REPOSITORY, ".git/config.worktree", "changes the behaviour of git"),
+        (Area.REPOSITORY, ".git/refs/replace/0123", "changes the behaviour of git"),
+        (Area.SYSTEM, "home/formulacode/.bash_aliases", "changes the behaviour of the user's programs"),
+        (Area.SYSTEM, "home/formulacode/.tmux.conf", "changes the behaviour of the user's programs"),
+        (Area.SYSTEM, "home/formulacode/.cargo/config.toml", "changes the behaviour of the user's programs"),
+        (Area.SYSTEM, "workspace/conftest.py", "may change how the checkout is built and tested"),
+        (Area.SYSTEM, "workspace/pytest.ini", "may change how the checkout is built and tested"),
+        (Area.SYSTEM, "tmp/.cargo/config.toml", "may change how the checkout is built and tested"),
         (Area.ENVIRONMENT, "sitecustomize.py", "does not belong in a virtual environment"),
         (Area.ENVIRONMENT, "bin/tmux", "belongs to no installed package"),
         (Area.ENVIRONMENT, "bin/pyvenv.cfg", "belongs to no installed package"),
@@ -223,7 +232,12 @@ def test_one_file_more_is_found(area: Area, path: str, finding: str) -> None:
 
 @pytest.mark.parametrize(
     ("area", "path"),
-    [(Area.SYSTEM, "usr/bin/tmux"), (Area.SYSTEM, "etc/ld.so.cache"), (Area.TOOLS, "instrument/asv_runner/run.py")],
+    [
+        (Area.SYSTEM, "usr/bin/tmux"),
+        (Area.SYSTEM, "etc/ld.so.cache"),
+        (Area.SYSTEM, "opt/build/bin/python"),
+        (Area.TOOLS, "instrument/asv_runner/run.py"),
+    ],
 )
 def test_a_file_of_the_system_that_the_build_could_write_is_found(area: Area, path: str) -> None:
     assert found_in(area, path) == []
@@ -243,6 +257,21 @@ def test_a_setting_of_the_repository_that_runs_a_program_is_found() -> None:
     assert found_in(Area.REPOSITORY, ".git/config", text=honest) == []
     found = found_in(Area.REPOSITORY, ".git/config", text=honest + "[core]\n\tfsmonitor = /tmp/x\n")
     assert found == ["the setting core.fsmonitor of the repository changes the behaviour of git"]
+    assert len(found_in(Area.REPOSITORY, ".git/config", text=f"{honest}[core] fsmonitor = /tmp/x\n")) == 1
+    assert found_in(Area.REPOSITORY, ".git/config", target="/tmp/x") == [".git/config changes the behaviour of git"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["HEAD", "ORIG_HEAD", "index", "packed-refs", "shallow", "logs/HEAD", "refs/tags/v1.0", "objects/info/packs"],
+)
+def test_files_of_a_checkout_with_its_history_are_honest(path: str) -> None:
+    assert found_in(Area.REPOSITORY, f".git/{path}", text=f"{'c' * 40} refs/tags/v1.0\n") == []
+
+
+def test_replaced_objects_are_found_among_packed_names() -> None:
+    text = f"# pack-refs with: peeled\n{'c' * 40} refs/replace/{'d' * 40}\n"
+    assert found_in(Area.REPOSITORY, ".git/packed-refs", text=text) == [".git/packed-refs replaces objects"]
 
 
 @pytest.mark.parametrize(
@@ -299,4 +328,5 @@ def test_a_package_may_not_bring_settings_of_the_interpreter() -> None:
 
 
 def test_what_a_build_leaves_in_a_folder_for_anything_is_no_result() -> None:
-    assert found_in(Area.SYSTEM, "tmp/pip-build-env/setup.py", uid=1000) == []
+    for path in ("tmp/pip-build-env/setup.py", "home/formulacode/.cache/x", "home/formulacode/.keras/keras.json"):
+        assert found_in(Area.SYSTEM, path, uid=1000) == []

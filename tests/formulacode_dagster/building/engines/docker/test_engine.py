@@ -209,6 +209,9 @@ def test_the_harness_can_be_read_and_not_written(docker: DockerEngine, image: Bu
             f"rm -f {path}",
             f"chmod 777 {session.harness}",
             f"touch {session.harness}/x",
+            # whose interpreter a rebuild would take
+            "mkdir -p /opt/build/bin && touch /opt/build/bin/python",
+            "echo x >> /opt/formulacode/task/record-hashes",
         ):
             assert not session.run(["sh", "-c", attempt], timeout=30).ok
 
