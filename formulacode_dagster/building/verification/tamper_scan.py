@@ -267,8 +267,12 @@ def _altered(facts: ImageFacts, area: Area, distributions: list[Distribution]) -
 def _unrecorded(facts: ImageFacts, distributions: list[Distribution], site: str) -> Iterator[str]:
     recorded = {path for distribution in distributions for path in distribution.record}
     for path in facts.environment:
-        if path.startswith(f"{site}/") and path not in recorded and not _UNRECORDED.search(path):
+        if path.startswith("lib/python") and path not in recorded and not _UNRECORDED.search(path):
             yield f"{path} belongs to no installed package"
+    if strangers := {match[1] for match in map(_SITE.match, facts.environment) if match} - {site}:
+        yield f"{min(strangers)} is the folder of another interpreter's packages"
+    if not site:
+        yield "the environment has no folder of packages"
 
 
 def _foreign_programs(facts: ImageFacts, distributions: list[Distribution]) -> Iterator[str]:

@@ -85,6 +85,25 @@ def test_a_build_installs_one_package() -> None:
     assert find_planted(facts, LOCK, {}) == [f"evil 1.0 {installed}", f"local 3.0 {installed}"]
 
 
+@pytest.mark.parametrize("place", ["lib/python3.10/site-packages/alpha.py", "lib/python3.9/site-packages/alpha.py"])
+def test_packages_of_another_interpreter_hide_none_of_this_one(place: str) -> None:
+    facts = image(b"by alpha", alpha=b"by alpha", local=b"by alpha")
+    facts.files[Area.ENVIRONMENT] = {place: FileFact(0, None, "", "", ""), **facts.files[Area.ENVIRONMENT]}
+    rewrite(facts, "local-2.0", f"../../../{place},,\n")
+    found = find_planted(facts, LOCK, {})
+    assert any("is the folder of another interpreter's packages" in finding for finding in found)
+
+
+def test_an_environment_whose_packages_are_elsewhere_is_found() -> None:
+    facts = image(b"by alpha")
+    del facts.files[Area.ENVIRONMENT][SHARED]
+    facts.files[Area.ENVIRONMENT]["lib/python3.11"] = FileFact(1000, "/tmp/python3.11", "", "", "")
+    assert find_planted(facts, LOCK, {}) == [
+        "lib/python3.11 belongs to no installed package",
+        "the environment has no folder of packages",
+    ]
+
+
 def test_a_startup_file_elsewhere_is_found() -> None:
     for target in ("/tmp/evil", "evil.txt"):
         assert f"{SITE}/evil.pth is a link, to what runs at every start of Python" in found_in(
