@@ -28,7 +28,7 @@ RUN --mount=type=cache,target=/root/.cache \
     /opt/formulacode/bin/online /opt/formulacode/bin/install-tools
 
 RUN useradd --uid 1000 --user-group --create-home --shell /bin/bash formulacode \
-    && install -d -o formulacode -g formulacode /workspace /opt/venv /opt/build /opt/tests /opt/formulacode/crates \
+    && install -d -o formulacode -g formulacode /workspace /opt/venv \
     && install -d -m 0755 /opt/formulacode/harness
 WORKDIR /workspace
 

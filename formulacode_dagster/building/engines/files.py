@@ -24,6 +24,12 @@ class Area(StrEnum):
 TESTS_FOLDER = "tests"
 """Among the tools: test requirements that are not in the lock."""
 
+RECORD_HASHES = "task/record-hashes"
+"""Among the tools: hashes of the RECORDs of the lock's distributions, as `sha256sum` writes them."""
+
+CRATES_FOLDER = "crates/vendor"
+"""Among the tools: the crates of a Cargo.lock, with Docker."""
+
 
 @dataclass(frozen=True)
 class ImageFile:
@@ -35,6 +41,8 @@ class ImageFile:
     uid: int
     target: str | None
     """Target of a link; None for a regular file."""
+    size: int
+    """Bytes of its content."""
     open: Callable[[], IO[bytes]]
 
 

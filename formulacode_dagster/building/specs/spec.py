@@ -186,6 +186,14 @@ def needs_crates(spec: BuildSpec) -> bool:
     return any(re.match(r"cargo\b", package) for package in spec.apt_packages)
 
 
+def cache_name(spec: BuildSpec) -> str:
+    """Name of the caches of downloads that the `env` tier uses; common to all builds that install only wheels.
+
+    Code of a source distribution can write to these caches: those of one repository must not reach another's builds.
+    """
+    return "wheels" if spec.wheels_only else str(spec.repository_id)
+
+
 def rebuild_tag(tag: str) -> str:
     """Return the tag of a second build, which stays next to the first for comparison."""
     return f"{tag}{_REBUILD}"

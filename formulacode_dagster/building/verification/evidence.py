@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from formulacode_dagster.building.declarations.asv_config import find_config, read_config
+from formulacode_dagster.building.declarations.requirements import read_metadata
 from formulacode_dagster.building.declarations.tree import Tree
 from formulacode_dagster.building.engines.files import Area, ImageConfig
 from formulacode_dagster.building.engines.protocol import Engine, Session
@@ -113,6 +114,18 @@ class Evidence:
     def base(self) -> Tree:
         """The files of the declared commit, as the image's own objects have them."""
         return Tree(self.repository, self.subject.origin.base_sha)
+
+    @cached_property
+    def own_name(self) -> str:
+        """Name of the package under test, as planned: the declared one, else asv's project; `` if unknown."""
+        declared = read_metadata(self.base, self.spec.package_root).name
+        path = find_config(self.base)
+        if declared is not None or path is None:
+            return declared.value if declared is not None else ""
+        try:
+            return read_config(self.base, path).project
+        except ItemFailure:
+            return ""
 
     @cached_property
     def session(self) -> Session:

@@ -5,26 +5,33 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formulacode_dagster.building.engines.files import Area, ImageFile
+from formulacode_dagster.building.engines.docker.session import USER
+from formulacode_dagster.building.engines.files import RECORD_HASHES, Area, ImageFile
 
 from .leak_scan import Elsewhere
-from .scan import Scan, SearchPatterns, is_scanned_system
+from .scan import Scan, SearchPatterns, WordSearch, is_scanned_system
 
 SCANNED_BYTES = 16 * 1024 * 1024
-"""Limit of one file in bytes: no longer text is read or searched."""
+"""Bytes of one file that are kept and read as text; of the rest only hashes are computed, and secrets searched."""
+
+TEXT_BYTES = 512 * 1024 * 1024
+"""Limit of all texts of an image in bytes."""
 
 LEFT_OVER = ("logs/", "tmp/", "var/tmp/", "workspace/")
 """Folders for results."""
 
 _CHUNK = 1024 * 1024
 _OBJECT = re.compile(r"\.git/objects/([0-9a-f]{2}|pack)/[^/]+$")
-_GIT_NAMES = re.compile(r"\.git/(?:[^/]+$|(?:logs|refs)/)")
+_GIT_NAMES = re.compile(r"\.git/(?!index$)(?:[^/]+$|(?:logs|refs)/)")
 """Files in which a repository stores commit names: HEAD, ORIG_HEAD, packed-refs, branches and their logs."""
 _COMPILED = re.compile(r"(?P<tagged>\.(cpython-[^/]+|abi3))?\.so$")
+_BUILDER = int(USER.partition(":")[0])
+_MAIL = "var/mail/"
+"""Where some systems make an empty file for every user."""
 _PROGRAMS = frozenset(prefix + name for prefix in ("", "usr/", "usr/local/") for name in ("bin", "sbin"))
 
 
@@ -52,6 +59,9 @@ class ImageFacts:
     texts: dict[tuple[Area, str], str] = field(default_factory=dict)
     scan: Scan = field(default_factory=Scan)
     elsewhere: Elsewhere = field(default_factory=Elsewhere)
+    unread: set[tuple[Area, str]] = field(default_factory=set)
+    """Files that have to be read and are too long."""
+    text_bytes: int = 0
 
     @property
     def environment(self) -> Mapping[str, FileFact]:
@@ -81,19 +91,21 @@ def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: SearchPatt
             facts.elsewhere.look(file)
         if is_own_object:
             _copy(file, objects / file.path.removeprefix(".git/objects/"))
-        elif file.area is not Area.SYSTEM or _is_telling(file.path):
+        elif file.area is not Area.SYSTEM or _is_telling(file):
             facts.files[file.area][file.path] = _read(file, facts)
         elif file.target is None and is_scanned_system(file.path, file.uid):
-            with file.open() as stream:
-                facts.scan.look(file, stream.read(SCANNED_BYTES))
+            words = WordSearch(facts.scan.secrets)
+            facts.scan.look(file, _start_of(file, words.feed), words)
     return facts
 
 
-def _is_telling(path: str) -> bool:
+def _is_telling(file: ImageFile) -> bool:
     """Return True if a file of the system can change other programs: hashing all of /usr would add nothing."""
+    path = file.path
     folder, _, name = path.rpartition("/")
     return (
-        folder in _PROGRAMS
+        (file.uid == _BUILDER and not path.startswith(_MAIL))
+        or folder in _PROGRAMS
         or path.startswith(("etc/ld.so", "etc/python", "etc/skel/", "home/", *LEFT_OVER))
         or name.startswith(("sitecustomize", "usercustomize"))
         or folder.endswith(("/sitecustomize", "/usercustomize"))
@@ -106,24 +118,36 @@ def _read(file: ImageFile, facts: ImageFacts) -> FileFact:
     if file.target is not None:
         blob = _blob(file.target.encode())
         return FileFact(file.uid, file.target, "", blob, blob)
+    sha256, sha1 = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
+    compiled = _COMPILED.search(file.path)
+    stem = file.path.rpartition("/")[2].removesuffix(compiled[0]) if compiled else ""
+    entry = f"PyInit_{stem}\0".encode()
+    words = WordSearch([*facts.scan.secrets, *([entry] if compiled else [])])
+    start = _start_of(file, sha256.update, sha1.update, words.feed)
+    facts.scan.look(file, start, words)
+    blob = unix_blob = sha1.hexdigest()
+    if file.area is Area.REPOSITORY and file.size <= SCANNED_BYTES and b"\r\n" in start:
+        unix_blob = _blob(start.replace(b"\r\n", b"\n"))
+    if _is_read(file):
+        facts.text_bytes += file.size
+        if file.size <= SCANNED_BYTES and facts.text_bytes <= TEXT_BYTES:
+            facts.texts[file.area, file.path] = start.decode(errors="replace")
+        else:
+            facts.unread.add((file.area, file.path))
+    encoded = base64.urlsafe_b64encode(sha256.digest()).rstrip(b"=").decode()
+    is_extension = compiled is not None and (compiled["tagged"] is not None or entry in words.found)
+    return FileFact(file.uid, None, encoded, blob, unix_blob, is_extension)
+
+
+def _start_of(file: ImageFile, *readers: Callable[[bytes], object]) -> bytes:
+    """The first SCANNED_BYTES of *file*; *readers* get all of it, part by part."""
     with file.open() as stream:
-        content = stream.read()
-    facts.scan.look(file, content)
-    blob = unix_blob = _blob(content)
-    if file.area is Area.REPOSITORY and b"\r\n" in content:
-        unix_blob = _blob(content.replace(b"\r\n", b"\n"))
-    if _is_read(file) and len(content) <= SCANNED_BYTES:
-        facts.texts[file.area, file.path] = content.decode(errors="replace")
-    encoded = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    return FileFact(file.uid, None, encoded, blob, unix_blob, _is_extension(file.path, content))
-
-
-def _is_extension(path: str, content: bytes) -> bool:
-    match = _COMPILED.search(path)
-    if match is None:
-        return False
-    stem = path.rpartition("/")[2].removesuffix(match[0])
-    return match["tagged"] is not None or f"PyInit_{stem}\0".encode() in content
+        start = part = stream.read(SCANNED_BYTES)
+        while part:
+            for read in readers:
+                read(part)
+            part = stream.read(_CHUNK)
+    return start
 
 
 def _is_read(file: ImageFile) -> bool:
@@ -131,6 +155,7 @@ def _is_read(file: ImageFile) -> bool:
     return (
         name in ("RECORD", "METADATA", "pyvenv.cfg", "direct_url.json", "ld.so.preload")
         or name.endswith(".pth")
+        or (file.area is Area.TOOLS and file.path == RECORD_HASHES)
         or (file.area is Area.REPOSITORY and bool(_GIT_NAMES.match(file.path)))
     )
 

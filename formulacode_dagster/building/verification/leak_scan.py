@@ -20,6 +20,8 @@ _PACK = re.compile(r"\A(?P<stem>(?:.*/)?objects/pack/pack-[0-9a-f]{40})\.(?P<kin
 _INDEX_HEAD = b"\377tOc\0\0\0\2"
 """Pack index version 2, the only one that git has written since 2008: https://git-scm.com/docs/gitformat-pack."""
 _FANOUT, _ID = 256 * 4, 20
+INDEX_BYTES = 512 * 1024 * 1024
+"""Limit of all indexes of an image in bytes, with which Linux's history fits in."""
 _RELEASE = re.compile(
     r"(?:^|/)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*?)-(?P<version>\d[\w.!+]*?)"
     r"(?:\.dist-info|\.egg-info|\.egg|\.tar\.(?:gz|bz2|xz)|\.zip|(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl"
@@ -39,12 +41,14 @@ _CACHED = re.compile(
 class Elsewhere:
     """The findings of the pass so far."""
 
-    objects: dict[tuple[Area, str], frozenset[str]] = field(default_factory=dict)
-    """Ids of objects by their file."""
+    objects: dict[tuple[Area, str], bytes] = field(default_factory=dict)
+    """Ids of objects by their file, 20 bytes each."""
     packs: dict[tuple[Area, str], set[str]] = field(default_factory=dict)
     """Existing parts of each pack, by its path without the extension."""
     releases: dict[tuple[str, str], tuple[Area, str]] = field(default_factory=dict)
     """The first place of each release, by canonical name and version."""
+    _index_bytes: int = 0
+    """Bytes of the indexes that were read."""
 
     def look(self, file: ImageFile) -> None:
         """Record the facts in the path of *file*, and read it if it is an index."""
@@ -65,7 +69,7 @@ class Elsewhere:
         that the build installed, by canonical name.
         """
         for (area, path), ids in self.objects.items():
-            for sha in sorted(ids & solution.keys()):
+            for sha in sorted(sha for sha in solution if _contains(ids, bytes.fromhex(sha))):
                 yield f"{area}: {path} holds {solution[sha]} as changed by the pull request"
         for (area, stem), kinds in self.packs.items():
             if kinds == {"pack"}:
@@ -79,12 +83,15 @@ class Elsewhere:
 
     def _note_objects(self, file: ImageFile) -> None:
         if match := _LOOSE.search(file.path):
-            self.objects[file.area, file.path] = frozenset({match["start"] + match["rest"]})
+            self.objects[file.area, file.path] = bytes.fromhex(match["start"] + match["rest"])
         elif match := _PACK.search(file.path):
             self.packs.setdefault((file.area, match["stem"]), set()).add(match["kind"])
             if match["kind"] == "idx" and file.target is None:
-                with file.open() as stream:
-                    ids = frozenset(_ids_of_index(stream.read()))
+                self._index_bytes += file.size
+                ids = b""
+                if self._index_bytes <= INDEX_BYTES:
+                    with file.open() as stream:
+                        ids = _ids_of_index(stream.read(file.size))
                 self.objects[file.area, file.path] = ids
                 if not ids:
                     self.packs[file.area, match["stem"]].discard("idx")
@@ -95,14 +102,20 @@ def versions_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in pairs}
 
 
-def _ids_of_index(content: bytes) -> Iterator[str]:
+def _ids_of_index(content: bytes) -> bytes:
     """Return the ids of the objects in a pack, from its index; none if it cannot be read."""
     start = len(_INDEX_HEAD) + _FANOUT
     if not content.startswith(_INDEX_HEAD) or len(content) < start:
-        return
+        return b""
     (count,) = struct.unpack(">I", content[start - 4 : start])
-    for at in range(start, min(start + count * _ID, len(content) - _ID + 1), _ID):
-        yield content[at : at + _ID].hex()
+    return content[start : start + min(count, (len(content) - start) // _ID) * _ID]
+
+
+def _contains(ids: bytes, sha: bytes) -> bool:
+    at = ids.find(sha)
+    while at % _ID and at > 0:
+        at = ids.find(sha, at + 1)
+    return at >= 0
 
 
 def _is_newer(version: str, than: str) -> bool:

@@ -14,6 +14,8 @@ from formulacode_dagster.sources.git.objects import Commit, ObjectReader, tree_e
 
 TREE = b"40000"
 SUBMODULE = b"160000"
+OBJECT_BYTES = 512 * 1024 * 1024
+"""Limit of an object in bytes, several times that of GitHub."""
 
 
 class ImageRepository:
@@ -26,7 +28,7 @@ class ImageRepository:
         """Make it in *folder*, which does not exist yet; the objects then go to `objects`."""
         self.folder = folder
         git(None, "init", "--quiet", "--bare", "--template=", str(folder))
-        self._reader = ObjectReader(folder)
+        self._reader = ObjectReader(folder, most=OBJECT_BYTES)
         self._trees: dict[str, dict[str, tuple[str, str]]] = {}
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from formulacode_dagster.building.engines.files import TESTS_FOLDER, Area, ImageFile
+from formulacode_dagster.building.engines.files import CRATES_FOLDER, TESTS_FOLDER, Area, ImageFile
 
 SHORTEST_SECRET = 8
 LONGEST_WORD = 16
@@ -67,6 +67,26 @@ class SearchPatterns:
     """Folder of the package among the installed ones, `` for any: there the lines are looked for."""
 
 
+class WordSearch:
+    """Finds *words* in a stream that is too long to be kept."""
+
+    def __init__(self, words: Iterable[bytes]) -> None:
+        self.found: set[bytes] = set()
+        self._missing = set(words)
+        self._overlap = max(map(len, self._missing), default=1) - 1
+        self._end = b""
+
+    def feed(self, part: bytes) -> None:
+        """Search the next part of the stream; a word may have begun in the one before."""
+        if not self._missing:
+            return
+        part = self._end + part
+        found = {word for word in self._missing if word in part}
+        self.found |= found
+        self._missing -= found
+        self._end = part[max(0, len(part) - self._overlap) :]
+
+
 @dataclass
 class Scan:
     """Findings of the pass so far, by area and path."""
@@ -75,10 +95,15 @@ class Scan:
     credentials: dict[tuple[Area, str], list[str]] = field(default_factory=dict)
     lines: dict[tuple[Area, str], set[bytes]] = field(default_factory=dict)
 
-    def look(self, file: ImageFile, content: bytes) -> None:
-        """Look through the *content* of *file*."""
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """Values to search for."""
+        return tuple(secret.value for secret in self.watch.secrets)
+
+    def look(self, file: ImageFile, content: bytes, words: WordSearch) -> None:
+        """Look through the start of *file*, its *content*, and through the *words* that occur in all of it."""
         key = file.area, file.path
-        secrets = secrets_in(content, self.watch.secrets)
+        secrets = [f"the value of {secret.name}" for secret in self.watch.secrets if secret.value in words.found]
         if _NOT_TEXT not in content[:8192]:
             if _may_tell_credentials(file):
                 secrets += forms_in(content)
@@ -140,7 +165,7 @@ def is_scanned_system(path: str, uid: int) -> bool:
 
 
 def _may_tell_credentials(file: ImageFile) -> bool:
-    """Return True if an apparent credential is one: the repository's and the wheels' own files hold specimens."""
+    """Return True if an apparent credential is one: files of the repository, of wheels and of crates hold specimens."""
     if file.area is Area.REPOSITORY:
         return file.path.startswith(".git/")
     if file.area is Area.ENVIRONMENT:
@@ -148,4 +173,4 @@ def _may_tell_credentials(file: ImageFile) -> bool:
     if file.area is Area.TOOLS and file.path.startswith(f"{TESTS_FOLDER}/"):
         # files that no wheel brought are reported as planted
         return ".dist-info/" in file.path
-    return True
+    return file.area is not Area.TOOLS or not file.path.startswith(f"{CRATES_FOLDER}/")

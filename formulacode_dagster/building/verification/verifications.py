@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from formulacode_dagster.models.image import Verification
 
@@ -87,7 +88,9 @@ def _tests_collect(evidence: Evidence) -> Verification:
 
 def _nothing_planted(evidence: Evidence) -> Verification:
     spec = evidence.subject.image.spec
-    planted = find_planted(evidence.facts, spec.lock, evidence.image_config.variables, spec.test_lock)
+    variables, folder = evidence.image_config.variables, str(Path(evidence.subject.image.location).parent)
+    own = evidence.own_name
+    planted = find_planted(evidence.facts, spec.lock, variables, spec.test_lock, own=own, folder=folder)
     return result_of("nothing_planted", planted, "every installed file is its wheel's, and none runs unasked")
 
 

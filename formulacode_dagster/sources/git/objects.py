@@ -66,11 +66,13 @@ def tree_entries(raw: bytes) -> Iterator[tuple[bytes, bytes, str]]:
 class ObjectReader:
     """`git cat-file --batch` on one repository; started at first use, shared by threads.
 
-    With *here_only*, objects that a filtered repository lacks are not fetched.
+    With *here_only*, objects that a filtered repository lacks are not fetched. Those of more than *most* bytes are not
+    read: a small pack may hold an object that fills the memory.
     """
 
-    def __init__(self, directory: Path, *, here_only: bool = False) -> None:
+    def __init__(self, directory: Path, *, here_only: bool = False, most: int | None = None) -> None:
         self._directory = directory
+        self._most = most
         self._scratch = ExitStack() if here_only else None
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -98,6 +100,9 @@ class ObjectReader:
                     self._raise_when_damaged()
                     return None
                 size = int(fields[2])
+                if self._most is not None and size > self._most:
+                    self._end()
+                    raise GitError(("cat-file",), -1, f"{name.decode(errors='replace')} has {size} bytes")
                 content = process.stdout.read(size + 1)
             except BrokenPipeError:
                 raise self._died() from None

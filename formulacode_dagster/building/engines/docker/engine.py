@@ -104,7 +104,8 @@ class DockerEngine:
         base, repo = _repo(builder, spec, origins)
         fill = partial(context.write_locks, spec, fresh=rebuild)
         env_tag = named(naming.env_tag(spec))
-        env = builder.tier("env", env_tag, {"REPO_IMAGE": repo.tag}, fill, labels=labels, force=rebuild)
+        arguments = {"REPO_IMAGE": repo.tag, "CACHE": naming.cache_name(spec)}
+        env = builder.tier("env", env_tag, arguments, fill, labels=labels, force=rebuild)
         arguments = {"ENV_IMAGE": env.tag, "REPOSITORY_ID": str(spec.repository_id)}
         arguments |= {"COMPILER_CACHE": ""} if rebuild else {}
         arguments |= {"CRATES": "locked"} if naming.needs_crates(spec) else {}

@@ -49,7 +49,7 @@ def archived_files(chunks: Iterable[bytes], root: str = "/") -> Iterator[ImageFi
             # the stream names the first of files that are one by its place in the stream
             first = f"{above}/{entry.linkname.lstrip('/')}" if entry.islnk() else None
             target = entry.linkname if entry.issym() else first
-            yield ImageFile(area, name[len(prefix) :], entry.uid, target, _Opener(archive, entry))
+            yield ImageFile(area, name[len(prefix) :], entry.uid, target, entry.size, _Opener(archive, entry))
 
 
 def read_files(daemon: DockerDaemon, digest: str, path: str) -> dict[str, bytes]:

@@ -92,6 +92,7 @@ class ProcessBuild:
             self._install_environments()
         else:
             self._lay_environments()
+        work.hash_records()
         env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv, work.tests)
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._hand_over()
@@ -187,7 +188,8 @@ class ProcessBuild:
         if online:
             environment["UV_CACHE_DIR"] = _cache(settings.environment)
         if settings.confined and not trusted:
-            view = self.work.view(settings.uv, self.interpreter.path, more=existing(index.values()))
+            more, installs = existing(index.values()), script in ("install-environment", "install-tests")
+            view = self.work.view(settings.uv, self.interpreter.path, more=more, installs=installs)
             # of its own: what code wrote to a common one would be installed by other builds
             environment["UV_CACHE_DIR"] = str(self.work.folder / "tmp" / "uv-cache")
         self._say(f"$ {script}")

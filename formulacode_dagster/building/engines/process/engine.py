@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -185,11 +186,15 @@ class ProcessEngine:
             above = layout.folder if area is Area.TOOLS else root
             for path in walk(root):
                 facts = path.lstat()
+                # a pipe would never end
+                if not (stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode)):
+                    continue
                 yield ImageFile(
                     area,
                     path.relative_to(above).as_posix(),
                     facts.st_uid,
-                    str(path.readlink()) if path.is_symlink() else None,
+                    str(path.readlink()) if stat.S_ISLNK(facts.st_mode) else None,
+                    facts.st_size,
                     partial(_open, path),
                 )
 

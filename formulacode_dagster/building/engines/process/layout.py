@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from formulacode_dagster.building.engines.files import RECORD_HASHES
 from formulacode_dagster.building.engines.folders import walk
 from formulacode_dagster.building.engines.view import CommandView, hand_over, installation_of
 from formulacode_dagster.building.specs import recipes
@@ -17,8 +19,12 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.image import Tier, Toolchain
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-_WRITABLE = ("venv", "build", "repository", "instrument", "tests", "crates", "home", "tmp", "scratch")
+_INSTALLED = ("build", "instrument", "tests")
+"""Folders in which nothing is written after the installation of the locks."""
+_WRITABLE = ("venv", "repository", "crates", "home", "tmp", "scratch")
 _NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
+_RECORD_BYTES = 16 * 1024 * 1024
+"""A longer RECORD is no installer's, and its lines are not read."""
 
 
 class BuildManifest(Frozen):
@@ -87,17 +93,31 @@ class Layout:
     @property
     def writable(self) -> tuple[Path, ...]:
         """Folders that code writes to; the others hold its input, and records that we write and believe."""
-        return tuple(self.folder / name for name in _WRITABLE)
+        return tuple(self.folder / name for name in (*_WRITABLE, *_INSTALLED))
 
     def hand_over(self) -> None:
         """Give input and writable folders to the user of untrusted code, which does not get at the others."""
         self.folder.chmod(0o755)
         hand_over(self.task, *self.writable)
 
-    def view(self, uv: str, interpreter: Path, *, more: tuple[Path, ...] = ()) -> CommandView:
-        """The files of code in this folder: the folder, what it is run with, and *more*."""
+    def hash_records(self) -> None:
+        """Do as the script `hash-records`, which could not write among the input once it is handed over."""
+        lines = []
+        for path in sorted(self.venv.glob("lib/python*/site-packages/*.dist-info/RECORD")):
+            if stat.S_ISREG(path.lstat().st_mode):
+                with path.open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                lines.append(f"{digest}  {path.relative_to(self.venv)}\n")
+        (self.folder / RECORD_HASHES).write_text("".join(lines))
+
+    def view(self, uv: str, interpreter: Path, *, more: tuple[Path, ...] = (), installs: bool = False) -> CommandView:
+        """The files of code in this folder: the folder, what it is run with, and *more*.
+
+        Only code that *installs* the locks can write to the folders of build and test requirements and of the tools.
+        """
         tools = (Path(uv), recipes.script("install-package").parent, *installation_of(interpreter))
-        return CommandView(self.writable, (self.folder, *tools, *more))
+        names = (*_WRITABLE, *_INSTALLED) if installs else _WRITABLE
+        return CommandView(tuple(self.folder / name for name in names), (self.folder, *tools, *more))
 
     def read_manifest(self) -> BuildManifest | None:
         """The manifest, when the folder is finished."""
@@ -112,9 +132,8 @@ class Layout:
         for path in walk(self.venv / "lib", self.instrument, self.tests):
             if path.name in _NOT_CONTENT or "__pycache__" in path.parts:
                 continue
-            content = str(path.readlink()).encode() if path.is_symlink() else _content(path)
             name = path.relative_to(self.folder).as_posix()
-            digest.update(json.dumps([name, hashlib.sha256(content).hexdigest()]).encode())
+            digest.update(json.dumps([name, _digest(path)]).encode())
         return f"sha256:{digest.hexdigest()}"
 
 
@@ -137,14 +156,20 @@ def half_built(root: Path) -> Iterator[Path]:
             yield folder
 
 
-def _content(path: Path) -> bytes:
-    """A file's bytes; RECORD without the lines about files that are left out."""
-    content = path.read_bytes()
-    if path.name == "RECORD":
-        lines = content.decode(errors="replace").splitlines()
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, a RECORD without the lines about files that are left out, or of a link's target."""
+    facts = path.lstat()
+    if stat.S_ISLNK(facts.st_mode):
+        return hashlib.sha256(str(path.readlink()).encode()).hexdigest()
+    if not stat.S_ISREG(facts.st_mode):
+        # a pipe would never end
+        return ""
+    if path.name == "RECORD" and facts.st_size <= _RECORD_BYTES:
+        lines = path.read_bytes().decode(errors="replace").splitlines()
         kept = [line for line in lines if line.partition(",")[0].rpartition("/")[2] not in _NOT_CONTENT]
-        return "\n".join(kept).encode()
-    return content
+        return hashlib.sha256("\n".join(kept).encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def online_variables(source: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import pytest
 from formulacode_dagster.building.specs.spec import (
     INSTRUMENT_VERSIONS,
     base_tag,
+    cache_name,
     env_tag,
     installer_options,
     instrument_for,
@@ -76,6 +77,13 @@ def test_tasks_with_wheel_locks_share_an_environment_across_dates(spec: BuildSpe
     first, second = (spec.model_copy(update={"exclude_newer": date, "wheels_only": True}) for date in dates)
     assert env_tag(first) == env_tag(second)
     assert installer_options(first) == ("--only-binary", ":all:")
+
+
+def test_only_builds_of_wheels_share_their_downloads_with_other_repositories(spec: BuildSpec) -> None:
+    other = spec.model_copy(update={"repository_id": 8})
+    assert (cache_name(spec), cache_name(other)) == ("7", "8")
+    wheels = {"wheels_only": True}
+    assert {cache_name(each.model_copy(update=wheels)) for each in (spec, other)} == {"wheels"}
 
 
 def test_source_distributions_have_a_cut_off_with_exceptions(spec: BuildSpec) -> None:

@@ -78,7 +78,8 @@ def test_the_gate_is_told_what_is_compiled_by_the_content_of_the_file(tmp_path: 
 
     content = {"a/lib.so": b"\x7fELF", "a/mod.so": b"\x7fELF..PyInit_mod\0..", "a/x.cpython-311.so": b"\x7fELF"}
     files = [
-        ImageFile(Area.ENVIRONMENT, path, 0, None, lambda data=data: io.BytesIO(data)) for path, data in content.items()
+        ImageFile(Area.ENVIRONMENT, path, 0, None, len(data), lambda data=data: io.BytesIO(data))
+        for path, data in content.items()
     ]
     facts = gather_facts(files, objects=tmp_path)
     assert {path for path, fact in facts.environment.items() if fact.is_extension} == {"a/mod.so", "a/x.cpython-311.so"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.building.engines.files import Area, ImageFile
+from formulacode_dagster.building.verification import leak_scan
 from formulacode_dagster.building.verification.facts import ImageFacts, gather_facts
 from formulacode_dagster.building.verification.leak_scan import Elsewhere, versions_by_name
 from formulacode_dagster.building.verification.oracle import oracle_absent
@@ -19,7 +20,7 @@ MERGED = b"def merge(rows):\n    return frozenset(rows)\n"
 
 
 def image_file(path: str, content: bytes = b"", area: Area = Area.SYSTEM) -> ImageFile:
-    return ImageFile(area, path, 0, None, lambda: io.BytesIO(content))
+    return ImageFile(area, path, 0, None, len(content), lambda: io.BytesIO(content))
 
 
 @pytest.fixture
@@ -78,6 +79,19 @@ def test_a_pack_that_nothing_tells_about_does_not_pass(index: bytes | None) -> N
     if index is not None:
         seen.look(image_file(f"{stem}.idx", index))
     assert list(seen.problems({}, {})) == [f"system: {stem}.pack has no index of its content"]
+
+
+def test_indexes_beyond_the_memory_of_a_machine_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leak_scan, "INDEX_BYTES", 4096)
+    seen, stems = Elsewhere(), [f"srv/x.git/objects/pack/pack-{letter * 40}" for letter in "ab"]
+    index = b"\377tOc\0\0\0\2" + b"\0\0\0\1" * 256 + b"i" * 20
+    for stem, size in zip(stems, (len(index), 4096), strict=True):
+        seen.look(image_file(f"{stem}.pack"))
+        seen.look(ImageFile(Area.SYSTEM, f"{stem}.idx", 0, None, size, lambda: io.BytesIO(index)))
+    assert list(seen.problems({(b"i" * 20).hex(): "w.py"}, {})) == [
+        f"system: {stems[0]}.idx holds w.py as changed by the pull request",
+        f"system: {stems[1]}.pack has no index of its content",
+    ]
 
 
 @pytest.mark.parametrize("path", [".git/ORIG_HEAD", ".git/packed-refs", ".git/logs/HEAD", ".git/refs/heads/fast"])

@@ -14,7 +14,7 @@ KEY = "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n"
 
 
 def file(area: Area, path: str, content: bytes, uid: int = 0) -> ImageFile:
-    return ImageFile(area, path, uid, None, lambda: io.BytesIO(content))
+    return ImageFile(area, path, uid, None, len(content), lambda: io.BytesIO(content))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,7 @@ def test_a_value_is_found_anywhere_and_a_form_only_in_our_files(tmp_path: Path) 
         (Area.TOOLS, "task/build.env"): 2,
         (Area.TOOLS, "tests/tornado/test/test.key"): 1,
         (Area.TOOLS, "tests/a-1.dist-info/direct_url.json"): 2,
+        (Area.TOOLS, "crates/vendor/url-2.5.0/tests/urltestdata.json"): 1,
         (Area.SYSTEM, "etc/pip.conf"): 2,
         (Area.SYSTEM, "root/.netrc"): 2,
         (Area.SYSTEM, "home/formulacode/.netrc"): 2,
@@ -97,6 +98,13 @@ def test_a_value_is_found_anywhere_and_a_form_only_in_our_files(tmp_path: Path) 
 def test_a_file_that_the_build_wrote_into_the_system_is_looked_through(tmp_path: Path) -> None:
     facts = gather_facts([file(Area.SYSTEM, "usr/share/doc/x", KEY.encode(), uid=1000)], objects=tmp_path)
     assert facts.scan.credentials == {(Area.SYSTEM, "usr/share/doc/x"): ["a private key"]}
+
+
+def test_files_of_the_builds_user_are_facts_wherever_they_are(tmp_path: Path) -> None:
+    paths = ("opt/build/bin/python", "usr/lib/x.so", "var/mail/formulacode")
+    files = [file(Area.SYSTEM, path, b"", uid=uid) for uid in (0, 1000) for path in paths]
+    assert gather_facts(files[:3], objects=tmp_path).files[Area.SYSTEM] == {}
+    assert gather_facts(files[3:], objects=tmp_path).files[Area.SYSTEM].keys() == set(paths[:2])
 
 
 def test_lines_that_stand_in_any_code_tell_nothing() -> None:

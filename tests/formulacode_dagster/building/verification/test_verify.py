@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,6 +148,7 @@ class TestAnImage:
             ("bin/grep", "#!/bin/sh\n", "belongs to no installed package"),
             ("bin/python3", "#!/bin/sh\n", "is not a link to the interpreter"),
             ("pyvenv.cfg", "include-system-site-packages = true\n", "lets packages from outside the lock in"),
+            ("pyvenv.cfg", "home = /tmp/bin\n", "names another interpreter"),
             ("../instrument/asv_runner/run.py", "x = 1\n", "is not the file that was installed"),
         ],
     )
@@ -166,6 +169,17 @@ class TestAnImage:
         verdict = judge(engine, compiled_image, copied, compiled, "nothing_planted")
         assert (verdict.name, verdict.ok) == ("nothing_planted", False)
         assert finding in verdict.detail
+
+    def test_whose_records_were_rewritten_is_found(
+        self, engine: ProcessEngine, compiled: Sample, compiled_image: BuiltImage, copied: Path
+    ) -> None:
+        site = copied / "venv/lib/python3.11/site-packages"
+        (site / "a.pth").write_text("import os\n")
+        record = next(site.glob("setuptools-*.dist-info/RECORD"))
+        digest = base64.urlsafe_b64encode(hashlib.sha256(b"import os\n").digest()).decode().rstrip("=")
+        record.write_text(f"{record.read_text()}a.pth,sha256={digest},10\n")
+        verdict = judge(engine, compiled_image, copied, compiled, "nothing_planted")
+        assert verdict.detail == f"{record.relative_to(copied / 'venv')} is not the file that was installed"
 
     def test_with_a_version_that_the_lock_does_not_hold_is_found(
         self, engine: ProcessEngine, compiled: Sample, compiled_image: BuiltImage

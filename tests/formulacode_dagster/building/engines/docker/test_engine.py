@@ -87,6 +87,25 @@ def test_nothing_of_the_build_stays_in_a_layer(docker: DockerEngine, image: Buil
     assert "BEGIN CERTIFICATE" not in str(history)
 
 
+def test_a_distribution_that_the_build_altered_is_found_though_its_record_agrees(
+    docker: DockerEngine, lock: str, tmp_path: Path
+) -> None:
+    code = """
+import base64, glob, hashlib
+site = "/opt/venv/lib/python3.11/site-packages"
+with open(site + "/evil.pth", "wb") as file:
+    file.write(b"import os")
+digest = base64.urlsafe_b64encode(hashlib.sha256(b"import os").digest()).decode().rstrip("=")
+with open(glob.glob(site + "/setuptools-*.dist-info/RECORD")[0], "a") as file:
+    file.write("evil.pth,sha256=" + digest + ",9\\n")
+"""
+    files = {**PURE, "setup.py": f"{code}\nimport setuptools\nsetuptools.setup()\n"}
+    sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
+    with pytest.raises(BuildFailure, match=r"setuptools-[\d.]+\.dist-info/RECORD is not the file") as caught:
+        build_sample(docker, make_spec(sample, lock, os_image=OS_IMAGE), sample)
+    assert caught.value.kind == "nothing_planted"
+
+
 def test_no_layer_stays_after_the_files_of_an_image_were_read(
     docker: DockerEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +154,23 @@ def test_two_tasks_of_one_repository_share_the_lower_tiers(
     assert outcome.log.count("is there already") == 3
 
 
+def test_downloads_of_source_distributions_are_kept_for_their_repository(
+    docker: DockerEngine, compiled: Sample, lock: str, tmp_path: Path
+) -> None:
+    number, other = (uuid.uuid4().int % 10**15 for _ in range(2))
+    spec = make_spec(compiled, lock, os_image=OS_IMAGE, repository_id=number)
+    docker.build(spec, Origins(compiled.mirror))
+
+    def holds_something(cache: str) -> bool:
+        mount = f"--mount=type=cache,id=formulacode-uv-{cache},target=/cache"
+        os_image = OS_IMAGE.replace("{python}", "3.11")
+        (tmp_path / "Dockerfile").write_text(f"FROM {os_image}\nRUN {mount} ls -A /cache | grep -q .\n")
+        return docker.daemon.run(["buildx", "build", "--no-cache", str(tmp_path)], timeout=60).ok
+
+    assert holds_something(str(number))
+    assert not holds_something(str(other))
+
+
 def test_a_session_is_confined(docker: DockerEngine, image: BuiltImage) -> None:
     with docker.session(image, run_id=f"confined-{MARK}") as session:
         (name,) = containers(docker, f"confined-{MARK}")
@@ -173,6 +209,9 @@ def test_the_harness_can_be_read_and_not_written(docker: DockerEngine, image: Bu
             f"rm -f {path}",
             f"chmod 777 {session.harness}",
             f"touch {session.harness}/x",
+            # whose interpreter a rebuild would take
+            "mkdir -p /opt/build/bin && touch /opt/build/bin/python",
+            "echo x >> /opt/formulacode/task/record-hashes",
         ):
             assert not session.run(["sh", "-c", attempt], timeout=30).ok
 
@@ -242,6 +281,43 @@ def test_an_ended_container_fails_its_item(docker: DockerEngine, image: BuiltIma
         with pytest.raises(ItemFailure, match="the container ended under true"):
             session.run(["true"], timeout=30)
     assert containers(docker, f"ended-{MARK}") == []
+
+
+CARGO = """#!/bin/sh
+[ "$1" = vendor ] || exit 0
+mkdir -p "$4/acme-1.0.0"
+printf 'let url = "https://user:secret@example.org/";\\n' >"$4/acme-1.0.0/lib.rs"
+cp /bin/sh "$4/acme-1.0.0/sh"
+chmod 4755 "$4/acme-1.0.0/sh"
+touch ~/left-online /workspace/left-online
+printf '[source.vendored-sources]\\ndirectory = "%s"\\n' "$4"
+"""
+"""As `cargo vendor --locked --versioned-dirs FOLDER`, with what a repository's configuration may make it run."""
+
+
+def test_crates_are_roots_and_all_that_is_left_of_fetching_them(
+    docker: DockerEngine, lock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os_image = "formulacode-test/with-cargo:py{python}"
+    (tmp_path / "cargo").write_text(CARGO)
+    system = OS_IMAGE.replace("{python}", "3.11")
+    (tmp_path / "Dockerfile").write_text(f"FROM {system}\nCOPY --chmod=0755 cargo /usr/local/bin/cargo\n")
+    tag = os_image.replace("{python}", "3.11")
+    done = docker.daemon.run(["buildx", "build", "--load", "--tag", tag, str(tmp_path)], timeout=60)
+    assert done.ok, done.stderr
+    monkeypatch.setattr(f"{DockerEngine.__module__}.naming.needs_crates", lambda _spec: True)
+    files = {**PURE, "Cargo.toml": "[package]\n", "Cargo.lock": "version = 3\n"}
+    sample = make_sample(tmp_path / "rusty", "rusty", files, {"README.md": "x"})
+    spec = make_spec(sample, lock, os_image=os_image, package_name="tinypure")
+    image, _ = build_sample(docker, spec, sample)
+    crates = {file.path: file.uid for file in docker.files(image) if file.path.startswith("crates/")}
+    assert crates == {
+        f"crates/{path}": 0 for path in ("config.toml", *(f"vendor/acme-1.0.0/{n}" for n in ("lib.rs", "sh")))
+    }
+    assert not [file.path for file in docker.files(image) if file.path.endswith("left-online")]
+    with docker.session(image, run_id="crates") as session:
+        told = session.run(["stat", "-c", "%a", "/opt/formulacode/crates/vendor/acme-1.0.0/sh"], timeout=30)
+    assert told.stdout == b"755\n"
 
 
 @ENDED_IN_A_DAEMON

@@ -52,6 +52,9 @@ def attack(read, written, folders, sockets, port, pid):
     # records that the platform writes next to the folders of a build, with its own rights
     own = pathlib.Path(os.environ["TMPDIR"]).parent
     done += ["planted a record"] if succeeds(lambda: (own / "build.log").symlink_to("/nonexistent/build.log")) else []
+    # what later builds, and the tests, are run with
+    for name in ("build", "instrument", "tests"):
+        done += [f"wrote in {name}"] if succeeds(lambda: write_in(own / name)) else []
     done += ["changed the input"] if succeeds(lambda: (own / "task" / "build-steps").write_text("")) else []
     done += ["is root"] if os.getuid() == 0 else []
     print("DONE " + json.dumps(done))
@@ -133,3 +136,4 @@ def test_without_namespaces_the_attacks_succeed(tmp_path: Path, lock: str, machi
     assert "reached the network" in done
     assert "found the platform's process" in done
     assert "planted a record" in done
+    assert "wrote in build" in done
