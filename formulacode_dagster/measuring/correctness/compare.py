@@ -14,6 +14,7 @@ from typing import TypeVar
 from formulacode_dagster.building.engines.protocol import Completed, Engine, Session
 from formulacode_dagster.building.suites.patching import apply_patch, build_oracle
 from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.verification.importing import import_modules
 from formulacode_dagster.models.correctness import Correctness, Fate, Mutant, ReachingTest
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 
@@ -145,6 +146,10 @@ class _Side:
                 build_oracle(partial(self._build, first), self._build_base)
             elif self.changed.tests:
                 apply_patch(first, self.patch, only=self.changed.tests)
+            if self.image.spec.package_name:
+                # bytecode that the copies find: processes of tests keep none
+                client = HarnessClient(first, benchmark_dir=self.image.spec.benchmark_dir)
+                import_modules(client, [self.image.spec.package_name])
             # builds are copied rather than repeated: a compiled package takes minutes
             copies = [self.engine.session(self.image, run_id=self.run_id, like=first) for _ in HASH_SEEDS[1:]]
             return [first, *map(stack.enter_context, copies)]
