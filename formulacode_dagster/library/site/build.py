@@ -241,7 +241,10 @@ def _require_file_name(task_id: str) -> None:
 def _make_room(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()) and not (folder / DATA).exists():
         raise ConfigurationError(f"{folder} contains something other than a site", remedy="Name an empty folder")
-    (folder / TASKS).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    # the file by which a site is known comes first: a build that was cut off can be repeated
+    (folder / DATA).touch()
+    (folder / TASKS).mkdir(exist_ok=True)
 
 
 def _remove_others(folder: Path, written: set[Path]) -> None:
