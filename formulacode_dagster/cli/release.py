@@ -171,6 +171,7 @@ def _release(month: Month, reason: str, *, publish: bool, without: tuple[str, ..
 
 def _plan(destination: Destination, month: Month, reason: str = "", *, without: tuple[str, ...] = ()) -> None:
     from formulacode_dagster.operating.store.acceptances import acceptances
+    from formulacode_dagster.releasing.dataset.gate import release_gate
     from formulacode_dagster.releasing.dataset.plan import plan
     from formulacode_dagster.releasing.dataset.records import month_records
     from formulacode_dagster.releasing.dataset.tables import month_tables
@@ -179,7 +180,8 @@ def _plan(destination: Destination, month: Month, reason: str = "", *, without: 
 
     with database() as store, store.transaction() as connection:
         records = month_records(connection, month.key)
+        kept = {item: record for item, record in records.items() if record.row.task_id not in without}
+        gate = release_gate(connection, month.key, kept)
         accepted = acceptances(connection, month.key)
-    kept = [record for record in records.values() if record.row.task_id not in without]
-    planned = plan(destination, month, month_tables(kept), accepted, reason)
+    planned = plan(destination, month, month_tables(list(kept.values()), gate), accepted, reason)
     console.print(planned.text, markup=False, highlight=False)

@@ -22,6 +22,7 @@ from formulacode_dagster.operating.store.acceptances import add_review
 from formulacode_dagster.operating.store.checks import verdicts
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.measurements import add_replay
+from formulacode_dagster.releasing.dataset.gate import GATE_FILE
 from formulacode_dagster.releasing.dataset.parquet import from_parquet
 from formulacode_dagster.releasing.dataset.tables import data_path, reviewed_path
 from tests.support.command_line import FcData
@@ -257,9 +258,13 @@ def test_a_task_is_withdrawn_by_a_revision_that_lacks_it_and_stays_out(
         )
     assert "it would be refused: a revision needs a reason" in command("release", "show", "--month", MONTH).stdout
     revise = partial(command, "release", "revise", "--month", MONTH, "--reason", "it said too much")
-    assert f"{SECOND} would be written" in revise().stdout
+    said = revise().stdout
+    assert f"{SECOND} would be written" in said
     assert tags(tmp_path) == [FIRST]
     assert revise("--publish").stdout.startswith(f"{SECOND} at ")
+    gate = tmp_path / "home" / "dataset" / "releases" / SECOND / GATE_FILE
+    assert f"## `{SECOND}`" in gate.read_text()
+    assert f"{GATE_FILE}  {gate.stat().st_size} bytes" in said
 
     withdraw = partial(command, "release", "withdraw", "Acme/Fast.py#7", "--by", "Ada", "--reason", "its test is flaky")
     planned = withdraw()
