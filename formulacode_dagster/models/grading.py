@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 
@@ -50,6 +50,12 @@ class GradedProbe(Frozen):
     cpu_seconds: float = Field(default=0.0, ge=0, description="CPU time of the grader")
 
 
+def median_oracle_reward(results: Iterable[GradedProbe]) -> float:
+    """Return the median reward of the author's patch among *results*; 0 without a try."""
+    rewards = [result.reward for result in results if result.probe is GradingProbe.ORACLE]
+    return statistics.median(rewards or (0.0,))
+
+
 class ReleaseGate(Frozen):
     """Requirements on the tasks of a release, and how many tasks met them."""
 
@@ -84,11 +90,7 @@ class TaskGrading(PullRequestRow):
     @property
     def oracle_reward(self) -> float:
         """Median reward of the author's patch; 0 without a try."""
-        return statistics.median(self._rewards or (0.0,))
-
-    @property
-    def _rewards(self) -> Sequence[float]:
-        return [result.reward for result in self.results if result.probe is GradingProbe.ORACLE]
+        return median_oracle_reward(self.results)
 
     @property
     def rewarded(self) -> tuple[GradedProbe, ...]:

@@ -15,7 +15,14 @@ from typing import Any
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.suites.harness.conditions import machine
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, Rejection
-from formulacode_dagster.models.grading import CHEATS, LEAST_REWARD, GradedProbe, GradingProbe, TaskGrading
+from formulacode_dagster.models.grading import (
+    CHEATS,
+    LEAST_REWARD,
+    GradedProbe,
+    GradingProbe,
+    TaskGrading,
+    median_oracle_reward,
+)
 from formulacode_dagster.models.items import ItemKind, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason, SkipReason
 from formulacode_dagster.operating.runner.fingerprint import fingerprint
@@ -151,7 +158,7 @@ class _Gradings:
                 return result
 
             results += tries_of(lambda: graded(GradingProbe.ORACLE), self.tools.tries)
-            if sum(result.reward >= LEAST_REWARD for result in results) * 2 > self.tools.tries:
+            if median_oracle_reward(results) >= LEAST_REWARD:
                 for probe in CHEATS:
                     if time.monotonic() - started > self.tools.seconds:
                         unfinished.append(probe)
