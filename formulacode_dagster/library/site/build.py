@@ -18,6 +18,7 @@ from formulacode_dagster.operating.files.atomic import disk_errors
 from formulacode_dagster.releasing.dataset.index import IndexedMonth
 from formulacode_dagster.releasing.reporting.plots import attempt_plot, bars, cost_plot, share_plot
 from formulacode_dagster.releasing.results.checks import ORACLE
+from formulacode_dagster.releasing.results.task_facts import of_release
 from formulacode_dagster.sources.github.transport.addresses import PUBLIC_WEB
 
 from .card import social_card
@@ -58,6 +59,8 @@ class BuiltSite:
     index: Path
     tasks: int
     months: int
+    left_out: int = 0
+    """Runs of agents in its months on tasks that it lacks, or has with another image or statement."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,9 @@ def write_site(
 ) -> BuiltSite:
     """Write the site of *dataset* (of these *months*, or of all) into *folder*, over a site that is there.
 
-    With *results*, tasks show attempts and reviews, agents are compared and have pages, and months have funnels. *url*
-    is the address at which the site will be, for the picture of its links; *web* that of the GitHub of the tasks.
+    With *results*, tasks show attempts and reviews, agents are compared and have pages, and months have funnels; runs
+    on tasks with another image or statement are left out. *url* is the address at which the site will be, for the
+    picture of its links; *web* that of the GitHub of the tasks.
 
     Raises ConfigurationError for a month that was not released and for a folder with other content, ItemFailure
     (`unreadable`) for a task whose id is no valid file name, OutsideSystemError when the disk is full.
@@ -104,7 +108,7 @@ def write_site(
     for task_id in tasks:
         _require_file_name(task_id)
     told = results or SiteResults()
-    runs = [run for run in told.runs if run.task_id in tasks]
+    runs = of_release(told.runs, (task.row for task in tasks.values()))
     environment = _environment(dataset, url, has_results=bool(runs))
     scoped = scoped_results(runs, shown, tasks) if runs else ()
     site = _Site(dataset, shown, tasks, told, runs, scoped, environment, web)
@@ -117,7 +121,9 @@ def write_site(
             path.write_bytes(content.encode() if isinstance(content, str) else content)
             written.add(path)
         _remove_others(folder, written)
-    return BuiltSite(folder / "index.html", len(tasks), len(shown))
+    keys = {month.month for month in shown}
+    left_out = sum(run.month in keys for run in told.runs) - len(runs)
+    return BuiltSite(folder / "index.html", len(tasks), len(shown), left_out)
 
 
 def _files(site: _Site) -> Iterator[tuple[str, str | bytes]]:
