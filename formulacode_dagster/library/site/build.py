@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from formulacode_dagster.library import Dataset, Task
 from formulacode_dagster.models.agent_run import AgentResult, AgentRun
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import require_file_name
 from formulacode_dagster.operating.files.atomic import disk_errors
 from formulacode_dagster.releasing.dataset.index import IndexedMonth
 from formulacode_dagster.releasing.reporting.plots import attempt_plot, bars, cost_plot, share_plot
@@ -49,7 +48,6 @@ RESULTS = "results.html"
 DATA = "tasks.js"
 TASKS = "tasks"
 PAGES = (("index.html", "Tasks"), (RESULTS, "Agents"), ("months.html", "Months"))
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def write_site(
     shown = _months(dataset, months)
     tasks = {task_id: task for month in shown for task_id, task in dataset.of_month(month.month).items()}
     for task_id in tasks:
-        _require_file_name(task_id)
+        require_file_name(task_id)
     told = results or SiteResults()
     runs = of_release(told.runs, (task.row for task in tasks.values()))
     environment = _environment(dataset, url, has_results=bool(runs))
@@ -232,16 +230,6 @@ def _months(dataset: Dataset, months: Sequence[str]) -> list[IndexedMonth]:
             f"{', '.join(missing)} was not released to {dataset.name}", remedy="Name months that its card lists"
         )
     return shown
-
-
-def _require_file_name(task_id: str) -> None:
-    if not _FILE_NAME.fullmatch(task_id):
-        raise ItemFailure(
-            FailureKind.UNREADABLE,
-            f"{task_id!r} cannot be the name of a page",
-            why="ids of tasks are owner__repo-number",
-            remedy="Find out who made this dataset",
-        )
 
 
 def _make_room(folder: Path) -> None:

@@ -237,7 +237,7 @@ def test_a_site_that_was_cut_off_can_be_built_again(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("task_id", ["../../evil", ".hidden", "a/b", "a\0b", ""])
 def test_a_task_whose_id_is_no_name_of_a_page_is_refused(task_id: str, tmp_path: Path) -> None:
     FolderDestination(tmp_path / "data").release(FEBRUARY, tables_of([task_row(1, task_id=task_id)]))
-    with pytest.raises(ItemFailure, match="cannot be the name of a page"):
+    with pytest.raises(ItemFailure, match="cannot be the name of a file"):
         write_site(Dataset.load(tmp_path / "data"), tmp_path / "site")
     assert not (tmp_path / "site").exists()
 
