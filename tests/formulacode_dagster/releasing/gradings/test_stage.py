@@ -124,6 +124,15 @@ def test_a_task_with_a_wrong_reward_is_not_released(month: Database, grade: Any,
     assert (gate.graded, gate.gradable, gate.not_gradable) == (1, 0, {ITEM: detail})
 
 
+def test_a_gate_has_one_short_line_of_a_failure(month: Database) -> None:
+    detail = f"it failed:\n# {'x' * 400}"
+    failed = LedgerEntry(stage=Stage.GRADINGS, month=MONTH, item=ITEM, state=ItemState.FAILED, detail=detail)
+    with month.transaction() as connection:
+        ledger.record(connection, [failed])
+        gate = release_gate(connection, MONTH, [])
+    assert gate.not_gradable == {ITEM: f"it failed: # {'x' * 286}…"}
+
+
 def test_a_grading_says_what_each_probe_came_to(grade: Any) -> None:
     notes: list[str] = []
 
