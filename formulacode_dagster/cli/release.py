@@ -28,10 +28,13 @@ Publish = Annotated[bool, typer.Option("--publish", help="Apply; by default, onl
 @with_demo_services
 def show(month: MonthOption) -> None:
     """List the releases of a month, and show the changes that releasing it now would make."""
+    from rich.markup import escape
+
     from formulacode_dagster.releasing.dataset.edition import newest_number
     from formulacode_dagster.releasing.dataset.index import INDEX_FILE, DatasetIndex
 
     from .operate import months_of
+    from .terminal import plain
 
     (wanted,) = months_of(month, None, None)
     destination = _destination()
@@ -43,7 +46,8 @@ def show(month: MonthOption) -> None:
         facts = index.month(wanted.key)
         made = facts.corrections[-1] if facts and facts.corrections else None
         counts = (str(facts.tasks), str(facts.verified)) if facts else ("?", "?")
-        table.add_row(tag, *counts, made.difference if made else "", made.reason if made else "")
+        texts = (made.difference, made.reason) if made else ("", "")
+        table.add_row(tag, *counts, *(escape(plain(text)) for text in texts))
     console.print(table)
     _plan(destination, wanted)
 

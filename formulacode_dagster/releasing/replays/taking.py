@@ -168,9 +168,10 @@ def _judged(result: PackedResult, task: TaskToReplay, procedure: Procedure) -> M
 
 def _require_complete(result: PackedResult, procedure: Procedure) -> None:
     """Raise ItemFailure unless each benchmark has one sample of every arm in each of the rounds, and ran on all."""
+    most = procedure.rule.looks[-1].units
+    if not 2 <= result.rounds <= most:
+        raise _refused(result, f"it has {result.rounds} rounds of {most}", FailureKind.UNREADABLE)
     expected = {(number, arm) for number in range(result.rounds) for arm in Arm}
-    if result.rounds < 2:
-        raise _refused(result, f"it has {result.rounds} rounds", FailureKind.UNREADABLE)
     for name in procedure.benchmarks:
         samples = result.samples.get(name, ())
         if len(samples) != len(expected) or {(sample.round, sample.arm) for sample in samples} != expected:
