@@ -15,7 +15,6 @@ from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.returned import of_two_calls
 from formulacode_dagster.measuring.measurement.sampling import Taken, cut_short
-from formulacode_dagster.measuring.measurement.stage import summary_of
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge, taken_by
 from formulacode_dagster.models.base import first_fault
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
@@ -26,7 +25,7 @@ from formulacode_dagster.operating.store.measurements import add_replay, replays
 
 from .packed import PackedResult, ReplayResults, SealedResults
 from .released import TaskToReplay, image_of
-from .verdict import verdict_of
+from .verdict import described, verdict_of
 
 MEASURED = "measured"
 
@@ -96,8 +95,7 @@ def _replay(results: ReplayResults, result: PackedResult, task: TaskToReplay, re
     if result.outcome == MEASURED:
         measured = _judged(result, task, procedure)
         verdict, failure = verdict_of(measured, task.metric)
-        others = f"; {', '.join(measured.returning_other)} returns something else" if measured.returning_other else ""
-        detail = f"{measured.verdict.replace('_', '-')}: {summary_of(measured)}{others}; on {measured.machine}"
+        detail = described(measured)
     else:
         try:
             verdict, failure = ReplayVerdict.COULD_NOT_RUN, FailureKind(result.outcome)
