@@ -15,7 +15,7 @@ from formulacode_dagster.models.release import TaskRecord
 from .index import SPEEDUP_RANGES, DatasetIndex, IndexedMonth
 from .markdown_text import escaped
 from .parquet import DATASET_COLUMNS, table_columns
-from .tables import data_path, verified_path
+from .tables import data_path
 from .task_tables import TABLES
 
 CARD_FILE = "README.md"
@@ -52,7 +52,6 @@ def render_card(index: DatasetIndex) -> str:
         tables={table.value: (model.__doc__, table_columns(model)) for table, model in TABLES.items()},
         change=lambda month: _change(index.before(month.month), month),
         data_path=data_path,
-        verified_path=verified_path,
         cells=lambda each: map(escaped, each.cells.values()),
     )
 
