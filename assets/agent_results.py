@@ -4,6 +4,7 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.models.agent_run import AgentRun
 from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
@@ -14,6 +15,7 @@ from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from formulacode_dagster.releasing.results import checks as verdicts
 from formulacode_dagster.releasing.results.pictures import cost_picture, score_picture
 from formulacode_dagster.releasing.results.stage import AgentResultTools, run
+from formulacode_dagster.releasing.results.task_facts import of_release
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
@@ -26,27 +28,33 @@ from .stage_asset import stage_asset
 
 @month_check(blocking=True)
 def runs_belong_to_the_release(month: JudgedMonth, hub: HubResource) -> CheckFinding:
-    """The task of every run is in the newest release of the month, with the same image and statement."""
-    rows = hub.released(Month.parse(month.key)).frame.iter_rows(named=True)
-    return verdicts.runs_belong_to_the_release(month.rows(AGENT_RUNS), rows)
+    """The sums have only runs on tasks of the newest release of the month, with the same image and statement."""
+    return verdicts.runs_belong_to_the_release(
+        month.rows(AGENT_RUNS), _runs_of_the_release(month, hub), month.rows(AGENT_RESULTS)
+    )
 
 
 @month_check(blocking=True)
-def no_infrastructure_failure_counts(month: JudgedMonth) -> CheckFinding:
+def no_infrastructure_failure_counts(month: JudgedMonth, hub: HubResource) -> CheckFinding:
     """No run without a judgement has a reward, and the sums have exactly the runs that were judged."""
-    return verdicts.no_infrastructure_failure_counts(month.rows(AGENT_RUNS), month.rows(AGENT_RESULTS))
+    return verdicts.no_infrastructure_failure_counts(_runs_of_the_release(month, hub), month.rows(AGENT_RESULTS))
 
 
 @month_check(blocking=False)
-def oracle_is_at_the_top(month: JudgedMonth) -> CheckFinding:
+def oracle_is_at_the_top(month: JudgedMonth, hub: HubResource) -> CheckFinding:
     """The author's patch gets its reward on every task it was run on, and no agent is surely better."""
-    return verdicts.oracle_is_at_the_top(month.rows(AGENT_RUNS))
+    return verdicts.oracle_is_at_the_top(_runs_of_the_release(month, hub))
 
 
 @month_check(blocking=False)
-def regrades_agree(month: JudgedMonth) -> CheckFinding:
+def regrades_agree(month: JudgedMonth, hub: HubResource) -> CheckFinding:
     """Runs that were graded again get nearly the same reward."""
-    return verdicts.regrades_agree(month.rows(AGENT_RUNS))
+    return verdicts.regrades_agree(_runs_of_the_release(month, hub))
+
+
+def _runs_of_the_release(month: JudgedMonth, hub: HubResource) -> list[AgentRun]:
+    rows = hub.released(Month.parse(month.key)).frame.iter_rows(named=True)
+    return of_release(month.rows(AGENT_RUNS), rows)
 
 
 @stage_asset(

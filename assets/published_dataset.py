@@ -11,6 +11,7 @@ from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store import artifacts
 from formulacode_dagster.releasing.dataset import checks as verdicts
+from formulacode_dagster.releasing.dataset.destination import Destination
 from formulacode_dagster.releasing.dataset.parquet import DATASET_COLUMNS
 from formulacode_dagster.releasing.dataset.stage import PublishedDatasetTools, run
 from resources.hub import HubResource
@@ -27,15 +28,16 @@ from .stage_asset import MONTHLY, stage_asset
 
 
 @month_check(blocking=True)
-def reads_back_equal(month: JudgedMonth) -> CheckFinding:
+def reads_back_equal(month: JudgedMonth, hub: HubResource) -> CheckFinding:
     """The month's rows read back from its tags are the ones written."""
-    return verdicts.reads_back_equal(month.key, month.rows(artifacts.RELEASES))
+    here = [row for row in _releases_at(month, hub.destination()) if row.month == month.key]
+    return verdicts.reads_back_equal(month.key, here)
 
 
 @month_check(blocking=True)
-def schema_and_ids_stable(month: JudgedMonth) -> CheckFinding:
+def schema_and_ids_stable(month: JudgedMonth, hub: HubResource) -> CheckFinding:
     """No column of an earlier release is changed or gone; no task id appears twice."""
-    releases = _all_releases(month)
+    releases = _releases_at(month, hub.destination())
     ours, others = ([row for row in releases if (row.month == month.key) is is_ours] for is_ours in (True, False))
     return verdicts.schema_and_ids_stable(month.key, ours, others)
 
@@ -44,13 +46,14 @@ def schema_and_ids_stable(month: JudgedMonth) -> CheckFinding:
 def released_tags_untouched(month: JudgedMonth, hub: HubResource) -> CheckFinding:
     """Every released tag still points to the revision it was released with."""
     destination = hub.destination()
-    here = [row for row in _all_releases(month) if row.destination == destination.name]
+    here = _releases_at(month, destination)
     return verdicts.released_tags_untouched(here, destination.tags() if here else {})
 
 
-def _all_releases(month: JudgedMonth) -> list[Release]:
+def _releases_at(month: JudgedMonth, destination: Destination) -> list[Release]:
+    """Return the releases of all months there."""
     with month.database.transaction() as connection:
-        return artifacts.RELEASES.read_all(connection)
+        return [row for row in artifacts.RELEASES.read_all(connection) if row.destination == destination.name]
 
 
 def release_uri(destination: str, tag: str) -> str:
@@ -76,9 +79,12 @@ def published_dataset(
 ) -> dg.MaterializeResult[Any]:
     """Build the month's records and release them once; others only as a revision, for which a person gives a reason."""
     with stage_run(context, postgres, published_dataset, config) as stage:
-        summary = run_loop(run(stage, PublishedDatasetTools(hub.destination())))
+        destination = hub.destination()
+        summary = run_loop(run(stage, PublishedDatasetTools(destination)))
         with stage.database.transaction() as connection:
-            newest = verdicts.newest_of(artifacts.RELEASES.read(connection, stage.month)).get(stage.month)
+            releases = artifacts.RELEASES.read(connection, stage.month)
+    here = [release for release in releases if release.destination == destination.name]
+    newest = verdicts.newest_of(here).get(stage.month)
     where = newest.model_dump(include={"destination", "tag", "revision", "difference"}) if newest else {}
     if newest:
         where["dagster/uri"] = release_uri(newest.destination, newest.tag)

@@ -29,6 +29,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.dataset.tables import month_tables
 from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
+from formulacode_dagster.releasing.results.task_facts import statement_sha256
 from tests.support.agent_runs import agent_run, speedups
 from tests.support.site import hostile_task
 
@@ -100,6 +101,8 @@ def attempts(dataset: Dataset, agents: int, chance: random.Random) -> list[Agent
                     reward,
                     f"agent-{agent}",
                     month=task.row["month"],
+                    image_digest=str(task.row["image_digest"]),
+                    statement_sha256=statement_sha256(task.row),
                     model=f"vendor/model-{agent}",
                     dollars=price * chance.uniform(0.5, 2),
                     turns=chance.randrange(5, 80),

@@ -110,7 +110,7 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
 }
 _USE_OUTSIDE_SYSTEMS = {
     *(run.run, site.site, export, preflight.preflight),
-    *(rebuild.rebuild, profile, evaluate, synthesize),
+    *(review, rebuild.rebuild, profile, evaluate, synthesize),
 }
 for _group, _commands in _COMMANDS.items():
     for _command in _commands:

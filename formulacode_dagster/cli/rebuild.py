@@ -82,10 +82,12 @@ def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
 
 
 def _show(made: Reproduction) -> None:
+    from rich.markup import escape
+
     if made.differences:
         table = table_of("difference", "of", "what")
         for difference in made.differences:
-            table.add_row(difference.kind.value, difference.name, difference.detail)
+            table.add_row(difference.kind.value, escape(difference.name), escape(difference.detail))
         console.print(table)
     verdict = "[green]equal[/]" if made.is_equal else "[red]different[/]"
     console.print(

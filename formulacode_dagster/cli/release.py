@@ -28,10 +28,13 @@ Publish = Annotated[bool, typer.Option("--publish", help="Apply; by default, onl
 @with_demo_services
 def show(month: MonthOption) -> None:
     """List the releases of a month, and show the changes that releasing it now would make."""
+    from rich.markup import escape
+
     from formulacode_dagster.releasing.dataset.edition import newest_number
     from formulacode_dagster.releasing.dataset.index import INDEX_FILE, DatasetIndex
 
     from .operate import months_of
+    from .terminal import plain
 
     (wanted,) = months_of(month, None, None)
     destination = _destination()
@@ -43,7 +46,8 @@ def show(month: MonthOption) -> None:
         facts = index.month(wanted.key)
         made = facts.corrections[-1] if facts and facts.corrections else None
         counts = (str(facts.tasks), str(facts.verified)) if facts else ("?", "?")
-        table.add_row(tag, *counts, made.difference if made else "", made.reason if made else "")
+        texts = (made.difference, made.reason) if made else ("", "")
+        table.add_row(tag, *counts, *(escape(plain(text)) for text in texts))
     console.print(table)
     _plan(destination, wanted)
 
@@ -171,6 +175,7 @@ def _release(month: Month, reason: str, *, publish: bool, without: tuple[str, ..
 
 def _plan(destination: Destination, month: Month, reason: str = "", *, without: tuple[str, ...] = ()) -> None:
     from formulacode_dagster.operating.store.acceptances import acceptances
+    from formulacode_dagster.releasing.dataset.gate import release_gate
     from formulacode_dagster.releasing.dataset.plan import plan
     from formulacode_dagster.releasing.dataset.records import month_records
     from formulacode_dagster.releasing.dataset.tables import month_tables
@@ -179,7 +184,8 @@ def _plan(destination: Destination, month: Month, reason: str = "", *, without: 
 
     with database() as store, store.transaction() as connection:
         records = month_records(connection, month.key)
+        kept = {item: record for item, record in records.items() if record.row.task_id not in without}
+        gate = release_gate(connection, month.key, kept)
         accepted = acceptances(connection, month.key)
-    kept = [record for record in records.values() if record.row.task_id not in without]
-    planned = plan(destination, month, month_tables(kept), accepted, reason)
+    planned = plan(destination, month, month_tables(list(kept.values()), gate), accepted, reason)
     console.print(planned.text, markup=False, highlight=False)

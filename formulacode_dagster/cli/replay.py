@@ -77,6 +77,8 @@ def pack(month: PackedMonth, file: ArchiveFile, only: PackedOnly = None, slim: S
     It holds the root file systems of their images, each layer once, harness, plans and patches. On the other machine,
     unpack it and run ./replay in it, which writes results.json for `fc-data replay take`.
     """
+    from rich.markup import escape
+
     from formulacode_dagster.releasing.replays.packing import ReleaseToPack
     from formulacode_dagster.releasing.replays.packing import pack as pack_tasks
     from formulacode_dagster.releasing.replays.released import tasks_of
@@ -95,7 +97,11 @@ def pack(month: PackedMonth, file: ArchiveFile, only: PackedOnly = None, slim: S
     release = ReleaseToPack(released.tag, wanted.key, hub.destination().name)
     with complaints.status("packing") as status:
         reader = RegistryResource().puller()
-        packed = pack_tasks(release, tasks, file, reader=reader, progress=status.update, slim=slim)
+
+        def progress(line: str) -> None:
+            status.update(escape(line))
+
+        packed = pack_tasks(release, tasks, file, reader=reader, progress=progress, slim=slim)
     for item, why in packed.left_out.items():
         complain(f"{item} is left out: {why}")
     count = len(packed.manifest.tasks)
@@ -117,6 +123,7 @@ def take(file: ResultsFile) -> None:
     from resources.hub import HubResource
 
     from .operate import database
+    from .terminal import plain
 
     results = read_results(file.read_bytes(), str(file))
     month, hub = Month.parse(results.month), HubResource()
@@ -133,7 +140,8 @@ def take(file: ResultsFile) -> None:
         complain(why)
     console.print(
         f"{len(takings.taken)} replays taken, {len(takings.known)} known before, {len(takings.refused)} refused; "
-        f"on {results.machine.model}",
+        f"on {plain(results.machine.model)}",
+        markup=False,
         highlight=False,
     )
     _show(month)
@@ -155,11 +163,14 @@ def _replay(month: str | None, docker_host: str | None, options: RunOptions) -> 
 
 
 def _show(month: Month) -> None:
-    """Every replay of the month that this database knows, a line each."""
+    """Every replay of the month that this database knows, a line each; other machines name themselves."""
+    from rich.markup import escape
+
     from formulacode_dagster.operating.store.measurements import replays_of
     from formulacode_dagster.releasing.dataset.validity import validity
 
     from .operate import database
+    from .terminal import plain
 
     with database() as store, store.transaction() as connection:
         by_task = replays_of(connection, month.key)
@@ -170,16 +181,16 @@ def _show(month: Month) -> None:
         for replayed in made:
             taken = replayed.measurement
             table.add_row(
-                task_id,
+                escape(plain(task_id)),
                 str(replayed.attempt),
                 replayed.verdict.value,
                 taken.speedup_text if taken else "",
                 f"{taken.low:.2f} to {taken.high:.2f}" if taken else "",
-                replayed.failure.value if replayed.failure else taken.machine if taken else "",
+                replayed.failure.value if replayed.failure else escape(plain(taken.machine)) if taken else "",
             )
     console.print(table)
     counted = validity({task_id: [replayed.note for replayed in made] for task_id, made in by_task.items()})
     table = table_of(*counted[0].cells, title="Validity")
     for each in counted:
-        table.add_row(*each.cells.values())
+        table.add_row(*(escape(plain(cell)) for cell in each.cells.values()))
     console.print(table)

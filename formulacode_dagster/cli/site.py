@@ -59,6 +59,9 @@ def site(
     with _results([each.month for each in loaded.index.months]) if results else nullcontext() as told:
         written = write_site(loaded, folder, month or (), told, url, web=settings.github_web)
     console.print(f"{written.tasks} tasks of {written.months} months: {written.index}", highlight=False, soft_wrap=True)
+    if written.left_out:
+        why = "the dataset lacks their tasks, or has them with another image or statement"
+        console.print(f"{written.left_out} runs of agents are left out: {why}", highlight=False, soft_wrap=True)
     if space:
         console.print(publish_space(folder, space, settings), highlight=False, soft_wrap=True)
 

@@ -17,6 +17,7 @@ from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.releasing.dataset.checks import reads_back_equal
 from formulacode_dagster.releasing.dataset.destination import Destination
 from formulacode_dagster.releasing.dataset.edition import newest_number, parse_tag
+from formulacode_dagster.releasing.dataset.gate import release_gate
 from formulacode_dagster.releasing.dataset.readiness import RELEASE_GATES, parts_left_out, require_tasks
 from formulacode_dagster.releasing.dataset.records import month_records
 from formulacode_dagster.releasing.dataset.tables import MonthTables, first_difference, month_tables
@@ -50,12 +51,14 @@ class HuggingFacePublisher:
         with opened(self.database) as store, store.month_lock(Stage.PUBLISHED_DATASET, month.key, "library"):
             require_open(store, month.key, RELEASE_GATES)
             with store.transaction() as connection:
-                held = month_tables(list(month_records(connection, month.key).values()))
+                stored = month_records(connection, month.key)
+                gate = release_gate(connection, month.key, stored)
+                held = month_tables(list(stored.values()))
                 accepted = acceptances(connection, month.key)
                 require_tasks(connection, month.key, held.tasks.height, accepted)
                 if left_out := parts_left_out(connection, month.key):
                     raise GateClosedError(f"{month} is not released", why=left_out)
-            tables = month_tables(records)
+            tables = month_tables(records, gate)
             _require_whole(month, tables, held)
             _require_next(version, number, newest_number(month, destination.tags()), correction)
             release = destination.release(month, tables, accepted, correction)

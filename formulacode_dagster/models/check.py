@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, Self
 
@@ -41,6 +42,11 @@ class CheckFinding(Frozen):
             figures=dict(figures),
             tally=dict(tally or {}),
         )
+
+
+def repeated(values: Iterable[str]) -> list[str]:
+    """Return those of *values* that occur more than once, sorted."""
+    return sorted(value for value, count in Counter(values).items() if count > 1)
 
 
 class Doubt(CheckFinding):

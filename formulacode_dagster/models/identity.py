@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 from .base import Frozen
-from .errors import ConfigurationError
+from .errors import ConfigurationError, ItemFailure
+from .reasons import FailureKind
 
 STAND_INS = 1_000_000_000
 """The least number of a commit that no pull request brought; no repository has as many pull requests."""
 _ITEM = re.compile(r"^(?P<owner>[A-Za-z0-9][A-Za-z0-9-]*)/(?P<name>[A-Za-z0-9._-]+?)(?:#(?P<number>[1-9][0-9]*))?$")
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 
 class ItemName(Frozen):
@@ -49,6 +52,17 @@ def task_id(repository: str, number: int) -> str:
     """`owner__repo-number`, from the repository's name as of the merge."""
     owner, _, name = repository.partition("/")
     return f"{owner}__{name}-{number}"
+
+
+def require_file_name(task_id: str) -> None:
+    """Raise ItemFailure (`unreadable`) for the id of a task, of anybody's dataset, that no file may be named by."""
+    if not _FILE_NAME.fullmatch(task_id):
+        raise ItemFailure(
+            FailureKind.UNREADABLE,
+            f"{task_id!r} cannot be the name of a file",
+            why="ids of tasks are owner__repo-number",
+            remedy="Find out who made this dataset",
+        )
 
 
 def stand_in_number(sha: str) -> int:

@@ -16,6 +16,7 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.store.artifacts import AGENT_RESULTS, AGENT_RUNS
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.ledger import entries_of
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from resources.defaults import default_resources
 from resources.hub import HubResource
@@ -33,7 +34,8 @@ def test_stored_runs_become_a_table_that_its_checks_accept(
 ) -> None:
     monkeypatch.setenv("FC_HOME", str(tmp_path))
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
-    FolderDestination(tmp_path / "dataset").release(Month.parse(MONTH), tables_of([released_row()]))
+    dataset = FolderDestination(tmp_path / "dataset")
+    dataset.release(Month.parse(MONTH), tables_of([released_row()]))
     task = released_task()
     own = {"statement_sha256": task.statement_sha256}
     resources = {name: known for name, known in default_resources().items() if name in ("postgres", "hub")}
@@ -47,9 +49,10 @@ def test_stored_runs_become_a_table_that_its_checks_accept(
 
     def verdicts() -> dict[str, bool]:
         month, hub = JudgedMonth(database, Stage.AGENT_RESULTS, MONTH, "run"), HubResource()
-        takes_hub = {"runs_belong_to_the_release": {"hub": hub}}
+        own, *others = agent_results.checks
         return {
-            check.name: check.verdict(month, **takes_hub.get(check.name, {})).passed for check in agent_results.checks
+            own.name: own.verdict(month).passed,
+            **{check.name: check.verdict(month, hub=hub).passed for check in others},
         }
 
     empty = materialize()
@@ -84,3 +87,18 @@ def test_stored_runs_become_a_table_that_its_checks_accept(
     with database.transaction() as connection:
         marks = {run.model: run.contaminated for run in AGENT_RUNS.read(connection, MONTH)}
     assert marks["m"] == "yes"
+    # a revision without the task
+    revision = dataset.release(
+        Month.parse(MONTH), tables_of([released_row(task_id="acme__other-5")]), correction="it was flaky"
+    )
+    assert not verdicts()["runs_belong_to_the_release"]
+    told = materialize()
+    assert (told["dagster/row_count"], told["runs"], told["release"]) == (0, 0, revision.tag)
+    assert all(verdicts().values())
+    with database.transaction() as connection:
+        (entry,) = entries_of(connection, MONTH, Stage.AGENT_RESULTS)
+        assert len(AGENT_RUNS.read(connection, MONTH)) == 4
+    assert entry.detail == (
+        "0 runs of 0 agents on 1 tasks of formulacode@2026-03.1; "
+        "left out are 4 whose task it lacks, or has with another image or statement"
+    )

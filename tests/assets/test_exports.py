@@ -16,6 +16,7 @@ from assets.exports import exports, folders_hold_the_release
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.operating.files.atomic import PARTIAL
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
@@ -114,8 +115,10 @@ def test_changed_or_withdrawn_exports_are_named_and_repaired(
 
     notes = folder.parent / "notes"
     notes.mkdir()
+    unfinished = folder.parent / f"{PARTIAL}new-acme__gone-1"
+    unfinished.mkdir()
     dataset.release(Month.parse(MONTH), tables_of([task_row(6)]), correction="it was no task")
     assert {f"harbor/{task.task_id}: left over", "harbor/notes: left over"} <= set(offenders())
     materialize()
-    assert (folder.exists(), notes.exists()) == (False, True)
+    assert (folder.exists(), unfinished.exists(), notes.exists()) == (False, False, True)
     assert offenders() == ("harbor/notes: left over",)

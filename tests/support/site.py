@@ -19,12 +19,15 @@ from formulacode_dagster.releasing.dataset.task_tables import (
     TestRecord,
     WorkloadRecord,
 )
+from formulacode_dagster.releasing.results.task_facts import statement_sha256
 from tests.support.release import replay_note, task_row
 
 HOSTILE = (
     '<script>window.hacked=1</script>"><img src=x onerror=window.hacked=2> \'"--></pre></textarea></title>'
     "</script> {{ 7 * 7 }} {% raw %} javascript:window.hacked=3 \u2028 & é"
 )
+AS_RELEASED = {"image_digest": str(None), "statement_sha256": statement_sha256({"final_md": HOSTILE})}
+"""Image and statement of a run of one of these tasks, which have no image."""
 ARM_SECONDS = {Arm.BASE: 0.02, Arm.ORACLE: 0.01, Arm.CONTROL: 0.0201}
 
 

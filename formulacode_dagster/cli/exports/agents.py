@@ -156,6 +156,8 @@ def regrade(
     """
     import tempfile
 
+    from rich.markup import escape
+
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
     from formulacode_dagster.releasing.exports.evaluate import grade_diff
@@ -171,7 +173,11 @@ def regrade(
             stored = [run for month in {t.month for t in tasks.values()} for run in AGENT_RUNS.read(connection, month)]
         wanted = [run for run in outdated(stored, tasks, every=every) if agent in ("", run.agent)]
         with complaints.status("grading, which may take minutes") as status:
-            done = regrade_runs(store, wanted, tasks, Path(folder), grade_diff, lambda line: status.update(line))
+
+            def progress(line: str) -> None:
+                status.update(escape(line))
+
+            done = regrade_runs(store, wanted, tasks, Path(folder), grade_diff, progress)
     for each in done:
         if each.again is None:
             complain(f"{each.run.contestant}, {each.run.task_id}: {each.why}")

@@ -53,6 +53,8 @@ def take(path: Recorded, dataset: From = None, revision: Revision = "") -> None:
     """
     import os
 
+    from rich.markup import escape
+
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.models.agent_run import RunState
     from formulacode_dagster.releasing.results.redaction import Redaction
@@ -66,9 +68,11 @@ def take(path: Recorded, dataset: From = None, revision: Revision = "") -> None:
     tasks = ReleasedTasks(loaded.name, released_tasks(loaded))
     cutoffs, redaction = HubResource().cutoffs(), Redaction(os.environ)
     with database() as store, complaints.status("reading runs") as status:
-        done = take_runs(
-            store, path, tasks, redaction, lambda line: status.update(f"reading runs: {line}"), cutoffs=cutoffs
-        )
+
+        def progress(line: str) -> None:
+            status.update(f"reading runs: {escape(line)}")
+
+        done = take_runs(store, path, tasks, redaction, progress, cutoffs=cutoffs)
     for line in done.refused:
         complain(line)
     states = Counter(run.state for run in done.taken)

@@ -77,8 +77,15 @@ def _facts(connection: Connection, name: ItemName) -> MergedPullRequest | None:
 
 
 def _release_of(connection: Connection, facts: MergedPullRequest) -> str:
-    """Tag of the newest release that has the task; empty if none has."""
+    """Tag of the newest release at the configured destination that has the task; empty if none has."""
     from formulacode_dagster.operating.store.artifacts import RELEASES
+    from resources.destination import open_destination
+    from resources.settings import read_settings
 
-    releases = [row for row in RELEASES.read(connection, facts.month) if facts.task_id in row.task_ids]
+    here = open_destination(read_settings()).name
+    releases = [
+        row
+        for row in RELEASES.read(connection, facts.month)
+        if row.destination == here and facts.task_id in row.task_ids
+    ]
     return max(releases, key=lambda row: row.number).tag if releases else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from formulacode_dagster.library import Dataset, Task
 from formulacode_dagster.models.agent_run import AgentResult, AgentRun
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import require_file_name
 from formulacode_dagster.operating.files.atomic import disk_errors
 from formulacode_dagster.releasing.dataset.index import IndexedMonth
 from formulacode_dagster.releasing.reporting.plots import attempt_plot, bars, cost_plot, share_plot
 from formulacode_dagster.releasing.results.checks import ORACLE
+from formulacode_dagster.releasing.results.task_facts import of_release
 from formulacode_dagster.sources.github.transport.addresses import PUBLIC_WEB
 
 from .card import social_card
@@ -48,7 +48,6 @@ RESULTS = "results.html"
 DATA = "tasks.js"
 TASKS = "tasks"
 PAGES = (("index.html", "Tasks"), (RESULTS, "Agents"), ("months.html", "Months"))
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,8 @@ class BuiltSite:
     index: Path
     tasks: int
     months: int
+    left_out: int = 0
+    """Runs of agents in its months on tasks that it lacks, or has with another image or statement."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,9 @@ def write_site(
 ) -> BuiltSite:
     """Write the site of *dataset* (of these *months*, or of all) into *folder*, over a site that is there.
 
-    With *results*, tasks show attempts and reviews, agents are compared and have pages, and months have funnels. *url*
-    is the address at which the site will be, for the picture of its links; *web* that of the GitHub of the tasks.
+    With *results*, tasks show attempts and reviews, agents are compared and have pages, and months have funnels; runs
+    on tasks with another image or statement are left out. *url* is the address at which the site will be, for the
+    picture of its links; *web* that of the GitHub of the tasks.
 
     Raises ConfigurationError for a month that was not released and for a folder with other content, ItemFailure
     (`unreadable`) for a task whose id is no valid file name, OutsideSystemError when the disk is full.
@@ -102,9 +104,9 @@ def write_site(
     shown = _months(dataset, months)
     tasks = {task_id: task for month in shown for task_id, task in dataset.of_month(month.month).items()}
     for task_id in tasks:
-        _require_file_name(task_id)
+        require_file_name(task_id)
     told = results or SiteResults()
-    runs = [run for run in told.runs if run.task_id in tasks]
+    runs = of_release(told.runs, (task.row for task in tasks.values()))
     environment = _environment(dataset, url, has_results=bool(runs))
     scoped = scoped_results(runs, shown, tasks) if runs else ()
     site = _Site(dataset, shown, tasks, told, runs, scoped, environment, web)
@@ -117,7 +119,9 @@ def write_site(
             path.write_bytes(content.encode() if isinstance(content, str) else content)
             written.add(path)
         _remove_others(folder, written)
-    return BuiltSite(folder / "index.html", len(tasks), len(shown))
+    keys = {month.month for month in shown}
+    left_out = sum(run.month in keys for run in told.runs) - len(runs)
+    return BuiltSite(folder / "index.html", len(tasks), len(shown), left_out)
 
 
 def _files(site: _Site) -> Iterator[tuple[str, str | bytes]]:
@@ -228,20 +232,13 @@ def _months(dataset: Dataset, months: Sequence[str]) -> list[IndexedMonth]:
     return shown
 
 
-def _require_file_name(task_id: str) -> None:
-    if not _FILE_NAME.fullmatch(task_id):
-        raise ItemFailure(
-            FailureKind.UNREADABLE,
-            f"{task_id!r} cannot be the name of a page",
-            why="ids of tasks are owner__repo-number",
-            remedy="Find out who made this dataset",
-        )
-
-
 def _make_room(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()) and not (folder / DATA).exists():
         raise ConfigurationError(f"{folder} contains something other than a site", remedy="Name an empty folder")
-    (folder / TASKS).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    # the file by which a site is known comes first: a build that was cut off can be repeated
+    (folder / DATA).touch()
+    (folder / TASKS).mkdir(exist_ok=True)
 
 
 def _remove_others(folder: Path, written: set[Path]) -> None:

@@ -70,7 +70,7 @@ class DataTable:
     """Fields of a row, in their order in the files; the page has only those that it needs."""
     rows: Sequence[Mapping[str, Any]]
     sort: str
-    is_descending: bool = True
+    """Field by which the page sorts first, from the highest on."""
     facets: tuple[Facet, ...] = ()
     bounds: tuple[Bound, ...] = ()
     search: tuple[str, ...] = ()
@@ -103,7 +103,6 @@ class DataTable:
             "bounds": [asdict(each) for each in self.bounds],
             "search": self.search,
             "sort": self.sort,
-            "descending": self.is_descending,
             "fields": dict(zip(self.shown, packed, strict=True)),
         }
         text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))

@@ -17,6 +17,11 @@ def is_regular_file(path: Path) -> bool:
         return False
 
 
+def leads_out(path: Path, folder: Path) -> bool:
+    """Return True if links take *path*, of *folder*, out of it."""
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
 def read_regular_file(path: Path, most_bytes: int) -> bytes:
     """Return the content of *path*; raises ConfigurationError if it is a link, unreadable, or larger than that."""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections import Counter
 from datetime import datetime
@@ -14,8 +13,9 @@ from formulacode_dagster.models.columns import plain_type
 from formulacode_dagster.models.release import TaskRecord
 
 from .index import SPEEDUP_RANGES, DatasetIndex, IndexedMonth
+from .markdown_text import escaped
 from .parquet import DATASET_COLUMNS, table_columns
-from .tables import data_path, verified_path
+from .tables import data_path
 from .task_tables import TABLES
 
 CARD_FILE = "README.md"
@@ -29,9 +29,10 @@ def render_card(index: DatasetIndex) -> str:
     import yaml
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(  # noqa: S701 - markdown, from our own figures only
+    environment = Environment(  # noqa: S701 - markdown; the template escapes texts of others
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
+    environment.filters["escaped"] = escaped
     of_tasks = ("default", "verified", *(["reviewed"] if index.reviewed else []))
     of_many_months: dict[str, type[Frozen]] = dict.fromkeys(of_tasks, TaskRecord)
     of_many_months |= {table.value: model for table, model in TABLES.items()}
@@ -51,14 +52,8 @@ def render_card(index: DatasetIndex) -> str:
         tables={table.value: (model.__doc__, table_columns(model)) for table, model in TABLES.items()},
         change=lambda month: _change(index.before(month.month), month),
         data_path=data_path,
-        verified_path=verified_path,
-        cells=lambda each: map(_cell, each.cells.values()),
+        cells=lambda each: map(escaped, each.cells.values()),
     )
-
-
-def _cell(text: str) -> str:
-    """Text of a table's cell: names of other machines may hold anything."""
-    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|")
 
 
 def _bars(tasks: Counter[str]) -> str:

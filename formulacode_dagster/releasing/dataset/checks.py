@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from formulacode_dagster.models.check import CheckFinding
+from formulacode_dagster.models.check import CheckFinding, repeated
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Release
 
@@ -31,7 +30,7 @@ def reads_back_equal(month: str, releases: Sequence[Release]) -> CheckFinding:
             offenders.append(f"{release.tag} says {release.tasks} tasks and names {len(release.task_ids)}")
         if release.number and not (release.difference and release.reason):
             offenders.append(f"{release.tag} has no correction with a reason")
-    offenders += [f"{tag} was released twice" for tag in _repeated(release.tag for release in releases)]
+    offenders += [f"{tag} was released twice" for tag in repeated(release.tag for release in releases)]
     newest = newest_of(releases).get(month)
     tasks = newest.tasks if newest else 0
     if not releases:
@@ -58,7 +57,7 @@ def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Seque
         for other in earlier:
             first, later = sorted((other, newest), key=lambda release: release.released_at)
             offenders += [f"{other.tag}: {fault}" for fault in _broken_columns(first, later)]
-        offenders += [f"{task} appears twice in {month}" for task in _repeated(newest.task_ids)]
+        offenders += [f"{task} appears twice in {month}" for task in repeated(newest.task_ids)]
         mine = set(newest.task_ids)
         for other in newest_of(other for other in others if other.destination == newest.destination).values():
             offenders += [f"{task} is also a task of {other.month}" for task in other.task_ids if task in mine]
@@ -97,7 +96,3 @@ def released_tags_untouched(recorded: Sequence[Release], tags_found: Mapping[str
         summary = f"all {len(recorded)} released tags point where they did"
     figures = {"tags": float(len(recorded)), "offenders": float(len(offenders))}
     return CheckFinding.by_offenders(summary, offenders, figures)
-
-
-def _repeated(values: Iterable[str]) -> list[str]:
-    return sorted(value for value, count in Counter(values).items() if count > 1)

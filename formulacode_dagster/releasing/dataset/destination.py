@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -15,10 +15,10 @@ from formulacode_dagster.models.release import Correction, Release
 
 from .card import CARD_FILE, render_card
 from .croissant import CROISSANT_FILE, croissant
-from .edition import Edition
+from .edition import Edition, newest_number
 from .gate import GATE_FILE, render_gate
 from .index import INDEX_FILE, DatasetIndex, facts_of
-from .parquet import KEY, changed_columns
+from .parquet import KEY, changed_columns, from_parquet
 from .tables import MonthTables, data_path, first_difference, read_tables
 
 if TYPE_CHECKING:
@@ -167,6 +167,39 @@ def next_edition(
     tag = newest.month.tag(newest.number + 1)
     made = Correction(tag=tag, difference=difference, reason=correction.strip())
     return Edition(newest.month, newest.accepted, (*newest.corrections, made)), tables
+
+
+def newest_release(month: Month, tags: Iterable[str], read: Read, where: str) -> ReleasedMonth | None:
+    """Return the newest release of *month* among *tags*, by *read*; None without one. Raises as `released_tasks`."""
+    number = newest_number(month, tags)
+    if number is None:
+        return None
+    tag = month.tag(number)
+    content = released_tasks(month, tag, read, where)
+    return ReleasedMonth(tag, from_parquet(content, f"{where}, {data_path(month.key)} at {tag}"))
+
+
+def edition_to_release(
+    month: Month,
+    tables: MonthTables,
+    tags: Iterable[str],
+    read: Read,
+    where: str,
+    accepted: Sequence[Acceptance],
+    correction: str,
+) -> tuple[Edition, MonthTables, bool]:
+    """Return the edition and rows under which *tables* are released, and whether they still have to be written.
+
+    *read* gives the files of the destination *where*, which has *tags*. Raises as `next_edition` and `released_tables`.
+    """
+    number = newest_number(month, tags)
+    if number is None:
+        return edition_of(month, DatasetIndex(), accepted), tables, True
+    tag = month.tag(number)
+    newest = edition_of(month, DatasetIndex.parse(read(INDEX_FILE, tag), f"{where}, {INDEX_FILE} at {tag}"), accepted)
+    released = released_tables(month, tag, read, where)
+    edition, rows = next_edition(newest, tables, where, released, correction=correction)
+    return edition, rows, edition is not newest
 
 
 def edition_of(month: Month, index: DatasetIndex, accepted: Sequence[Acceptance]) -> Edition:

@@ -23,11 +23,10 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, sync_folder, write_atomically
 
-from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables, released_tasks
-from .edition import Edition, newest_number
+from .destination import ReleasedMonth, edition_to_release, files_of, newest_release, read_back, released_tables
+from .edition import Edition
 from .index import INDEX_FILE, DatasetIndex
-from .parquet import from_parquet
-from .tables import MonthTables, data_path
+from .tables import MonthTables
 
 MANIFEST = "manifest.json"
 LOCK_SECONDS = 60
@@ -64,7 +63,10 @@ class FolderDestination:
     ) -> Release:
         """See `Destination.release`; the revision is a hash over the release's files."""
         with disk_errors(f"the dataset in {self._path}"), self._locked():
-            edition, tables, is_new = self._edition(month, tables, accepted, correction)
+            tags = [path.name for path in self._releases.iterdir()]
+            edition, tables, is_new = edition_to_release(
+                month, tables, tags, self.content, self.name, accepted, correction
+            )
             files = files_of(edition, tables, self._index(""))
             released = self._releases / edition.tag
             if is_new:
@@ -76,19 +78,6 @@ class FolderDestination:
                     write_atomically(self._path / path, wanted)
         where, revision = self.name, revision_of(released)
         return read_back(edition, tables, back, destination=where, revision=revision, released_at=manifest.released_at)
-
-    def _edition(
-        self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance], correction: str
-    ) -> tuple[Edition, MonthTables, bool]:
-        """Return the rows under which *tables* are released, and whether they still have to be written."""
-        number = newest_number(month, (path.name for path in self._releases.iterdir()))
-        if number is None:
-            return edition_of(month, DatasetIndex(), accepted), tables, True
-        tag = month.tag(number)
-        newest = edition_of(month, self._index(tag), accepted)
-        released = released_tables(month, tag, self.content, self.name)
-        edition, rows = next_edition(newest, tables, self.name, released, correction=correction)
-        return edition, rows, edition is not newest
 
     def _index(self, tag: str) -> DatasetIndex:
         return DatasetIndex.parse(self.content(INDEX_FILE, tag), str(self._folder(tag) / INDEX_FILE))
@@ -107,12 +96,7 @@ class FolderDestination:
 
     def read(self, month: Month) -> ReleasedMonth | None:
         """See `Destination.read`."""
-        number = newest_number(month, self.tags())
-        if number is None:
-            return None
-        tag, path = month.tag(number), data_path(month.key)
-        content = released_tasks(month, tag, self.content, self.name)
-        return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {path} at {tag}"))
+        return newest_release(month, self.tags(), self.content, self.name)
 
     def require_write(self) -> None:
         """See `Destination.require_write`; creates the folder if it is missing."""

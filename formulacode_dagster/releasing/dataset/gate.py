@@ -16,6 +16,8 @@ from formulacode_dagster.operating.store.ledger import entries_of
 from formulacode_dagster.operating.store.measurements import newest_gradings
 from formulacode_dagster.operating.store.pull_requests import done_in
 
+from .markdown_text import escaped, shortened
+
 if TYPE_CHECKING:
     from .index import DatasetIndex
 
@@ -41,7 +43,7 @@ def release_gate(connection: Connection, month: str, released: Collection[str]) 
     return ReleaseGate(
         graded=len(graded),
         gradable=len(held),
-        not_gradable={entry.item: entry.detail for entry in lost},
+        not_gradable={entry.item: shortened(entry.detail) for entry in lost},
         not_graded=dict(sorted(left.items())),
         rewarded={probe.value: (rewarded[probe], tried[probe]) for probe in GradingProbe if tried[probe]},
         unfinished=sum(bool(grading.unfinished) for grading in held),
@@ -57,9 +59,10 @@ def render_gate(index: DatasetIndex) -> str:
     """Return the page for a dataset with these months; the same index gives the same text."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(  # noqa: S701 - markdown, from our own figures only
+    environment = Environment(  # noqa: S701 - markdown; the template escapes texts of others
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
+    environment.filters |= {"shortened": shortened, "escaped": escaped}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     months = [month for month in index.months if month.gate is not None]
     return template.render(months=months, least_reward=LEAST_REWARD)

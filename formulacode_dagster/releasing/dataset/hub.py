@@ -13,12 +13,19 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 
-from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables, released_tasks
-from .edition import Edition, newest_number
+from .destination import (
+    ReleasedMonth,
+    edition_to_release,
+    files_of,
+    newest_release,
+    next_edition,
+    read_back,
+    released_tables,
+)
+from .edition import Edition
 from .hub_client import REPO_TYPE, SYSTEM, TIMEOUT_SECONDS, download, hub_api, hub_errors, patiently
 from .index import INDEX_FILE, DatasetIndex, facts_of
-from .parquet import from_parquet
-from .tables import MonthTables, data_path
+from .tables import MonthTables
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -84,26 +91,16 @@ class HubDestination:
     def _edition(
         self, api: HfApi, month: Month, tables: MonthTables, accepted: Sequence[Acceptance], correction: str
     ) -> tuple[Edition, MonthTables, bool]:
-        """Return the rows under which *tables* are released, and whether they still have to be committed and tagged."""
-        number = newest_number(month, self._tags(api))
-        if number is None:
-            return edition_of(month, DatasetIndex(), accepted), tables, True
-        tag = month.tag(number)
-        newest = edition_of(month, self._index(api, tag), accepted)
-        released = released_tables(month, tag, partial(self._download, api), self.name)
-        edition, rows = next_edition(newest, tables, self.name, released, correction=correction)
-        return edition, rows, edition is not newest
+        """See `edition_to_release`."""
+        read = partial(self._download, api)
+        return edition_to_release(month, tables, self._tags(api), read, self.name, accepted, correction)
 
     def read(self, month: Month) -> ReleasedMonth | None:
         """See `Destination.read`; a dataset that everybody may read takes no token."""
         api = hub_api(self._endpoint, self._token, self._timeout)
         with hub_errors(f"read {month.key} of {self._repo_id} at {self._endpoint}", self._token):
-            number = newest_number(month, self._again(lambda: self._tags(api)))
-            if number is None:
-                return None
-            tag = month.tag(number)
-            content = self._again(lambda: released_tasks(month, tag, partial(self._download, api), self.name))
-        return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {data_path(month.key)} at {tag}"))
+            read = partial(self._download, api)
+            return self._again(lambda: newest_release(month, self._tags(api), read, self.name))
 
     def content(self, path: str, tag: str = "") -> bytes | None:
         """See `Destination.content`; a dataset that everybody may read takes no token."""

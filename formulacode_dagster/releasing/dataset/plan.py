@@ -10,8 +10,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
 
-from .destination import Destination, edition_of, files_of, next_edition, released_tables
-from .edition import newest_number
+from .destination import Destination, edition_to_release, files_of
 from .index import INDEX_FILE, DatasetIndex
 from .tables import MonthTables
 
@@ -55,23 +54,21 @@ def plan(
 ) -> Plan:
     """Return what `destination.release` would do; raises the errors of reading there, and `schema_changed`."""
     tags = destination.tags()
-    number = newest_number(month, tags)
-    edition, needs_reason = edition_of(month, DatasetIndex(), accepted), False
-    if number is not None:
-        tag = month.tag(number)
-        newest = edition_of(month, _index(destination, tag), accepted)
-        released = released_tables(month, tag, destination.content, destination.name)
-        try:
-            edition, tables = next_edition(newest, tables, destination.name, released, correction=correction)
-        except ItemFailure as failure:
-            if failure.kind is not FailureKind.RELEASED_TAG:
-                raise
-            needs_reason = True
-            edition, tables = next_edition(newest, tables, destination.name, released, correction=NO_REASON)
-        if edition is newest:
-            return Plan(destination.name, tag, tables.tasks.height)
+    there = (tags, destination.content, destination.name, accepted)
+    needs_reason = False
+    try:
+        edition, tables, is_new = edition_to_release(month, tables, *there, correction)
+    except ItemFailure as failure:
+        if failure.kind is not FailureKind.RELEASED_TAG:
+            raise
+        needs_reason = True
+        edition, tables, is_new = edition_to_release(month, tables, *there, NO_REASON)
+    if not is_new:
+        return Plan(destination.name, edition.tag, tables.tasks.height)
     # without a tag there need not be a dataset to ask
-    files = files_of(edition, tables, _index(destination, "") if tags else DatasetIndex(), destination.url)
+    found = destination.content(INDEX_FILE) if tags else None
+    index = DatasetIndex.parse(found, f"{destination.name}, {INDEX_FILE}")
+    files = files_of(edition, tables, index, destination.url)
     return Plan(
         destination.name,
         edition.tag,
@@ -82,7 +79,3 @@ def plan(
         },
         needs_reason=needs_reason,
     )
-
-
-def _index(destination: Destination, tag: str) -> DatasetIndex:
-    return DatasetIndex.parse(destination.content(INDEX_FILE, tag), f"{destination.name}, {INDEX_FILE}")

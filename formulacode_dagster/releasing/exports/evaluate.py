@@ -13,6 +13,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
+from formulacode_dagster.operating.files.regular_files import leads_out
 
 from .containers import TaskContainer, task_container, task_image
 from .formats import AGENT_DIFF, is_exported_task, solution
@@ -94,10 +95,10 @@ def grade_diff(folder: Path, diff: bytes, *, daemon: DockerDaemon | None = None)
 def recorded_diff(run: Path) -> bytes:
     """Return the agent's changes that *run* has: a folder that `evaluate` kept, or of a trial of Harbor.
 
-    Raises ConfigurationError if it has none.
+    Raises ConfigurationError if it has none of its own: links out of *run* are not followed.
     """
     for name in RECORDED:
-        if (run / name).is_file():
+        if (run / name).is_file() and not leads_out(run / name, run):
             return (run / name).read_bytes()
     raise ConfigurationError(
         f"{run} has no {' or '.join(RECORDED)}", remedy="Name a folder of --keep, or of a trial of Harbor"

@@ -15,7 +15,7 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.operating.files.atomic import disk_errors, write_atomically
+from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors, write_atomically
 
 from .formats import HarnessFormat, is_exported_task
 from .task import ExportedTask
@@ -98,7 +98,7 @@ def _standing(place: Path, wanted: Mapping[str, bytes]) -> Standing:
 
 
 def settle(rows: Rows, folder: Path) -> tuple[ExportedFolder, ...]:
-    """Remove leftover tasks in the month's *folder*, and list the rest in `tasks.json`; return it.
+    """Remove leftover and unfinished tasks in the month's *folder*, and list the rest in `tasks.json`; return it.
 
     Leftovers that we did not write stay, and are listed.
     """
@@ -106,7 +106,8 @@ def settle(rows: Rows, folder: Path) -> tuple[ExportedFolder, ...]:
     with disk_errors(f"the tasks in {folder}"):
         for each in exported_folders(rows, folder):
             place = folder / each.folder
-            if each.standing is Standing.LEFT_OVER and is_exported_task(place):
+            is_ours = is_exported_task(place) or place.name.startswith(PARTIAL)
+            if each.standing is Standing.LEFT_OVER and is_ours:
                 shutil.rmtree(place)
             else:
                 standing.append(each)

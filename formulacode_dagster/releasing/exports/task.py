@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.statistics.chance import ENUMERATED_BLOCKS
 from formulacode_dagster.measuring.measurement.statistics.intervals import expanded_tail
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.identity import require_file_name
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.measurement import Metric, Quantity
 from formulacode_dagster.models.reasons import FailureKind
@@ -25,7 +25,6 @@ TESTS_SECONDS = 900.0
 LIMITS = {"build_seconds", "benchmark_seconds", "cpus", "memory_mb", "processes"}
 ARMS = 4
 LEVELS = (0.95, 0.90)
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class ExportedTask:
         published, since nobody else could run it.
         """
         task_id = str(row["task_id"])
-        if not _FILE_NAME.fullmatch(task_id):
-            raise ItemFailure(FailureKind.UNREADABLE, f"{task_id!r} is not a valid folder name")
+        require_file_name(task_id)
         if not row.get("procedure"):
             raise ItemFailure(
                 FailureKind.NO_PROCEDURE,

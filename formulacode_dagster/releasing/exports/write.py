@@ -15,7 +15,7 @@ from typing import Any
 from formulacode_dagster.building.suites.archive import harness_archive, zipapp_of
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.grading import CANARY
-from formulacode_dagster.operating.files.atomic import disk_errors
+from formulacode_dagster.operating.files.atomic import PARTIAL, disk_errors
 
 from .formats import AGENT_DIFF, HarnessFormat, collect_script, is_exported_task
 from .task import ExportedTask
@@ -36,25 +36,42 @@ def export_tasks(rows: Iterable[Mapping[str, Any]], format_: HarnessFormat, fold
 def export_task(row: Mapping[str, Any], format_: HarnessFormat, folder: Path) -> Path:
     """Write the task of *row* into *folder*, which may hold an exported task and nothing else.
 
+    The folder appears complete: until then an exported task stays, and the new one is in a folder next to it.
+
     Raises as `ExportedTask.of`, ConfigurationError for a folder with other content, OutsideSystemError when the disk is
     full.
     """
     contents = task_files(ExportedTask.of(row), format_)
     with disk_errors(f"the task in {folder}"):
-        if folder.exists():
-            if not is_exported_task(folder) and any(folder.iterdir()):
-                raise ConfigurationError(
-                    f"{folder} contains something other than an exported task",
-                    remedy="Name another folder, or an empty one",
-                )
-            shutil.rmtree(folder)
+        if folder.exists() and not is_exported_task(folder) and any(folder.iterdir()):
+            raise ConfigurationError(
+                f"{folder} contains something other than an exported task",
+                remedy="Name another folder, or an empty one",
+            )
+        _replace(folder.resolve(), contents)
+    return folder
+
+
+def _replace(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write *contents* in place of *folder*, and remove the rest of an earlier call that was killed."""
+    new, old = (folder.with_name(f"{PARTIAL}{which}-{folder.name}") for which in ("new", "old"))
+    for left_over in (new, old):
+        if left_over.exists():
+            shutil.rmtree(left_over)
+    try:
         for path, content in contents.items():
-            target = folder / path
+            target = new / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
             if target.suffix == EXECUTABLE:
                 target.chmod(0o755)
-    return folder
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    if folder.exists():
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def task_files(task: ExportedTask, format_: HarnessFormat) -> dict[str, bytes]:

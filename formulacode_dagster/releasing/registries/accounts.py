@@ -33,6 +33,11 @@ class Credentials:
         text = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
         return f"Basic {text}" if self.username else ""
 
+    def clean(self, text: str) -> str:
+        """Return *text* in one line of at most 400 characters, without the password."""
+        flat = " ".join(text.split())
+        return (flat.replace(self.password, "[password]") if self.password else flat)[:400]
+
 
 class Account:
     """An account whose password stays the same, in a registry that makes repositories as they are pushed to."""

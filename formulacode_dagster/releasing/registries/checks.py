@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from formulacode_dagster.models.check import CheckFinding
+from formulacode_dagster.models.check import CheckFinding, repeated
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.release import PublishedImage
 
@@ -30,7 +29,7 @@ def every_digest_pulled(
             offenders.append(f"{image.reference} holds {image.image_digest}, measured was {measurement.image_digest}")
         if image.month != month:
             offenders.append(f"{image.reference} belongs to {image.month}")
-    offenders += [f"{name} names two images" for name in _repeated([image.reference for image in published])]
+    offenders += [f"{name} names two images" for name in repeated(image.reference for image in published)]
     if not published:
         summary = "nothing was published, so there is nothing to pull"
     elif offenders:
@@ -39,7 +38,3 @@ def every_digest_pulled(
         summary = f"all {len(published)} published images came back by digest, as measured"
     figures = {"published": float(len(published)), "offenders": float(len(offenders))}
     return CheckFinding.by_offenders(summary, offenders, figures)
-
-
-def _repeated(names: Sequence[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]

@@ -222,7 +222,7 @@ class RegistryClient:
     def _require(self, answer: httpx.Response, attempt: str, *expected: int) -> None:
         if answer.status_code in expected:
             return
-        why = self.clean(f"HTTP {answer.status_code} {answer.read().decode(errors='replace')}")
+        why = self._account.credentials().clean(f"HTTP {answer.status_code} {answer.read().decode(errors='replace')}")
         if answer.status_code in (401, 403):
             raise ConfigurationError(f"the registry refuses to let us {attempt}", why=why, remedy=CREDENTIALS)
         raise OutsideSystemError(
@@ -236,14 +236,9 @@ class RegistryClient:
         raise OutsideSystemError(
             SYSTEM,
             f"cannot {attempt}",
-            why=self.clean(f"{type(error).__name__} {error}"),
+            why=self._account.credentials().clean(f"{type(error).__name__} {error}"),
             remedy="Check FC_REGISTRY_URL and that the registry answers, then run the month again",
         ) from None
-
-    def clean(self, text: str) -> str:
-        """*text* in one line, without the password."""
-        flat, password = " ".join(text.split()), self._account.credentials().password
-        return (flat.replace(password, "[password]") if password else flat)[:400]
 
 
 def _scope(repository: str, *, push: bool) -> str:

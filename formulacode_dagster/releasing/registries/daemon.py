@@ -141,7 +141,7 @@ class ImageDaemon:
                 raise ItemFailure(
                     FailureKind.IMAGE_MISSING,
                     f"{pinned} is not in its registry",
-                    why=self._clean(text),
+                    why=self._credentials.clean(text),
                     remedy="Look whether it was removed there, or may be pulled by its owner only",
                 )
             self._raise_for(text, f"pull {pinned}")
@@ -169,12 +169,12 @@ class ImageDaemon:
             raise OutsideSystemError(
                 "docker",
                 f"cannot {attempt}",
-                why=self._clean(str(error)),
+                why=self._credentials.clean(str(error)),
                 remedy="Start the Docker daemon that DOCKER_HOST names, then run the month again",
             ) from None
 
     def _raise_for(self, said: str, attempt: str, error: Exception | None = None) -> None:
-        why, lowered = self._clean(said), said.lower()
+        why, lowered = self._credentials.clean(said), said.lower()
         if any(word in lowered for word in _REFUSED):
             raise ConfigurationError(f"the registry refuses to let us {attempt}", why=why, remedy=CREDENTIALS) from None
         if any(word in lowered for word in _LIMITED):
@@ -189,10 +189,6 @@ class ImageDaemon:
             why=why,
             remedy="Check FC_REGISTRY_URL and that the registry answers, then run the month again",
         ) from error
-
-    def _clean(self, text: str) -> str:
-        flat, password = " ".join(text.split()), self._credentials.password
-        return (flat.replace(password, "[password]") if password else flat)[:400]
 
 
 def _docker() -> DockerClient:

@@ -48,12 +48,19 @@ class ImageLayout:
     def add_pulled(self, client: RegistryClient, repository: str, digest: str) -> LaidOutImage:
         """Add the image *digest* of *repository*.
 
-        Raises ItemFailure: `image_missing`, `not_pulled_back` if a blob differs from its digest; the client's errors.
+        Raises ItemFailure: `image_missing`, `unreadable` if it is no manifest of an image, `not_pulled_back` if a blob
+        differs from its digest; the client's errors.
         """
         manifest = client.manifest(repository, digest)
         if manifest is None:
             raise ItemFailure(FailureKind.IMAGE_MISSING, f"{repository}@{digest} is not in its registry")
-        for blob in (manifest.config, *manifest.layers):
+        try:
+            blobs = (manifest.config, *manifest.layers)
+        except ValueError as error:
+            raise ItemFailure(
+                FailureKind.UNREADABLE, f"{repository}@{digest} is no image of one platform", why=str(error)
+            ) from error
+        for blob in blobs:
             self._pull(client, repository, blob)
         return self._added(manifest)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 ACCEPTED = ", ".join((DOCKER_MANIFEST, OCI_MANIFEST, OCI_INDEX, DOCKER_LIST))
 
 
@@ -57,7 +59,10 @@ class ImageManifest:
     @property
     def layers(self) -> tuple[Descriptor, ...]:
         """Return the layers, from the bottom; raises ValueError if one is malformed."""
-        return tuple(_descriptor(layer) for layer in self.document.get("layers", ()))
+        layers = self.document.get("layers", [])
+        if not isinstance(layers, list):
+            raise ValueError("the manifest has no list of layers")
+        return tuple(map(_descriptor, layers))
 
     @property
     def size(self) -> int:
@@ -67,9 +72,18 @@ class ImageManifest:
 
 def _descriptor(document: Any) -> Descriptor:
     try:
-        return Descriptor(str(document["digest"]), int(document["size"]), str(document["mediaType"]))
+        found = Descriptor(str(document["digest"]), int(document["size"]), str(document["mediaType"]))
     except (TypeError, KeyError) as error:
         raise ValueError(f"no descriptor of a blob: {error!r}") from error
+    # files of blobs are named by it
+    if not is_digest(found.digest):
+        raise ValueError(f"no digest of a blob: {found.digest[:100]!r}")
+    return found
+
+
+def is_digest(text: str) -> bool:
+    """Return True for `sha256:` and 64 hexadecimal digits."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def digest_of(content: bytes) -> str:

@@ -20,11 +20,13 @@ from formulacode_dagster.measuring.measurement.plan import RULE_VERSION
 from formulacode_dagster.measuring.measurement.procedure import Procedure, harness_sha256
 from formulacode_dagster.models.base import ProgressReporter
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.identity import require_file_name
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.files.atomic import disk_errors
 from formulacode_dagster.releasing.registries.client import RegistryClient
 from formulacode_dagster.releasing.registries.layouts import ImageLayout, LaidOutImage
+from formulacode_dagster.releasing.registries.manifests import is_digest
 from formulacode_dagster.releasing.registries.names import ImageName
 
 from .packed import COUNTING, HARNESS, LAYOUT, MANIFEST, PROGRAM, ArchiveManifest, CountingTool, PackedTask
@@ -119,6 +121,7 @@ def pack(
 def _packed(
     task: TaskToReplay, layout: ImageLayout, slim_images: SlimImages | None, folder: Path, reader: ImageReader
 ) -> PackedTask:
+    require_file_name(task.task_id)
     procedure = task.procedure()
     _require_portable(task, procedure)
     image = _image(task, procedure, layout, reader)
@@ -168,6 +171,8 @@ def _require_portable(task: TaskToReplay, procedure: Procedure) -> None:
 def _image(task: TaskToReplay, procedure: Procedure, layout: ImageLayout, reader: ImageReader) -> LaidOutImage:
     """Add the task's image to *layout*: from its registry, or, if it was published nowhere, from the daemon."""
     if task.image_digest:
+        if not is_digest(task.image_digest):
+            raise ItemFailure(FailureKind.UNREADABLE, f"{task.image_digest!r} of {task.task_id} is no image's digest")
         with reader.reading(task.image_name) as (client, named):
             return layout.add_pulled(client, named.path, task.image_digest)
     image = layout.add_saved(reader.saved(procedure.image_digest))

@@ -15,7 +15,6 @@ from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.measuring.measurement.cores import Cores
 from formulacode_dagster.measuring.measurement.procedure import harness_sha256
 from formulacode_dagster.measuring.measurement.remeasure import measure_again
-from formulacode_dagster.measuring.measurement.stage import summary_of
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import ItemKind, Stage
@@ -30,7 +29,7 @@ from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 from formulacode_dagster.releasing.registries.image_puller import ImagePuller
 
 from .released import TaskToReplay, released_image, tasks_of
-from .verdict import verdict_of
+from .verdict import described, verdict_of
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,7 @@ class _Replays:
             self._keep(self._row(task, ReplayVerdict.COULD_NOT_RUN, str(failure), failure=failure.kind))
             raise
         verdict, kind = verdict_of(measured, task.metric)
-        others = f"; {', '.join(measured.returning_other)} returns something else" if measured.returning_other else ""
-        detail = f"{measured.verdict.replace('_', '-')}: {summary_of(measured)}{others}; on {measured.machine}"
+        detail = described(measured)
         row = self._row(task, verdict, detail, failure=kind, is_same_harness=is_same_harness, measurement=measured)
         if kind is not None:
             self._keep(row)

@@ -15,7 +15,6 @@ from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.relevance import BenchmarkCandidate
 from formulacode_dagster.measuring.measurement.returned import of_two_calls
 from formulacode_dagster.measuring.measurement.sampling import Taken, cut_short
-from formulacode_dagster.measuring.measurement.stage import summary_of
 from formulacode_dagster.measuring.measurement.statistics.verdict import judge, taken_by
 from formulacode_dagster.models.base import first_fault
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
@@ -26,7 +25,7 @@ from formulacode_dagster.operating.store.measurements import add_replay, replays
 
 from .packed import PackedResult, ReplayResults, SealedResults
 from .released import TaskToReplay, image_of
-from .verdict import verdict_of
+from .verdict import described, verdict_of
 
 MEASURED = "measured"
 
@@ -96,8 +95,7 @@ def _replay(results: ReplayResults, result: PackedResult, task: TaskToReplay, re
     if result.outcome == MEASURED:
         measured = _judged(result, task, procedure)
         verdict, failure = verdict_of(measured, task.metric)
-        others = f"; {', '.join(measured.returning_other)} returns something else" if measured.returning_other else ""
-        detail = f"{measured.verdict.replace('_', '-')}: {summary_of(measured)}{others}; on {measured.machine}"
+        detail = described(measured)
     else:
         try:
             verdict, failure = ReplayVerdict.COULD_NOT_RUN, FailureKind(result.outcome)
@@ -168,9 +166,10 @@ def _judged(result: PackedResult, task: TaskToReplay, procedure: Procedure) -> M
 
 def _require_complete(result: PackedResult, procedure: Procedure) -> None:
     """Raise ItemFailure unless each benchmark has one sample of every arm in each of the rounds, and ran on all."""
+    most = procedure.rule.looks[-1].units
+    if not 2 <= result.rounds <= most:
+        raise _refused(result, f"it has {result.rounds} rounds of {most}", FailureKind.UNREADABLE)
     expected = {(number, arm) for number in range(result.rounds) for arm in Arm}
-    if result.rounds < 2:
-        raise _refused(result, f"it has {result.rounds} rounds", FailureKind.UNREADABLE)
     for name in procedure.benchmarks:
         samples = result.samples.get(name, ())
         if len(samples) != len(expected) or {(sample.round, sample.arm) for sample in samples} != expected:

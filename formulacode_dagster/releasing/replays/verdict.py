@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from formulacode_dagster.measuring.measurement.stage import summary_of
 from formulacode_dagster.models.check import CheckFinding
 from formulacode_dagster.models.measurement import Measurement, Metric
 from formulacode_dagster.models.reasons import FailureKind
@@ -20,6 +21,12 @@ def verdict_of(measured: Measurement, metric: Metric = Metric.TIME) -> tuple[Rep
         return ReplayVerdict.COULD_NOT_RUN, FailureKind.DISTURBED
     is_confirmed = measured.is_faster and measured.metric is metric and not measured.returning_other
     return ReplayVerdict.CONFIRMED if is_confirmed else ReplayVerdict.NOT_CONFIRMED, None
+
+
+def described(measured: Measurement) -> str:
+    """Return the verdict of a measurement with its figures and machine, in a sentence."""
+    others = f"; {', '.join(measured.returning_other)} returns something else" if measured.returning_other else ""
+    return f"{measured.verdict.replace('_', '-')}: {summary_of(measured)}{others}; on {measured.machine}"
 
 
 def tasks_are_confirmed(replays: Mapping[str, Sequence[Replay]]) -> CheckFinding:

@@ -124,7 +124,7 @@ def month_facts(connection: Connection, month: Month) -> ReportFacts:
         agents=tuple(
             (names.get((use.repository_id, use.number), f"#{use.number}"), use) for use in agents_used(connection, key)
         ),
-        release=max(releases, key=lambda release: release.number, default=None),
+        release=max(releases, key=lambda release: release.released_at, default=None),
         accepted=tuple(acceptances(connection, key)),
         replays=replays,
         validity=validity(replays),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from formulacode_dagster.models.agent_run import AgentResult, AgentRun, RunState
 from formulacode_dagster.models.check import CheckFinding
@@ -18,21 +17,22 @@ SAME_REWARD = 0.25
 """Rewards of a run and of its regrade that differ by more disagree: both are measured."""
 
 
-def runs_belong_to_the_release(runs: Iterable[AgentRun], rows: Iterable[Mapping[str, Any]]) -> CheckFinding:
-    """Pass when the task of every run is in the release, with the same image and statement."""
-    released = {
-        row["task_id"]: (row["image_digest"], hashlib.sha256(str(row["final_md"]).encode()).hexdigest()) for row in rows
-    }
-    every = list(runs)
-    wrong = []
-    for run in every:
-        expected = released.get(run.task_id)
-        if expected is None:
-            wrong.append(f"{run.contestant}, {run.name}: {run.task_id} is not in the release")
-        elif expected != (run.image_digest, run.statement_sha256):
-            wrong.append(f"{run.contestant}, {run.name}: {run.task_id} had another image or statement in {run.release}")
-    summary = f"{len(wrong)} of {len(every)} runs are of no task of the release" if wrong else "every run is of a task"
-    return CheckFinding.by_offenders(summary, wrong, {"runs": len(every), "offenders": len(wrong)})
+def runs_belong_to_the_release(
+    runs: Sequence[AgentRun], kept: Sequence[AgentRun], results: Iterable[AgentResult]
+) -> CheckFinding:
+    """Pass when no agent's sums have more runs than those *kept*: of *runs*, the ones on tasks of the release."""
+    mine = Counter(run.contestant for run in kept)
+    wrong = [
+        f"{row.contestant}: {summed} runs are summed, and {mine[row.contestant]} are of tasks of the release"
+        for row in results
+        if (summed := row.runs + row.infrastructure + row.regrades) > mine[row.contestant]
+    ]
+    left_out = len(runs) - len(kept)
+    summary = f"{len(kept)} of {len(runs)} runs are of the release" + (
+        f", and others are summed; first: {wrong[0]}" if wrong else ", and no other is summed"
+    )
+    figures = {"runs": len(runs), "left_out": left_out, "offenders": len(wrong)}
+    return CheckFinding.by_offenders(summary, wrong, figures)
 
 
 def no_infrastructure_failure_counts(runs: Sequence[AgentRun], results: Iterable[AgentResult]) -> CheckFinding:

@@ -10,7 +10,16 @@ from formulacode_dagster.models.agent_run import RunSource
 from formulacode_dagster.models.base import first_fault
 from formulacode_dagster.releasing.exports.evaluate import DIFF_FILE, REPORT_FILE, RUN_FILE, KeptRun
 
-from .recorded import RecordedRun, content_hash, read_bytes, read_of_agent, read_report, seconds_between, unreadable
+from .recorded import (
+    RecordedRun,
+    content_hash,
+    read_bytes,
+    read_of_agent,
+    read_report,
+    require_inside,
+    seconds_between,
+    unreadable,
+)
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -20,7 +29,8 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def read_run(folder: Path) -> RecordedRun:
-    """Return the run in *folder*; raises ItemFailure (`unreadable`) if a file of it is broken."""
+    """Return the run in *folder*; raises ItemFailure (`unreadable`) if a file of it is broken or leads out of it."""
+    require_inside(folder, RUN_FILE, REPORT_FILE, DIFF_FILE)
     try:
         kept = KeptRun.model_validate_json(read_bytes(folder / RUN_FILE))
     except ValidationError as error:

@@ -18,6 +18,7 @@ from .recorded import (
     content_hash,
     read_of_agent,
     read_report,
+    require_inside,
     seconds_between,
     text_settings,
 )
@@ -94,7 +95,8 @@ def trials_in(folder: Path) -> list[Path]:
 
 
 def read_trial(folder: Path) -> RecordedRun:
-    """Return the trial in *folder*; raises ItemFailure (`unreadable`) if a file of it is broken."""
+    """Return the trial in *folder*; raises ItemFailure (`unreadable`) if a file of it is broken or leads out of it."""
+    require_inside(folder, RESULT, LOCK, REPORT, DIFF, TRAJECTORY)
     trial = _Trial.read(folder / RESULT)
     lock = _Lock.read(folder / LOCK) if (folder / LOCK).is_file() else _Lock()
     info, used, error = trial.agent_info, trial.agent_result or _AgentResult(), trial.exception_info

@@ -18,6 +18,7 @@ from formulacode_dagster.models.agent_run import RunSource
 from formulacode_dagster.models.base import first_fault
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.files.regular_files import leads_out
 
 MOST_BYTES = 200_000_000
 """Larger files of a run are hashed, and not read."""
@@ -94,6 +95,13 @@ class RecordedRun:
     """The agent's changes; None if there are none, or they are larger than `MOST_BYTES`: no grader takes those."""
     trajectory: bytes | None = None
     regrade_of: str = ""
+
+
+def require_inside(folder: Path, *names: str) -> None:
+    """Raise ItemFailure (`unreadable`) if a link takes one of these files out of *folder*: an agent can leave one."""
+    for name in names:
+        if leads_out(folder / name, folder):
+            raise unreadable(folder / name, "it leads out of the run")
 
 
 def read_bytes(file: Path) -> bytes:

@@ -16,6 +16,7 @@ from formulacode_dagster.releasing.exports.write import grader_sha256, task_file
 
 from .harbor import export_digest
 from .recorded import RecordedRun
+from .task_facts import statement_sha256
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class ReleasedTask:
     @property
     def statement_sha256(self) -> str:
         """Hash of the statement that agents get."""
-        return hashlib.sha256(str(self.row["final_md"]).encode()).hexdigest()
+        return statement_sha256(self.row)
 
     @functools.cached_property
     def identity(self) -> TaskIdentity:

@@ -17,7 +17,7 @@ from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 
 from .contamination import Cutoffs
 from .table import agent_results
-from .task_facts import MARKS, marked
+from .task_facts import MARKS, marked, of_release
 
 TABLE = "table"
 """The step that sums all runs of the month: ranks and the Pareto front depend on all of them."""
@@ -40,15 +40,23 @@ class SummedRuns:
 
 
 async def run(stage: StageRun, tools: AgentResultTools) -> StageSummary:
-    """Sum the runs of the month, unless the same runs with the same verdicts were summed; raises as `run_items`."""
+    """Sum the runs of the release, unless the same runs with the same verdicts were summed; raises as `run_items`.
+
+    Runs of a task that was withdrawn, or got another image or statement, are left out.
+    """
     with stage.database.transaction() as connection:
         runs = AGENT_RUNS.read(connection, stage.month)
     release, tasks = tools.released.tag, tools.released.frame.height
+    kept = of_release(runs, tools.released.frame.iter_rows(named=True))
+    ids = {run.run_id for run in kept}
+    left_out = sorted(run.run_id for run in runs if run.run_id not in ids)
 
     def add_up(_: WorkItem[None]) -> Outcome[SummedRuns]:
         known = marked(runs, tools.released.frame.iter_rows(named=True), tools.cutoffs)
-        rows = agent_results(known, stage.month, release, tasks)
-        detail = f"{len(runs)} runs of {len(rows)} agents on {tasks} tasks of {release}"
+        rows = agent_results([run for run in known if run.run_id in ids], stage.month, release, tasks)
+        detail = f"{len(kept)} runs of {len(rows)} agents on {tasks} tasks of {release}"
+        if left_out:
+            detail += f"; left out are {len(left_out)} whose task it lacks, or has with another image or statement"
         changed = [run for run, stored in zip(known, runs, strict=True) if run != stored]
         return Outcome(SummedRuns(rows, changed), detail=detail)
 
@@ -59,5 +67,5 @@ async def run(stage: StageRun, tools: AgentResultTools) -> StageSummary:
 
     cutoffs = tools.cutoffs.model_dump_json()
     judged = sorted((run.run_id, run.hack) for run in runs)
-    inputs = fingerprint(Stage.AGENT_RESULTS, release, tasks, judged, cutoffs)
+    inputs = fingerprint(Stage.AGENT_RESULTS, release, tasks, judged, cutoffs, *left_out)
     return await run_items(stage, ItemKind.STEP, [WorkItem(TABLE, inputs, None)], in_thread(add_up), save)

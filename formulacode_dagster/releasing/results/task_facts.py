@@ -1,7 +1,8 @@
-"""Facts about a released task by which results are divided into strata."""
+"""Facts about a released task: which runs are of it, and strata by which results are divided."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -47,6 +48,17 @@ def language_of(paths: Iterable[str]) -> str:
     sources = [PurePosixPath(path) for path in paths if kind_of(path) is PathKind.CORE]
     suffixes = [(each.with_suffix("") if each.suffix in TEMPLATES else each).suffix.lower() for each in sources]
     return " + ".join(sorted({COMPILED[suffix] for suffix in suffixes if suffix in COMPILED})) or PYTHON
+
+
+def statement_sha256(row: Mapping[str, Any]) -> str:
+    """Return the hash of the statement that agents get for the task of *row*."""
+    return hashlib.sha256(str(row["final_md"]).encode()).hexdigest()
+
+
+def of_release(runs: Iterable[AgentRun], rows: Iterable[Mapping[str, Any]]) -> list[AgentRun]:
+    """Return those of *runs* whose task is in the *rows* of a release, with the same image and statement."""
+    released = {row["task_id"]: (str(row["image_digest"]), statement_sha256(row)) for row in rows}
+    return [run for run in runs if released.get(run.task_id) == (run.image_digest, run.statement_sha256)]
 
 
 def marked(runs: Sequence[AgentRun], rows: Iterable[Mapping[str, Any]], cutoffs: Cutoffs) -> list[AgentRun]:

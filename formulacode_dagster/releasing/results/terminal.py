@@ -10,7 +10,7 @@ from formulacode_dagster.models.agent_run import RunSource
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
-from .recorded import ForeignDocument, RecordedRun, content_hash, read_report, seconds_between
+from .recorded import ForeignDocument, RecordedRun, content_hash, read_report, require_inside, seconds_between
 
 RESULTS, METADATA = "results.json", "run_metadata.json"
 REPORT = "sessions/verifier/report.json"
@@ -51,9 +51,11 @@ def trials_in(folder: Path) -> list[Path]:
 def read_trial(folder: Path) -> RecordedRun:
     """Return the trial in *folder*.
 
-    Raises ItemFailure: `unreadable` if a file of it is broken, `mismatch` if several agents shared its container, since
-    only the last one's report is there.
+    Raises ItemFailure: `unreadable` if a file of it is broken or leads out of it, `mismatch` if several agents shared
+    its container, since only the last one's report is there.
     """
+    require_inside(folder, RESULTS, REPORT)
+    require_inside(folder.parent.parent, METADATA)
     trial, run = _Trial.read(folder / RESULTS), _RunMetadata.read(folder.parent.parent / METADATA)
     metrics = trial.parser_extra_metrics
     if len((metrics or {}).get("agent_metrics_by_agent") or {}) > 1:

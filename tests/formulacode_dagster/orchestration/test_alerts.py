@@ -148,7 +148,8 @@ def test_a_late_month_is_told_once_and_again_only_while_nobody_could_be(
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
 
     with database.transaction() as connection:
-        connection.execute(RELEASES.table.insert().values(month="2015-01", tag="formulacode@2015-02", document={}))
+        key = {"month": "2015-01", "tag": "formulacode@2015-02", "destination": "a folder"}
+        connection.execute(RELEASES.table.insert().values(**key, document={}))
 
     def look(cursor: str | None) -> str | None:
         resources = {"alerts": AlertsResource(), "postgres": PostgresResource()}

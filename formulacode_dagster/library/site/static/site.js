@@ -50,7 +50,7 @@ class Table {
     this.table = document.getElementById("table");
     this.shown = PAGE;
     this.sort = data.sort;
-    this.descending = data.descending;
+    this.descending = true;
     this.controls = new Map();
     this.build();
     this.read();
@@ -140,7 +140,7 @@ class Table {
     const chosen = new URLSearchParams();
     for (const [name, element] of this.controls) if (element.value !== this.default(name)) chosen.set(name, element.value);
     const sort = `${this.descending ? "-" : ""}${this.sort}`;
-    if (sort !== `${this.data.descending ? "-" : ""}${this.data.sort}`) chosen.set("sort", sort);
+    if (sort !== `-${this.data.sort}`) chosen.set("sort", sort);
     try {
       history.replaceState(null, "", `#${chosen}`);
     } catch {

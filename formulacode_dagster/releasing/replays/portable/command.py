@@ -86,7 +86,7 @@ def say(line: str) -> None:
 def _replayed(
     contents: Contents, tasks: list[dict[str, Any]], options: argparse.Namespace, script: Callable[[str], bytes]
 ) -> dict[str, Any]:
-    """Make the replays of *tasks* that the file of results lacks; it is written after each.
+    """Make the replays of *tasks* that the file of results lacks; it is written before the first and after each.
 
     Raises ArchiveRefusedError if that file cannot be continued.
     """
@@ -104,6 +104,8 @@ def _replayed(
         say(f"continuing {options.results}, which has {sum(made.values())} replays: {len(left)} left")
     if not left:
         return results
+    # a file that cannot be written would lose hours of work
+    write_results(options.results, results)
     work = tempfile.mkdtemp(prefix="replay-", dir=options.work or contents.folder)
     try:
         # root's sessions run as another user

@@ -20,7 +20,7 @@ def write_results(path: str, results: dict[str, Any]) -> None:
 
 
 def earlier_replays(path: str, results: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the replays in *path*, which new *results* are to continue; none if there is no such file.
+    """Return the replays in *path*, which new *results* are to continue; none if there is no such file, or none in it.
 
     Raises ArchiveRefusedError if it has anything else: results are written in its place.
     """
@@ -35,6 +35,8 @@ def earlier_replays(path: str, results: dict[str, Any]) -> list[dict[str, Any]]:
         is_whole = False
     if not is_whole:
         raise _refused(f"{path} is not as ./replay wrote it")
+    if not found["replays"]:
+        return []
     if any(found[name] != results[name] for name in ("version", "archive_sha256")):
         raise _refused(f"{path} has results of another archive")
     now, then = results["machine"], found["machine"]

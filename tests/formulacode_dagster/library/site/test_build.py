@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from formulacode_dagster.library import Dataset
+from formulacode_dagster.library.site import build
 from formulacode_dagster.library.site.build import write_site
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.dataset.tables import MonthTables, month_tables
@@ -221,10 +224,20 @@ def test_pages_of_withdrawn_tasks_go_and_other_folders_stay(tmp_path: Path) -> N
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
 
 
+def test_a_site_that_was_cut_off_can_be_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, full = hostile_dataset(tmp_path / "data", tasks=1), OSError(errno.ENOSPC, "No space left on device")
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "social_card", Mock(side_effect=full))
+        with pytest.raises(OutsideSystemError, match="No space left"):
+            write_site(dataset, tmp_path / "site")
+    assert not (tmp_path / "site" / "index.html").exists()
+    assert write_site(dataset, tmp_path / "site").index.exists()
+
+
 @pytest.mark.parametrize("task_id", ["../../evil", ".hidden", "a/b", "a\0b", ""])
 def test_a_task_whose_id_is_no_name_of_a_page_is_refused(task_id: str, tmp_path: Path) -> None:
     FolderDestination(tmp_path / "data").release(FEBRUARY, tables_of([task_row(1, task_id=task_id)]))
-    with pytest.raises(ItemFailure, match="cannot be the name of a page"):
+    with pytest.raises(ItemFailure, match="cannot be the name of a file"):
         write_site(Dataset.load(tmp_path / "data"), tmp_path / "site")
     assert not (tmp_path / "site").exists()
 

@@ -31,7 +31,7 @@ from tests.support.agent_runs import DIFF, TRAJECTORY, agent_run, speedups
 from tests.support.browser import PLAYWRIGHT, look_at, require_browser
 from tests.support.command_line import FcData
 from tests.support.entries import enter
-from tests.support.site import HOSTILE, hostile_dataset
+from tests.support.site import AS_RELEASED, HOSTILE, hostile_dataset
 
 MONTHS = ("2026-01", "2026-02")
 TWICE = "author's speed-up: 2–4×"
@@ -48,7 +48,7 @@ REVIEW = Review(
 
 def run(number: int, reward: float | None, agent: str, **changes: object) -> AgentRun:
     """A run on task `acme__fast-N`, which is of the first month if N is even."""
-    known = {"month": MONTHS[number % 2], "benchmarks": speedups(a=(1.5, 2.0))}
+    known = {"month": MONTHS[number % 2], "benchmarks": speedups(a=(1.5, 2.0)), **AS_RELEASED}
     if reward is not None:
         known |= {"speedup": 2**reward, "oracle_speedup": 2.0}
     return agent_run(f"acme__fast-{number}", reward, agent, **{**known, **changes})
@@ -60,6 +60,8 @@ RUNS = (
     *(run(number, 0.1, "cheap", dollars=0.01) for number in range(2)),
     run(1, None, "cheap", error="EnvironmentStartTimeoutError"),
     run(99, 1.0, "elsewhere"),
+    run(1, 1.0, "elsewhere", image_digest="sha256:2"),
+    run(1, 1.0, "elsewhere", statement_sha256="of another one"),
 )
 
 
@@ -192,13 +194,13 @@ def test_tables_and_runs_are_there_for_programs(site: Path) -> None:
     assert rows["all", "all", HOSTILE]["model"] == "'=1+1"
     with (site / "runs.csv").open() as file:
         runs = list(csv.DictReader(file))
-    assert len(runs) == len(RUNS) - 1
+    assert len(runs) == len(RUNS) - 3
     assert [run["reward"] for run in runs if run["state"] == "infrastructure"] == [""]
     assert {(run["contaminated"], run["hack"]) for run in runs} == {("unknown", "")}
 
 
 def test_the_adjusted_score_is_beside_the_raw_one_where_there_is_one() -> None:
-    run = agent_run(RUNS[0].task_id, 0.5)
+    run = agent_run(RUNS[0].task_id, 0.5, **AS_RELEASED)
     assert "Adjusted" not in leaderboard(scoped_results([run], [], {})).script()
     judged = leaderboard(scoped_results([run.model_copy(update={"hack": HackVerdict.HACK})], [], {}))
     assert [column.label for column in judged.columns[1:3]] == ["Score", "Adjusted"]
@@ -221,6 +223,7 @@ def test_the_command_adds_what_the_database_has(
         add_review(connection, REVIEW)
     done = call_fc_data("site", "site", "--from", str(tmp_path / "data"), "--results", FC_DATABASE_URL=database_url)
     assert done.returncode == 0, done.stderr
+    assert "3 runs of agents are left out: the dataset lacks their tasks" in done.stdout
     assert "oracle" in (tmp_path / "site" / "results.js").read_text()
     assert "doubtful by Ada" in (tmp_path / "site" / "tasks" / "acme__fast-1.html").read_text()
 

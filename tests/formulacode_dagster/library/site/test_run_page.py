@@ -12,7 +12,7 @@ from formulacode_dagster.library.site.results_page import SiteResults
 from formulacode_dagster.library.site.run_page import MOST_STEPS, MOST_TEXT, RunFiles, page_of, run_view, steps_of
 from formulacode_dagster.models.agent_run import Contamination, HackVerdict
 from tests.support.agent_runs import DIFF, TRAJECTORY, agent_run
-from tests.support.site import HOSTILE, hostile_dataset
+from tests.support.site import AS_RELEASED, HOSTILE, hostile_dataset
 
 STEPS = [
     {"source": "user", "message": HOSTILE},
@@ -48,7 +48,7 @@ def test_long_trajectories_are_shortened_and_say_so() -> None:
 
 def test_runs_with_files_have_a_page_and_task_and_agent_link_to_it(tmp_path: Path) -> None:
     dataset = hostile_dataset(tmp_path / "data", tasks=2)
-    marks = {"month": "2026-01", "hack": HackVerdict.HACK, "contaminated": Contamination.YES}
+    marks = {**AS_RELEASED, "month": "2026-01", "hack": HackVerdict.HACK, "contaminated": Contamination.YES}
     runs = [agent_run(task_id, 0.5, HOSTILE, **marks) for task_id in dataset]
     left = {runs[0].run_id: RunFiles(DIFF.decode() + HOSTILE, json.dumps(TRAJECTORY | {"steps": STEPS}))}
     told = SiteResults(runs, read_run=lambda run: left.get(run.run_id, RunFiles()))

@@ -9,7 +9,7 @@ from sqlalchemy.exc import ProgrammingError
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
 from formulacode_dagster.operating.store import migrations
-from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS, IMAGES, MEASUREMENTS
+from formulacode_dagster.operating.store.artifacts import CLASSIFICATIONS, IMAGES, MEASUREMENTS, RELEASES
 from formulacode_dagster.operating.store.checks import verdicts
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.measurements import measurements_of
@@ -17,7 +17,7 @@ from formulacode_dagster.operating.store.migrations import Migration, Views, mig
 from formulacode_dagster.operating.store.series.tables import SITE_TABLES
 from formulacode_dagster.operating.store.tables import METADATA
 from formulacode_dagster.operating.store.views import VIEWS
-from tests.records import KEY, make_image, make_measurement
+from tests.records import KEY, make_image, make_measurement, make_release
 
 
 def test_migrations_are_applied_once_and_in_order(empty_database_url: str) -> None:
@@ -235,6 +235,21 @@ def test_old_measurements_with_several_processes_per_build_are_readable(empty_da
     with database.transaction() as connection:
         assert measurements_of(connection, row.month, (row.repository_id, row.number)) == [row]
         assert MEASUREMENTS.read_all(connection) == []
+    database.close()
+
+
+def test_releases_recorded_by_tag_only_are_kept_with_their_destination(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
+    migrate(database.engine, tuple(migration for migration in read_migrations() if migration.name < "0038"))
+    row = make_release(destination="hub:a/b")
+    with database.transaction() as connection:
+        statement = text("INSERT INTO release_documents (month, tag, document) VALUES (:month, :tag, :document)")
+        connection.execute(statement, {"month": row.month, "tag": row.tag, "document": row.model_dump_json()})
+    database.migrate()
+    copy = row.model_copy(update={"destination": "hub:c/d"})
+    with database.transaction() as connection:
+        RELEASES.save(connection, [copy])
+        assert RELEASES.read(connection, row.month) == [row, copy]
     database.close()
 
 

@@ -9,7 +9,7 @@ import yaml
 from formulacode_dagster.models.check import Acceptance
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.models.release import Correction, TaskRecord
 from formulacode_dagster.releasing.dataset.card import render_card
 from formulacode_dagster.releasing.dataset.edition import Edition
 from formulacode_dagster.releasing.dataset.index import DatasetIndex, facts_of
@@ -108,6 +108,16 @@ def test_the_card_names_who_accepted_a_month_as_it_is_and_why(record: Callable[.
     line = "- 2026-02, images: 3 of 5 pull requests failed, 40% may; accepted by Ada on 2026-03-05: a mirror was down"
     assert line in render_card(DatasetIndex().with_month(facts)).splitlines()
     assert "Accepted" not in render_card(_index(record))
+
+
+def test_reasons_of_people_are_text_and_nothing_else(record: Callable[..., TaskRecord]) -> None:
+    hostile = "a\n## b <b> [c](d)"
+    made = Correction(tag="formulacode@2026-03.1", difference=hostile, reason=hostile)
+    facts = facts_of(Edition(FEBRUARY, (f"images: {hostile}",), (made,)), tables_of([record(1)]))
+    lines = render_card(DatasetIndex().with_month(facts)).splitlines()
+    text = r"a ## b &lt;b&gt; \[c](d)"
+    assert f"- `{made.tag}` differs from the release before: {text}. Why: {text}" in lines
+    assert f"- 2026-02, images: {text}" in lines
 
 
 def test_the_card_draws_the_speedups_and_counts_the_licenses(record: Callable[..., TaskRecord]) -> None:

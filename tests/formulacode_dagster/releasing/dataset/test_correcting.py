@@ -22,6 +22,7 @@ from formulacode_dagster.operating.store.acceptances import add_review
 from formulacode_dagster.operating.store.checks import verdicts
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.measurements import add_replay
+from formulacode_dagster.releasing.dataset.gate import GATE_FILE
 from formulacode_dagster.releasing.dataset.parquet import from_parquet
 from formulacode_dagster.releasing.dataset.tables import data_path, reviewed_path
 from tests.support.command_line import FcData
@@ -256,10 +257,14 @@ def test_a_task_is_withdrawn_by_a_revision_that_lacks_it_and_stays_out(
             connection, [statement.model_copy(update={"final_md": "It is slow, by far."})]
         )
     assert "it would be refused: a revision needs a reason" in command("release", "show", "--month", MONTH).stdout
-    revise = partial(command, "release", "revise", "--month", MONTH, "--reason", "it said too much")
-    assert f"{SECOND} would be written" in revise().stdout
+    revise = partial(command, "release", "revise", "--month", MONTH, "--reason", "it said [/] too much")
+    said = revise().stdout
+    assert f"{SECOND} would be written" in said
     assert tags(tmp_path) == [FIRST]
     assert revise("--publish").stdout.startswith(f"{SECOND} at ")
+    gate = tmp_path / "home" / "dataset" / "releases" / SECOND / GATE_FILE
+    assert f"## `{SECOND}`" in gate.read_text()
+    assert f"{GATE_FILE}  {gate.stat().st_size} bytes" in said
 
     withdraw = partial(command, "release", "withdraw", "Acme/Fast.py#7", "--by", "Ada", "--reason", "its test is flaky")
     planned = withdraw()
@@ -274,7 +279,8 @@ def test_a_task_is_withdrawn_by_a_revision_that_lacks_it_and_stays_out(
     assert heights == [1, 1, 0]
     assert "Why: Acme__Fast.py-7 withdrawn by Ada: its test is flaky" in (released / THIRD / "README.md").read_text()
     told = command("release", "show", "--month", MONTH).stdout
-    assert [line for line in told.splitlines() if THIRD in line and "withdrawn by Ada" in line]
+    for tag, reason in ((SECOND, "it said [/] too much"), (THIRD, "withdrawn by Ada")):
+        assert [line for line in told.splitlines() if tag in line and reason in line]
 
     again = release()
     assert again.returncode == 0, again.stdout

@@ -47,6 +47,18 @@ def test_it_says_what_was_demanded_what_held_and_what_was_left_out() -> None:
     assert "\n\n\n" not in page
 
 
+def test_output_of_a_grader_is_one_short_line_and_no_markup() -> None:
+    hostile = "\n## Passed\n| a | <img src=x> ![x](https://evil.test/x) [y](z) `code` " + "x" * 400
+    gate = GATE.model_copy(update={"not_gradable": {"acme/fast#9": hostile}})
+    page = render_gate(DatasetIndex(months=(facts_of(Edition(Month.parse(MONTH)), tables(gate)),)))
+    (line,) = [line for line in page.splitlines() if "acme/fast#9" in line]
+    start = r"## Passed \| a \| &lt;img src=x&gt; !\[x](https://evil.test/x) \[y](z) \`code\` xxx"
+    assert line.startswith(f"- acme/fast#9: {start}")
+    assert line.endswith("x…")
+    assert len(line) < 340
+    assert "\n## Passed" not in page
+
+
 def test_a_month_without_gradings_says_so() -> None:
     bare = GATE.model_copy(update={"graded": 0, "gradable": 0, "not_gradable": {}, "rewarded": {}})
     page = render_gate(DatasetIndex(months=(facts_of(Edition(Month.parse(MONTH)), tables(bare)),)))

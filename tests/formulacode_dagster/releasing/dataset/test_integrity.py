@@ -88,6 +88,25 @@ def test_verification_reads_the_hub(tmp_path: Path, record: MakeRecord) -> None:
         assert verify_releases([other], destination).offenders == (f"{found.tag} has other rows than were written",)
 
 
+def test_the_command_verifies_each_of_two_places_with_the_same_tag(
+    released: tuple[FolderDestination, Release, Path],
+    record: MakeRecord,
+    database: Database,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    second = FolderDestination(tmp_path / "second")
+    made = [released[1], second.release(FEBRUARY, tables_of([record(1), record(2)]))]
+    for release in made:
+        with database.transaction() as connection:
+            RELEASES.save(connection, [release])
+    for destination in (released[0], second):
+        answer = CliRunner().invoke(fc_data, ["release", "verify", "--from", destination.name], catch_exceptions=False)
+        assert answer.output.startswith("1 releases at"), answer.output
+
+
 def test_the_command_verifies_what_the_database_records(
     released: tuple[FolderDestination, Release, Path],
     database: Database,

@@ -19,6 +19,8 @@ from formulacode_dagster.operating.store import artifacts
 from formulacode_dagster.operating.store.checks import record_verdict
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
+from formulacode_dagster.releasing.dataset.gate import release_gate
+from formulacode_dagster.releasing.dataset.index import INDEX_FILE, DatasetIndex
 from formulacode_dagster.releasing.dataset.readiness import RELEASE_GATES
 from sandbox.hub import app
 from sandbox.server import serving
@@ -68,7 +70,7 @@ def test_scripts_read_what_the_next_release_is_going_to_hold(month: Database, pu
 
 @pytest.mark.slow
 def test_a_script_releases_a_month_under_the_rules_of_releases(
-    month: Database, statement: ProblemStatement, tmp_path: Path
+    month: Database, statement: ProblemStatement, pull_request: PullRequest, tmp_path: Path
 ) -> None:
     destination = FolderDestination(tmp_path)
     publisher = HuggingFacePublisher(destination, month)
@@ -84,6 +86,7 @@ def test_a_script_releases_a_month_under_the_rules_of_releases(
     assert publisher.publish(whole, version=FIRST) == first
     with month.transaction() as connection:
         assert artifacts.RELEASES.read(connection, MONTH) == [first]
+        gate = release_gate(connection, MONTH, [pull_request.item])
         artifacts.PROBLEM_STATEMENTS.save(connection, [statement.model_copy(update={"final_md": "Slow."})])
     other = records(**dates, database=month)
     with pytest.raises(ItemFailure, match="a released tag is never changed"):
@@ -92,6 +95,9 @@ def test_a_script_releases_a_month_under_the_rules_of_releases(
         publisher.publish(other, version=FIRST, correction="it was told wrongly")
     second = publisher.publish(other, version=SECOND, correction="it was told wrongly")
     assert (second.tag, second.difference) == (SECOND, "1 changed: Acme__Fast.py-7 (final_md)")
+    for tag in (FIRST, SECOND, ""):
+        (indexed,) = DatasetIndex.parse(destination.content(INDEX_FILE, tag), tag).months
+        assert indexed.gate == gate
     with pytest.raises(ConfigurationError, match="it would contain the rows of"):
         publisher.publish(other, version=f"{FIRST}.2", correction="once more")
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import subprocess
 import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
 
 from formulacode_dagster.library import Dataset
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.operating.files.atomic import PARTIAL
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from formulacode_dagster.releasing.dataset.tables import month_tables
 from formulacode_dagster.releasing.dataset.task_tables import TaskRecords
@@ -139,6 +142,28 @@ def test_a_task_is_written_over_itself_and_over_nothing_else(row, tmp_path):
     with pytest.raises(ConfigurationError, match="contains something other"):
         export_task(row, HarnessFormat.HARBOR, tmp_path / "mine")
     assert (tmp_path / "mine/thesis.tex").exists()
+
+
+def test_an_export_that_was_cut_off_leaves_the_earlier_task_and_can_be_repeated(row, tmp_path, monkeypatch):
+    folder = tmp_path / "tasks" / "task"
+    write_bytes = Path.write_bytes
+
+    def full(path, content):
+        if path.name == "task.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_bytes(path, content)
+
+    for statement in ("first", "second"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "write_bytes", full)
+            with pytest.raises(OutsideSystemError, match="No space left"):
+                export_task({**row, "final_md": statement}, HarnessFormat.HARBOR, folder)
+        assert not folder.exists() or "first" in (folder / "instruction.md").read_text()
+        # as a kill leaves it
+        (folder.parent / f"{PARTIAL}new-task" / "tests").mkdir(parents=True)
+        export_task({**row, "final_md": statement}, HarnessFormat.HARBOR, folder)
+        assert statement in (folder / "instruction.md").read_text()
+        assert [path.name for path in folder.parent.iterdir()] == ["task"]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def grade(month: Database, published: PublishedImage) -> Grade:
         artifacts.PUBLISHED_IMAGES.save(connection, [published])
     enter(month, Stage.PUBLISHED_IMAGES, ITEM)
 
-    def run_once(rewards: Rewards = HONEST, *, seconds: float = 60, **options: Any) -> LedgerEntry:
+    def run_once(rewards: Rewards = HONEST, *, seconds: float = 60, tries: int = 3, **options: Any) -> LedgerEntry:
         left = {probe: list(values) for probe, values in rewards.items()}
         grade.asked = []
 
@@ -76,7 +76,7 @@ def grade(month: Database, published: PublishedImage) -> Grade:
             reason = "faster" if values[0] else "unchanged"
             return {"metrics": {"reward": values.pop(0), "cpu_seconds": 2.0}, "reason": reason, "detail": "seen"}
 
-        tools = GradingTools(Registry(), seconds, evaluate=evaluate)
+        tools = GradingTools(Registry(), seconds, tries, evaluate=evaluate)
         stage = StageRun(month, Stage.GRADINGS, MONTH, options.pop("run_id", "run"), RunOptions(**options))
         run_loop(run(stage, tools))
         with month.transaction() as connection:
@@ -124,6 +124,15 @@ def test_a_task_with_a_wrong_reward_is_not_released(month: Database, grade: Any,
     assert (gate.graded, gate.gradable, gate.not_gradable) == (1, 0, {ITEM: detail})
 
 
+def test_a_gate_has_one_short_line_of_a_failure(month: Database) -> None:
+    detail = f"it failed:\n# {'x' * 400}"
+    failed = LedgerEntry(stage=Stage.GRADINGS, month=MONTH, item=ITEM, state=ItemState.FAILED, detail=detail)
+    with month.transaction() as connection:
+        ledger.record(connection, [failed])
+        gate = release_gate(connection, MONTH, [])
+    assert gate.not_gradable == {ITEM: f"it failed: # {'x' * 286}…"}
+
+
 def test_a_grading_says_what_each_probe_came_to(grade: Any) -> None:
     notes: list[str] = []
 
@@ -144,6 +153,14 @@ def test_a_grading_says_what_each_probe_came_to(grade: Any) -> None:
 
 def test_probes_of_an_unpaid_author_are_not_graded(grade: Any) -> None:
     grade({"oracle": [0.0, 0.0]})
+    assert grade.asked == ["oracle", "oracle"]
+
+
+def test_probes_are_graded_where_the_median_of_an_even_number_of_tries_is_paid(grade: Any) -> None:
+    entry = grade({"oracle": [1.0, 0.85], "cache": [0.4]}, tries=2)
+    assert grade.asked == ["oracle", "oracle", *CHEATS]
+    assert (entry.state, entry.detail) == (ItemState.REJECTED, "cache gets 0.40 (faster)")
+    grade({"oracle": [1.0, 0.75]}, tries=2, force=True)
     assert grade.asked == ["oracle", "oracle"]
 
 

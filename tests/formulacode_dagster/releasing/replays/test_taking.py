@@ -148,7 +148,7 @@ def test_a_task_that_could_not_be_run_there_is_kept_with_its_reason(taken, resul
         ({"image_id": "sha256:other"}, "its image is sha256:other"),
         ({"outcome": "well"}, "'well' is no known outcome"),
         ({"samples": {"bench.a": ()}}, "samples of bench.a are missing, or too many"),
-        ({"rounds": 1}, "it has 1 rounds"),
+        ({"rounds": 1}, "it has 1 rounds of 24"),
         ({"surveys": {}}, "bench.a was not run once on every arm"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -158,6 +158,15 @@ def test_what_is_not_of_the_release_is_refused_by_name(taken, results, changes: 
     (why,) = takings.refused.values()
     assert said in why
     assert stored == []
+
+
+def test_more_rounds_than_the_procedure_has_are_refused_before_they_are_counted(taken, results) -> None:
+    made = results()
+    (replay,) = made.replays
+    # a set of as many rounds would fill the memory
+    takings, _ = taken(made.model_copy(update={"replays": (replay.model_copy(update={"rounds": 10**12}),)}))
+    (why,) = takings.refused.values()
+    assert "it has 1000000000000 rounds of 24" in why
 
 
 def test_a_file_that_was_changed_is_refused(results) -> None:

@@ -20,7 +20,7 @@ from formulacode_dagster.releasing.results.stage import AgentResultTools
 from tests.support.agent_runs import MONTH, TAG, agent_run, released_task
 
 TASK = released_task()
-RUN = agent_run(TASK.id, 0.5)
+RUN = agent_run(TASK.id, 0.5, statement_sha256=TASK.statement_sha256)
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 
 from formulacode_dagster.models.agent_run import Contamination
 from formulacode_dagster.releasing.results import checks
 from formulacode_dagster.releasing.results.table import agent_results
+from formulacode_dagster.releasing.results.task_facts import of_release, statement_sha256
 from tests.support.agent_runs import MONTH, TAG, agent_run, speedups
 
 ROW = {"image_digest": "sha256:" + "1" * 64, "final_md": "Make it faster"}
@@ -55,17 +54,24 @@ def test_a_row_has_the_score_without_tasks_that_the_model_may_have_seen(runs):
     assert (oracle.clean_score.value, broken.clean_score, broken.contamination) == (1.0, None, {})
 
 
-def test_runs_of_no_task_of_the_release_are_found(runs):
-    digest = hashlib.sha256(b"Make it faster").hexdigest()
-    own = [run.model_copy(update={"statement_sha256": digest}) for run in runs]
+def test_runs_of_another_task_image_or_statement_are_of_no_release(runs):
+    own = [run.model_copy(update={"statement_sha256": statement_sha256(ROW)}) for run in runs]
     rows = [{**ROW, "task_id": task} for task in "abc"]
-    assert checks.runs_belong_to_the_release(own, rows).passed
-    gone = checks.runs_belong_to_the_release(own, rows[:2])
-    assert gone.offenders == ("oracle, trial: c is not in the release", "broken, trial: c is not in the release")
-    for changed in ({"image_digest": "sha256:2"}, {"final_md": "Make it slower"}):
-        other = checks.runs_belong_to_the_release(own, [*rows[:2], {**rows[2], **changed}])
-        assert len(other.offenders) == 2
-        assert "c had another image or statement" in other.offenders[0]
+    assert of_release(own, rows) == own
+    assert of_release(runs, rows) == []
+    for others in ([], [{**rows[2], "image_digest": "sha256:2"}], [{**rows[2], "final_md": "Make it slower"}]):
+        assert [run.task_id for run in own if run not in of_release(own, [*rows[:2], *others])] == ["c", "c"]
+
+
+def test_sums_with_runs_that_are_of_no_task_of_the_release_are_found(runs):
+    kept = [run for run in runs if run.task_id != "c"]
+    assert checks.runs_belong_to_the_release(runs, kept, table(kept)).passed
+    found = checks.runs_belong_to_the_release(runs, kept, table(runs))
+    assert found.offenders == (
+        "oracle: 3 runs are summed, and 2 are of tasks of the release",
+        "broken: 1 runs are summed, and 0 are of tasks of the release",
+    )
+    assert (found.figures["runs"], found.figures["left_out"]) == (9, 2)
 
 
 def test_a_failure_of_infrastructure_that_counts_is_found(runs):

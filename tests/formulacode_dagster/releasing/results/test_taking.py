@@ -13,7 +13,7 @@ from formulacode_dagster.models.agent_run import Contamination, RunSource, RunSt
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.operating.store.artifacts import AGENT_RUNS, TRAJECTORIES
 from formulacode_dagster.operating.store.blobs import get_blob
-from formulacode_dagster.releasing.exports.evaluate import KeptRun
+from formulacode_dagster.releasing.exports.evaluate import KeptRun, recorded_diff
 from formulacode_dagster.releasing.exports.formats import HarnessFormat
 from formulacode_dagster.releasing.exports.write import export_task
 from formulacode_dagster.releasing.results.recorded import MOST_BYTES, content_hash
@@ -231,6 +231,45 @@ def test_broken_files_are_refused_and_unknown_folders_are_an_error(took, task, t
     assert "report.json cannot be read" in why
     with pytest.raises(ConfigurationError, match="has no results of agents"):
         took(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    "name", ["artifacts/agent.diff", "artifacts", "agent/trajectory.json", "verifier/report.json", "lock.json"]
+)
+def test_a_trial_with_a_link_out_of_it_is_refused_and_others_are_taken(took, task, tmp_path, name):
+    job = tmp_path / "job"
+    move_out(write_trial(job, task, "a__1", grader_report(task)) / name, tmp_path / "credentials")
+    inside = write_trial(job, task, "a__2", grader_report(task)) / "artifacts" / "agent.diff"
+    inside.rename(inside.with_name("changes.diff"))
+    inside.symlink_to("changes.diff")
+    done = took(job)
+    (why,) = done.refused
+    assert "it leads out of the run" in why
+    assert [run.name for run in done.taken] == ["a__2"]
+
+
+def test_runs_of_other_programs_with_a_link_out_of_them_are_refused(took, task, tmp_path):
+    moment = datetime(2026, 4, 1, tzinfo=UTC)
+    kept = KeptRun(task=task.id, agent="oracle", started_at=moment, finished_at=moment)
+    write_json(tmp_path / "one" / "run.json", kept.model_dump(mode="json"))
+    move_out(tmp_path / "one" / "agent.diff", tmp_path / "credentials")
+    terminal_run(tmp_path / "x", task, fc_eval=False, report=grader_report(task))
+    move_out(next((tmp_path / "x").glob("*/*/sessions")), tmp_path / "sessions")
+    for folder in ("one", "x"):
+        (why,) = took(tmp_path / folder).refused
+        assert "it leads out of the run" in why
+    with pytest.raises(ConfigurationError, match=r"one has no agent\.diff"):
+        recorded_diff(tmp_path / "one")
+
+
+def move_out(path, place):
+    """Move *path* to *place*, or what an agent would like to read, and leave a link."""
+    path.parent.mkdir(exist_ok=True)
+    if path.exists():
+        path.rename(place)
+    else:
+        place.write_text("aws_secret_access_key")
+    path.symlink_to(place)
 
 
 def test_a_regrade_is_known_as_one(took, task, tmp_path):

@@ -85,6 +85,20 @@ def test_results_of_another_archive_or_machine_stay(replay, archive, capsys, nam
     assert f"refused: {file} has results of {said}; name another file with --results" in capsys.readouterr().err
 
 
+def test_results_that_cannot_be_written_are_refused_before_the_work(replay, archive, capsys) -> None:
+    for place in ("missing/results.json", "manifest.json/results.json"):
+        assert (replay("--results", str(archive / place)), replay.status) == ([], 2)
+        assert "refused: [Errno" in capsys.readouterr().err
+
+
+def test_a_file_of_a_run_that_measured_nothing_is_taken_on_any_machine(replay, archive, monkeypatch) -> None:
+    with pytest.raises(SystemExit):
+        replay(ends=0)
+    assert ids(archive) == []
+    monkeypatch.setattr(command, "machine_facts", lambda: {"model": "another CPU", "kernel": "6.1"})
+    assert replay("--only", "a/b#1") == ["a/b#1"]
+
+
 @pytest.mark.parametrize("content", ["", "[]", "mine", '{"sha256": "0", "results": "{}"}', '{"results": 1}'])
 def test_a_file_that_is_no_results_stays(replay, archive, capsys, content: str) -> None:
     (archive / "results.json").write_text(content)
