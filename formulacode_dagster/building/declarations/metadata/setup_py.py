@@ -51,6 +51,9 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
 
     unread: list[DroppedRequirement] = []
 
+    def leave(argument: str, source: str, reason: str = "only running the script would show") -> None:
+        unread.append(DroppedRequirement(requirement=argument, source=source, reason=reason))
+
     def requirements(argument: str) -> tuple[DeclaredRequirement, ...] | None:
         if argument not in call.values:
             return None
@@ -60,20 +63,21 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
             files = _files_named(script, call.arguments.get(argument), tree, folder)
             if files:
                 return tuple(item for name in files for item in read_requirements_file(tree, name))
-            unread.append(
-                DroppedRequirement(requirement=argument, source=place, reason="only running the script would show")
-            )
+            leave(argument, place)
             return None
         line = _conditional_line(script, call.arguments.get(argument))
         if line:
             reason = f"in part set under a condition on line {line}, which only running the script would show"
-            unread.append(DroppedRequirement(requirement=argument, source=place, reason=reason))
+            leave(argument, place, reason)
         return _declarations(value, place)
 
     extras_value = call.values.get("extras_require")
     dependencies = requirements("install_requires")
-    if dependencies is None and "install_requires" not in call.values:
+    if dependencies is None:
         dependencies = requirements("requires")
+    if isinstance(extras_value, Unreadable):
+        # the script as the place, since metadata of a build would not add extras to a lock
+        leave("extras_require", path)
     extras = {
         str(name): _declarations(value, f"{path}:extras_require.{name}")
         for name, value in (extras_value.items() if isinstance(extras_value, dict) else ())
@@ -110,6 +114,8 @@ def _collect(script: Script, call: _SetupCall, node: ast.Call, names: Mapping[st
             call.arguments[keyword.arg] = keyword.value
         elif isinstance(value, dict):
             call.values.update({str(key): item for key, item in value.items()})
+        elif isinstance(value, Unreadable):
+            call.values.setdefault("install_requires", value)
 
 
 def _declarations(value: Value, source: str) -> tuple[DeclaredRequirement, ...]:

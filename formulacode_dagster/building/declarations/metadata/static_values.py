@@ -29,7 +29,7 @@ _TEXT_METHODS = frozenset({"count", "endswith", "find", "format", "join", "lower
 _LIST_METHODS = frozenset({"append", "extend", "insert", "index", "copy", "remove", "sort", "reverse", "count"})
 _MAPPING_METHODS = frozenset({"get", "items", "keys", "values", "update", "copy", "pop", "setdefault"})
 _BUILTINS: dict[str, Callable[..., Value]] = {
-    **{function.__name__: function for function in (list, tuple, dict, sorted, len, bool, int, sum, any, all)},
+    **{function.__name__: function for function in (list, tuple, sorted, len, bool, int, sum, any, all)},
     "str": lambda value="": value if isinstance(value, str) else str(int(value)),
     "set": lambda items=(): list(dict.fromkeys(items)),
     "zip": lambda *columns: list(zip(*columns, strict=False)),
@@ -100,6 +100,9 @@ class Expressions:
             result = self._value(node, names)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
             raise Unreadable(str(error)) from error
+        if isinstance(result, Unreadable):
+            # a name or an entry that was set to it
+            raise Unreadable(str(result))
         if isinstance(result, str | list | tuple) and len(result) > LARGEST:
             raise Unreadable("too large")
         return result
@@ -109,8 +112,6 @@ class Expressions:
             case ast.Constant(value=value):
                 return value
             case ast.Name(id=name):
-                if isinstance(names.get(name), Unreadable):
-                    raise Unreadable(name)
                 return names[name] if name in names else _constant(name)
             case ast.Attribute():
                 return self._attribute(node, names)
@@ -228,10 +229,7 @@ class Expressions:
         if isinstance(index, ast.Slice):
             ends = [None if end is None else self.value(end, names) for end in (index.lower, index.upper, index.step)]
             return base[slice(*ends)]
-        element = base[self.value(index, names)]
-        if isinstance(element, Unreadable):
-            raise Unreadable("entry")
-        return element
+        return base[self.value(index, names)]
 
     def _comprehension(self, element: ast.expr, only: ast.comprehension, names: Mapping[str, Value]) -> list[Value]:
         inner = dict(names)
@@ -264,6 +262,10 @@ class Expressions:
             return posixpath.dirname(self.value(node.args[0], names))
         if last in ("abspath", "realpath", "Path", "normpath", "fspath") and node.args:
             return posixpath.join(*self._items(node.args, names))
+        if isinstance(function, ast.Name) and function.id == "dict":
+            # as a literal: one unreadable entry does not take the rest with it
+            keys: list[ast.expr | None] = [ast.Constant(key.arg) if key.arg else None for key in node.keywords]
+            return dict(*self._items(node.args, names)) | self._mapping(keys, [k.value for k in node.keywords], names)
         if isinstance(function, ast.Name) and function.id in _BUILTINS:
             keywords = {key.arg: self.value(key.value, names) for key in node.keywords if key.arg}
             return _BUILTINS[function.id](*self._items(node.args, names), **keywords)

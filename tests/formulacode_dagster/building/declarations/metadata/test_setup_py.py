@@ -73,6 +73,35 @@ def test_what_only_running_the_script_tells_is_recorded(tree_of):
     assert said.unread[0].source == "setup.py:install_requires"
 
 
+def test_one_unreadable_argument_in_a_call_of_dict_does_not_take_the_rest_with_it(tree_of):
+    script = """
+    import magic
+    metadata = dict(name="x", version=magic.version(), install_requires=["numpy"], **magic.more())
+    metadata["description"] = "version %s" % metadata.get("version")
+    setup(**metadata)
+    """
+    said = read(tree_of, script)
+    assert said.name.value == "x"
+    assert requirements(said) == ["numpy"]
+    assert said.unread == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unread"),
+    [
+        ("**magic.metadata()", ["setup.py:install_requires"]),
+        ("install_requires=['numpy'], **magic.metadata()", []),
+        ("**magic.metadata(), install_requires=['numpy']", []),
+        ("requires=['numpy'], **magic.metadata()", ["setup.py:install_requires"]),
+        ("install_requires=['numpy'], extras_require=magic.extras()", ["setup.py"]),
+    ],
+)
+def test_unreadable_metadata_is_recorded(tree_of, arguments, unread):
+    said = read(tree_of, f"import magic\nsetup(name='x', {arguments})")
+    assert [item.source for item in said.unread] == unread
+    assert requirements(said) == (["numpy"] if "numpy" in arguments else [])
+
+
 def test_additions_under_a_condition_are_recorded_and_the_rest_is_kept(tree_of):
     said = read(
         tree_of,
