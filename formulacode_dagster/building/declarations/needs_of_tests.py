@@ -21,6 +21,7 @@ from .declared_requirement import (
     validate,
 )
 from .imports import projects_of
+from .install_arguments import install_arguments
 from .optional import OptionalGroup
 from .python_source import parse_python
 from .tree import Tree
@@ -106,7 +107,8 @@ def _nox(tree: Tree) -> Iterator[DeclaredRequirement]:
         return
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "install":
-            words = [word.value for word in node.args if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+            # a variable may be the value of an option
+            words = [str(word.value) if isinstance(word, ast.Constant) else "$" for word in node.args]
             yield from _of_pip(tree, words, f"noxfile.py:{node.lineno}")
 
 
@@ -122,8 +124,8 @@ def _ci(tree: Tree) -> Iterator[DeclaredRequirement]:
 
 def _of_pip(tree: Tree, words: list[str], source: str) -> Iterator[DeclaredRequirement]:
     """Return the arguments of `pip install`; a folder, perhaps with extras, is the project itself."""
-    for before, word in zip(["", *words], words, strict=False):
-        if before in ("-r", "--requirement"):
+    for option, word in install_arguments(words):
+        if option == "-r":
             yield from read_requirements_files(tree, ".", [word])
-        elif not before.startswith("-") and not word.startswith(("-", ".", "/", "$")):
+        elif not option and not word.startswith((".", "/", "$")):
             yield DeclaredRequirement(text=word, source=source)

@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from formulacode_dagster.building.declarations.conda_names import meaning_of
+from formulacode_dagster.building.declarations.install_arguments import install_arguments
 from formulacode_dagster.building.declarations.python_source import parse_requirement
 from formulacode_dagster.models.recipe import Fix
 
@@ -24,10 +25,8 @@ _DEFAULT = re.compile(r"\$\{\w+:?-([^${}]*)\}")
 _CONDA_PIN = re.compile(r"([A-Za-z0-9_.-]+)=([0-9][\w.]*)")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _BEFORE = frozenset({"!", "command", "do", "else", "exec", "if", "sudo", "then", "time"})
-_TAKE_A_VALUE = frozenset(
-    {"-c", "--channel", "-f", "--find-links", "-i", "--index-url", "-n", "--name", "-p", "--prefix", "--python"}
-    | {"-r", "--requirement", "-t", "--target", "--extra-index-url", "-o", "--option", "--constraint"}
-)
+_OPTIONS_OF_RUN = frozenset({"-n", "--name", "-p", "--prefix", "--python"})
+"""Options of `conda run` and `uv run` with a value."""
 _MANAGERS = frozenset({"conda", "mamba", "micromamba", "pip", "pip3", "uv"})
 _NOT_OURS = re.compile(r"(ASV|CONDA|FC|GIT|LD|MAMBA|PIP|PYTHON|UV)_\w+|CC|CXX|HOME|PATH|PYTHON\w*")
 """Variables that set origins of packages, or change the behaviour of every program."""
@@ -100,7 +99,7 @@ def _plain(words: list[str]) -> list[str]:
     if words[:2] and words[0] in _MANAGERS and words[1:2] == ["run"]:
         words = words[2:]
         while words and words[0].startswith("-"):
-            words = words[2:] if words[0] in _TAKE_A_VALUE else words[1:]
+            words = words[2:] if words[0] in _OPTIONS_OF_RUN else words[1:]
     if re.fullmatch(r"(.*/)?python[\d.]*", words[0] if words else "") and words[1:3] == ["-m", "pip"]:
         words = words[2:]
     return words
@@ -109,13 +108,13 @@ def _plain(words: list[str]) -> list[str]:
 def _read(reading: ScriptReading, words: list[str], line: str) -> None:
     match words:
         case ["apt-get" | "apt", *rest] if "install" in rest:
-            _apt(reading, _arguments(rest), line)
+            _apt(reading, _installed(rest, "apt"), line)
         case ["apt-get" | "apt", *_]:
             return
         case ["uv", "pip", *rest] | ["pip" | "pip3", *rest] if rest[:1] == ["install"]:
-            _requirements(reading, _arguments(rest), line, is_conda=False)
+            _requirements(reading, _installed(rest, "pip"), line, is_conda=False)
         case ["conda" | "mamba" | "micromamba", *rest] if "install" in rest:
-            _requirements(reading, _arguments(rest), line, is_conda=True)
+            _requirements(reading, _installed(rest, "conda"), line, is_conda=True)
         case ["export", *assignments]:
             _export(reading, assignments, line)
         case ["git", *rest] if "submodule" in rest:
@@ -124,17 +123,10 @@ def _read(reading: ScriptReading, words: list[str], line: str) -> None:
             reading.left_out.append(line)
 
 
-def _arguments(words: Sequence[str]) -> list[str]:
-    """The words after `install` that are neither options nor values of options."""
-    rest = list(words[words.index("install") + 1 :])
-    kept = []
-    while rest:
-        word = rest.pop(0)
-        if word in _TAKE_A_VALUE:
-            rest = rest[1:]
-        elif not word.startswith("-"):
-            kept.append(word)
-    return kept
+def _installed(words: Sequence[str], tool: str) -> list[str]:
+    """Return the words after `install` that are neither options nor values of options."""
+    after = words[words.index("install") + 1 :]
+    return [word for option, word in install_arguments(after, tool=tool) if not option]
 
 
 def _apt(reading: ScriptReading, words: Sequence[str], line: str) -> None:
