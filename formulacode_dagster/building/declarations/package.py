@@ -88,12 +88,17 @@ def find_import_name(
 ) -> str:
     """The name to import after the build: one the project states, found among its files; empty when none is there.
 
-    Without such a name, fall back to asv's *project*, then to what the benchmarks have *imported*, then to the only
-    top-level package of the folder; several are ambiguous and yield none.
+    The name of a project `a.b` with a package `a/b` is the namespace `a`. Without a stated name, fall back to asv's
+    *project*, then to what the benchmarks have *imported*, then to the only top-level package of the folder; several
+    are ambiguous and yield none.
     """
     own = metadata.name.value if metadata.name is not None else ""
     stated = [*_spellings(own), *metadata.import_names, *_spellings(project), *imported]
     places = _places(folder, metadata.source_folders)
+    namespace, _, _ = own.partition(".")
+    inside = f"{own.replace('.', '/')}/__init__.py"
+    if own != namespace and namespace.isidentifier() and any(tree.has(join(place, inside) or "") for place in places):
+        return namespace
     present = [name for place in places for name in _packages_in(tree, place)]
     for name in stated:
         if name in present and name not in _NOT_PACKAGES:

@@ -53,6 +53,8 @@ def test_a_repository_without_anything_to_install_fails(tree_of):
         ({"pyproject.toml": PROJECT, "quick/__init__.py": "", "slow/__init__.py": ""}, ""),
         ({"setup.py": "setup(name='a', packages=['b', 'b.c'])", "b/__init__.py": "", "c/__init__.py": ""}, "b"),
         ({"setup.py": "setup(name='a', py_modules=['gone'])"}, ""),
+        ({"setup.py": "setup(name='a.b')", "src/a/b/__init__.py": "", "c/__init__.py": ""}, "a"),
+        ({"setup.py": "setup(name='a.b')", "a/c/__init__.py": "", "c/__init__.py": ""}, "c"),
         ({"setup.cfg": "[options]\npackage_dir =\n  = code\n", "setup.py": "", "code/deep/__init__.py": ""}, "deep"),
     ],
 )
