@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from formulacode_dagster.models.base import Frozen
 
 from .tree import Tree
+from .yaml_depth import require_shallow
 
 if TYPE_CHECKING:
     from yaml import Node, ScalarNode
@@ -68,6 +69,7 @@ def _read(text: str, *, about: str) -> Iterator[tuple[tuple[str, ...], ScalarNod
     if len(text) > _LARGEST or about not in text:
         return
     try:
+        require_shallow(text)
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return

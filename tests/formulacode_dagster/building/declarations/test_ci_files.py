@@ -83,6 +83,13 @@ def test_what_is_no_ci_file_or_cannot_be_read_gives_nothing(tree_of):
     assert read_ci_files(tree_of(files)) == ()
 
 
+def test_a_file_nested_too_deep_for_libyaml_gives_nothing(tree_of):
+    steps = {depth: f"steps: {'[' * depth}'apt install gcc'{']' * depth}" for depth in (98, 101, 100_000)}
+    assert [item.name for item in read_ci_files(tree_of({".travis.yml": steps[98]}))] == ["gcc"]
+    assert read_ci_files(tree_of({".travis.yml": steps[101]})) == ()
+    assert read_ci_files(tree_of({".travis.yml": steps[100_000]})) == ()
+
+
 def test_aliases_that_multiply_are_looked_at_once(tree_of):
     levels = "".join(f"l{n}: &l{n} [*l{n - 1}, *l{n - 1}, *l{n - 1}]\n" for n in range(1, 40))
     text = "l0: &l0 ['apt-get install libpng-dev']\n" + levels
