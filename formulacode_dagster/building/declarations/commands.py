@@ -44,6 +44,7 @@ class _Reader:
         self.build_folder = build_folder
         self.extras: dict[str, None] = {}
         self.groups: dict[str, None] = {}
+        self.files: set[str] = set()
         self.requirements: list[DeclaredRequirement] = []
         self.environment: dict[str, str] = {}
         self.steps: list[Command] = []
@@ -88,7 +89,9 @@ class _Reader:
 
     def _requirements_file(self, name: str, source: str) -> None:
         path = self._place(name)
-        requirements = read_requirements_file(self.tree, path) if path is not None else ()
+        if path in self.files:
+            return
+        requirements = read_requirements_file(self.tree, path, seen=self.files) if path is not None else ()
         if not requirements:
             self.notes.append(f"{source} names {name}, which holds no requirement here")
         self.requirements.extend(requirements)

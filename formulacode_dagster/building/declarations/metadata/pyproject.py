@@ -5,7 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 
-from formulacode_dagster.building.declarations.declared_requirement import DeclaredRequirement, read_requirements_files
+from formulacode_dagster.building.declarations.declared_requirement import (
+    DeclaredRequirement,
+    read_requirements_files,
+    with_included,
+)
 from formulacode_dagster.building.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
@@ -53,19 +57,14 @@ def _build_system(data: Table, path: str) -> ProjectMetadata:
 
 
 def _groups(data: Table, path: str) -> dict[str, tuple[DeclaredRequirement, ...]]:
-    raw = table_at(data, "dependency-groups")
-
-    def expand(name: str, seen: frozenset[str]) -> tuple[DeclaredRequirement, ...]:
-        entries = raw.get(name)
-        requirements: list[DeclaredRequirement] = []
-        for entry in entries if isinstance(entries, list) and name not in seen else []:
-            if isinstance(entry, str):
-                requirements.append(DeclaredRequirement(text=entry, source=f"{path}:dependency-groups.{name}"))
-            elif isinstance(entry, Mapping) and isinstance(entry.get("include-group"), str):
-                requirements.extend(expand(str(entry["include-group"]), seen | {name}))
-        return tuple(requirements)
-
-    return {name: expand(name, frozenset()) for name in raw}
+    own: dict[str, tuple[DeclaredRequirement, ...]] = {}
+    included: dict[str, list[str]] = {}
+    for name, value in table_at(data, "dependency-groups").items():
+        entries = value if isinstance(value, list) else []
+        own[name] = declared(entries, f"{path}:dependency-groups.{name}")
+        names = [entry.get("include-group") for entry in entries if isinstance(entry, Mapping)]
+        included[name] = [other for other in names if isinstance(other, str)]
+    return {name: with_included([name], own, included) for name in own}
 
 
 def _backend_packages(tool: Table) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from formulacode_dagster.building.declarations.declared_requirement import (
     DeclaredRequirement,
     parse_requirement_lines,
-    read_requirements_file,
+    read_requirements_files,
     validate,
 )
 from formulacode_dagster.building.declarations.tree import Tree, join
@@ -60,9 +60,9 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
         place = f"{path}:{argument}"
         value = call.values[argument]
         if isinstance(value, Unreadable):
-            files = _files_named(script, call.arguments.get(argument), tree, folder)
-            if files:
-                return tuple(item for name in files for item in read_requirements_file(tree, name))
+            found = _of_files_named(script, call.arguments.get(argument), tree, folder)
+            if found:
+                return found
             leave(argument, place)
             return None
         line = _conditional_line(script, call.arguments.get(argument))
@@ -136,12 +136,13 @@ def _reachable(script: Script, node: ast.expr | None) -> list[ast.AST]:
     return [*nodes, *(deep for name in called if name in script.functions for deep in ast.walk(script.functions[name]))]
 
 
-def _files_named(script: Script, node: ast.expr | None, tree: Tree, folder: str) -> list[str]:
-    """Requirements files that an expression names, when the expression itself is too clever to follow."""
+def _of_files_named(script: Script, node: ast.expr | None, tree: Tree, folder: str) -> tuple[DeclaredRequirement, ...]:
+    """Requirements in the files that an expression names, when the expression itself is too clever to follow."""
     constants = [inner.value for inner in _reachable(script, node) if isinstance(inner, ast.Constant)]
     names = [value for value in constants if isinstance(value, str) and value.endswith((".txt", ".in"))]
-    paths = (join(folder, name) for name in dict.fromkeys(names))
-    return [path for path in paths if path is not None and validate(read_requirements_file(tree, path)).accepted]
+    seen = set[str]()
+    files = [read_requirements_files(tree, folder, [name], seen=seen) for name in names]
+    return tuple(item for items in files if validate(items).accepted for item in items)
 
 
 def _conditional_line(script: Script, node: ast.expr | None) -> int:
