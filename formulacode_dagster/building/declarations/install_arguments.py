@@ -7,7 +7,18 @@ from collections.abc import Iterable, Iterator
 _SHORT = {"apt": frozenset("acot"), "conda": frozenset("cfnpr"), "pip": frozenset("CPbcefioprtw")}
 """Short options with a value."""
 _LONG = frozenset(
-    {"abi", "build", "build-constraint", "build-option", "cache-dir", "cert", "channel", "client-cert", "config-file"}
+    {
+        "abi",
+        "build",
+        "build-constraint",
+        "build-option",
+        "cache-dir",
+        "cert",
+        "channel",
+        "client-cert",
+        "clone",
+        "config-file",
+    }
     | {"config-setting", "config-settings", "constraint", "default-index", "default-release", "directory", "editable"}
     | {"exclude-newer", "exists-action", "extra", "extra-index-url", "file", "find-links", "global-option", "group"}
     | {"implementation", "index", "index-strategy", "index-url", "install-option", "keyring-provider", "link-mode"}
@@ -17,7 +28,15 @@ _LONG = frozenset(
     | {"target", "target-release", "timeout", "trusted-host", "upgrade-package", "upgrade-strategy", "use-deprecated"}
     | {"use-feature", "wheel-dir"}
 )
-_ALIASES = {"--editable": "-e", "--file": "-f", "--requirement": "-r", "--requirements": "-r"}
+_ALIASES = {
+    "--config-setting": "-C",
+    "--config-settings": "-C",
+    "--constraint": "-c",
+    "--editable": "-e",
+    "--file": "-f",
+    "--requirement": "-r",
+    "--requirements": "-r",
+}
 
 
 def install_arguments(words: Iterable[str], *, tool: str = "pip") -> Iterator[tuple[str, str]]:

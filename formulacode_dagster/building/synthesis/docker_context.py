@@ -132,6 +132,16 @@ def _scripts_of(context: StoredContext, spec: BuildSpec | None) -> dict[str, str
     packages = spec.apt_packages if spec else tuple(name for fix in fixes for name in fix.apt_packages)
     variables = spec.build_environment if spec else {k: v for fix in fixes for k, v in fix.environment.items()}
     commands = spec.commands if spec else tuple(command for fix in fixes for command in fix.commands)
+    settings = spec.build_arguments if spec else tuple(text for fix in fixes for text in fix.build_arguments)
+    install = [
+        "python",
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-build-isolation",
+        *(f"-C{text}" for text in settings),
+    ]
     wanted = [text for fix in fixes for text in (*fix.requirements, *fix.constraints)]
     owner, _, repo = context.repository.partition("/")
     run = [f"(cd {shlex.quote(command.folder)} && {shlex.join(command.argv)})" for command in commands]
@@ -155,7 +165,7 @@ def _scripts_of(context: StoredContext, spec: BuildSpec | None) -> dict[str, str
             [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())],
             ["git submodule update --init --recursive"] if any(fix.submodules for fix in fixes) else [],
             run,
-            [f"python -m pip install --no-deps --no-build-isolation {_root(spec)}"],
+            [f"{shlex.join(install)} {_root(spec)}"],
         ),
         "docker_build_run.sh": _script(["cd /workspace/repo", "git status --short"]),
         TASK: f"Task(owner={owner!r}, repo={repo!r}, sha={context.base_sha!r})\n",

@@ -70,11 +70,13 @@ def test_an_exported_recipe_returns_unchanged_until_a_script_changes(tmp_path: P
 
 
 def test_scripts_of_a_recipe_say_all_of_it_that_scripts_can_say() -> None:
-    context = DockerContext.of(make_context("a", GSL, BOUND))
+    blas = Fix(rule="blas", evidence="", build_arguments=("setup-args=-Dblas=two words",))
+    context = DockerContext.of(make_context("a", GSL, BOUND, blas))
     files = {name: text for name, text in context.files.items() if name != "recipe.json"}
     (fix,), _ = DockerContext(files, "x").recipe()
     assert (fix.apt_packages, fix.requirements) == (("libgsl-dev",), ("setuptools<81",))
     assert (fix.environment, fix.submodules) == ({"A": "two words"}, True)
+    assert fix.build_arguments == blas.build_arguments
     assert "(cd . && make gen)" in context.files["docker_build_pkg.sh"]
 
 
