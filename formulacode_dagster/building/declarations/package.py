@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 
 from packaging.utils import canonicalize_name
 from pydantic import Field
 
 from formulacode_dagster.building.declarations.metadata.project import ProjectMetadata
+from formulacode_dagster.building.declarations.metadata.pyproject import load_pyproject
+from formulacode_dagster.building.declarations.metadata.tables import table_at
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
@@ -37,14 +38,11 @@ def is_package_root(tree: Tree, folder: str) -> bool:
     """Return True if pip can install *folder*; a pyproject.toml with nothing but tools' settings does not count."""
     if tree.has(join(folder, "setup.py") or ""):
         return True
-    text = tree.text(join(folder, "pyproject.toml") or "")
-    if text is None:
-        return False
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        data = load_pyproject(tree, folder)
+    except ValueError:
         return False
-    tool = data.get("tool", {})
+    tool = table_at(data, "tool")
     return "project" in data or "build-system" in data or "poetry" in tool or "flit" in tool
 
 

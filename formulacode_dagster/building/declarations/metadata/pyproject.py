@@ -19,18 +19,31 @@ from .project import ProjectMetadata, python_classifiers, sourced
 from .tables import Table, declared, strings, table_at
 from .tool_groups import tool_groups
 
+_LARGEST = 150_000
+
+
+def load_pyproject(tree: Tree, folder: str) -> Table:
+    """Return the content of `pyproject.toml` in *folder*, empty if there is none; raises ValueError with the reason if
+    it cannot be read.
+    """
+    text = tree.text(join(folder, "pyproject.toml") or "") or ""
+    if len(text) > _LARGEST:
+        raise ValueError(f"is longer than {_LARGEST} characters")
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not valid TOML: {error}") from error
+
 
 def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
     """Return the metadata in `pyproject.toml` in *folder*; an invalid file yields only a note."""
     path = join(folder, "pyproject.toml") or ""
-    text = tree.text(path)
-    if text is None:
+    if not tree.has(path):
         return ProjectMetadata()
     try:
-        data: Table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        unread = DroppedRequirement(requirement=path, source=path, reason=f"is not valid TOML: {error}")
-        return ProjectMetadata(unread=(unread,))
+        data = load_pyproject(tree, folder)
+    except ValueError as error:
+        return ProjectMetadata(unread=(DroppedRequirement(requirement=path, source=path, reason=str(error)),))
     build = _build_system(data, path)
     project = data.get("project")
     own = _pep621(tree, folder, data, path) if isinstance(project, Mapping) else ProjectMetadata()
@@ -147,7 +160,8 @@ def _poetry(table: Table, path: str) -> ProjectMetadata:
     }
     python = dependencies.get("python")
     requires = poetry.specifier(str(python)) if python is not None else None
-    packages = [entry for entry in (table.get("packages") or []) if isinstance(entry, Mapping)]  # type: ignore[attr-defined]
+    listed = table.get("packages")
+    packages = [entry for entry in (listed if isinstance(listed, list) else ()) if isinstance(entry, Mapping)]
     return ProjectMetadata(
         name=sourced(table.get("name"), f"{path}:tool.poetry.name"),
         requires_python=sourced(requires, f"{path}:tool.poetry.dependencies.python"),
