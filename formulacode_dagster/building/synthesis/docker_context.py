@@ -18,7 +18,7 @@ from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from formulacode_dagster.building.declarations.python_source import PARSER
+from formulacode_dagster.building.declarations.python_source import parse_python
 from formulacode_dagster.building.images.recipes import IMPORTED_RULE
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import BuildSpec
@@ -91,13 +91,15 @@ class DockerContext:
     def task(self) -> dict[str, str]:
         """`owner`, `repo` and `sha`, as far as task.txt has them; it is parsed as an expression, and not run."""
         try:
-            with PARSER:
-                call = ast.parse(self.files.get(TASK, "").strip(), mode="eval").body
+            body = parse_python(self.files.get(TASK, "").strip()).body
         except (SyntaxError, ValueError, RecursionError):
             return {}
-        keywords = call.keywords if isinstance(call, ast.Call) else []
-        told = {keyword.arg: keyword.value.value for keyword in keywords if isinstance(keyword.value, ast.Constant)}
-        return {name: value for name in ("owner", "repo", "sha") if isinstance(value := told.get(name), str)}
+        match body:
+            case [ast.Expr(value=ast.Call(keywords=keywords))]:
+                known = {word.arg: word.value.value for word in keywords if isinstance(word.value, ast.Constant)}
+            case _:
+                return {}
+        return {name: value for name in ("owner", "repo", "sha") if isinstance(value := known.get(name), str)}
 
     def recipe(self) -> tuple[tuple[Fix, ...], ScriptReading]:
         """Return the requests of its scripts as fixes, and the parts left out."""

@@ -97,7 +97,15 @@ def test_no_link_is_followed_and_what_is_no_context_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "task", ["", "Task(", "__import__('os').system('x')", "Task(owner=1, repo=f'{x}', sha=open('x'))"]
+    "task",
+    [
+        "",
+        "Task(",
+        "-" * 100_000 + "1",
+        "x = Task(owner='a')",
+        "__import__('os').system('x')",
+        "Task(owner=1, repo=f'{x}', sha=open('x'))",
+    ],
 )
 def test_a_task_file_is_read_and_never_run(task: str) -> None:
     assert DockerContext({"task.txt": task}).task == {}
