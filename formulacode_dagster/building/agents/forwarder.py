@@ -6,6 +6,7 @@ ends the run when the budget is used up, or when the endpoint reports that retri
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,7 +23,17 @@ from formulacode_dagster.models.items import Cost
 from .bridge import MODEL_SOCKET
 from .limits import RunEnd, ended_by_answer
 from .protocol import AgentBudget, AgentOutcome
-from .wire import KEY_HEADERS, Wire, is_allowed, is_answer, remote_tools, tokens_of
+from .wire import (
+    KEY_HEADERS,
+    Tokens,
+    Wire,
+    beyond_the_agent,
+    is_allowed,
+    is_answer,
+    most_tokens,
+    read_request,
+    tokens_of,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -34,7 +45,7 @@ IDLE_SECONDS = 120.0
 MOST_FAILURES = 3
 """Consecutive failures after which the endpoint counts as down."""
 MOST_AT_ONCE = 8
-_HANDED_ON = frozenset({"content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"})
+_HANDED_ON = frozenset({"accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"})
 
 
 @dataclass(frozen=True)
@@ -56,30 +67,44 @@ class Account:
         self._endpoint = endpoint
         self._budget = budget
         self._cut = cut
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._failures = 0
+        self._awaited = 0
+        self._reserved = Tokens()
         self.cost = Cost()
         self.ended: RunEnd | None = None
 
-    def begin(self) -> bool:
-        """Return True if one more request is allowed; otherwise end the run."""
+    def begin(self, estimate: Tokens) -> bool:
+        """Return True if one more request is allowed, and reserve its *estimate*; otherwise end the run.
+
+        Waits while other answers are awaited and might leave too little for this one.
+        """
         with self._lock:
+            self._lock.wait_for(lambda: self.ended is not None or not self._awaited or self._fits(estimate))
             if self.ended is None and self.cost.model_calls >= self._budget.turns:
                 self._end(RunEnd(AgentOutcome.BUDGET, f"{self._budget.turns} answers were asked for"))
             if self.ended is None and not self._is_left:
                 self._end(RunEnd(AgentOutcome.BUDGET, self._budget_detail))
-            if self.ended is None:
-                self.cost += Cost(model_calls=1)
-            return self.ended is None
+            if self.ended is not None:
+                return False
+            self.cost += Cost(model_calls=1)
+            self._awaited += 1
+            self._reserved += estimate
+            return True
+
+    def release(self, estimate: Tokens) -> None:
+        """Give back what `begin` reserved, once the request is answered or has failed."""
+        with self._lock:
+            self._awaited -= 1
+            self._reserved -= estimate
+            self._lock.notify_all()
 
     def spend(self, answer: bytes) -> None:
         """Count the usage of *answer*, and end the run when the budget is used up."""
         took = tokens_of(self._endpoint.wire, answer)
-        prices = self._endpoint
-        dollars = (took.given * prices.dollars_per_million_in + took.made * prices.dollars_per_million_out) / 1e6
         with self._lock:
             self._failures = 0
-            self.cost += Cost(tokens_in=took.given, tokens_out=took.made, dollars=dollars)
+            self.cost += Cost(tokens_in=took.given, tokens_out=took.made, dollars=self._dollars(took))
             if not self._is_left:
                 self._end(RunEnd(AgentOutcome.BUDGET, self._budget_detail))
 
@@ -90,6 +115,16 @@ class Account:
             self._failures += 1
             if ended is not None and (ended.outcome is not AgentOutcome.OVERLOADED or self._failures >= MOST_FAILURES):
                 self._end(ended)
+
+    def _dollars(self, tokens: Tokens) -> float:
+        prices = self._endpoint
+        return (tokens.given * prices.dollars_per_million_in + tokens.made * prices.dollars_per_million_out) / 1e6
+
+    def _fits(self, estimate: Tokens) -> bool:
+        """Return True if the budget is enough for *estimate* besides all that is reserved."""
+        more = self._reserved + estimate
+        tokens = self.cost.tokens_in + self.cost.tokens_out + more.given + more.made
+        return tokens <= self._budget.tokens and self.cost.dollars + self._dollars(more) <= self._budget.dollars
 
     @property
     def _is_left(self) -> bool:
@@ -105,6 +140,7 @@ class Account:
     def _end(self, ended: RunEnd) -> None:
         if self.ended is None:
             self.ended = ended
+            self._lock.notify_all()
             # from another thread, since ending the run ends the caller of this one
             threading.Thread(target=self._cut, daemon=True, name="agent-cut").start()
 
@@ -148,14 +184,24 @@ class _Handler(BaseHTTPRequestHandler):
         if not is_allowed(wire, path):
             return self._refuse(404, f"{path} is not handed on")
         try:
-            tools = remote_tools(wire, request)
+            asked = read_request(request)
         except ValueError:
-            return self._refuse(400, "a request is JSON")
-        if tools:
-            return self._refuse(400, f"{', '.join(tools)}: no tool but the agent's own")
-        if is_answer(wire, path) and not account.begin():
+            return self._refuse(400, "a request is a JSON object")
+        if beyond := beyond_the_agent(wire, asked):
+            return self._refuse(
+                400, f"{', '.join(beyond)}: an endpoint only answers, and the agent's tools are its own"
+            )
+        # an object with a name twice may be read in another way than here
+        request = json.dumps(asked).encode()
+        if not is_answer(wire, path):
+            return self._hand_on(request, counts=False)
+        estimate = most_tokens(wire, asked, len(request))
+        if not account.begin(estimate):
             return self._refuse(403, "the budget of this run is used up")
-        return self._hand_on(request, counts=is_answer(wire, path))
+        try:
+            return self._hand_on(request, counts=True)
+        finally:
+            account.release(estimate)
 
     def do_HEAD(self) -> None:
         """Requests by which agents probe the endpoint."""
@@ -173,7 +219,7 @@ class _Handler(BaseHTTPRequestHandler):
         endpoint, account = self.server.endpoint, self.server.account
         name, form = KEY_HEADERS[endpoint.wire]
         headers = {key: value for key, value in self.headers.items() if key.lower() in _HANDED_ON}
-        headers[name] = form.format(endpoint.key)
+        headers |= {name: form.format(endpoint.key), "content-type": "application/json"}
         parts = urlsplit(self.path)
         # a key may also be given in the query
         query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if key != "key"])

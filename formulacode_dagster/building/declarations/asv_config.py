@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -15,8 +16,8 @@ from formulacode_dagster.sources.git.asv_files import nearest_config
 
 from .tree import Tree, join
 
-MATCH_SECONDS = 1.0
-"""Time limit for one pattern of a repository: the file is untrusted."""
+MATCH_SECONDS = 2.0
+"""Time limit for all patterns of a configuration in one search: the file is untrusted."""
 
 _KINDS = frozenset({"req", "env", "env_nobuild"})
 
@@ -37,6 +38,8 @@ def _sequence(value: object) -> object:
 Scalar = Annotated[str | None, BeforeValidator(_scalar)]
 Text = Annotated[str, BeforeValidator(lambda value: _scalar(value) or "")]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_sequence)]
+Entries = Mapping[tuple[str, str], str | None]
+"""Values or patterns by (kind, key); the key is empty for the interpreter and the platform."""
 Values = Annotated[tuple[Scalar, ...], BeforeValidator(lambda value: _sequence(value) or [""])]
 """Values of one matrix key: `` means any version, None means that the key is absent."""
 
@@ -152,46 +155,55 @@ def read_config(tree: Tree, path: str) -> AsvConfig:
     return config.model_copy(update={"benchmark_dir": benchmark_dir})
 
 
-def excluded(config: AsvConfig, python: str, chosen: Mapping[tuple[str, str], str | None]) -> bool:
-    """Return True if an `exclude` rule matches the combination *chosen* of (kind, key) → value on *python*."""
-    target = {**chosen, ("python", ""): python, **_platform(config)}
-    return any(_matches(target, _wanted(rule)) for rule in config.exclude)
+class MatrixRules:
+    """`exclude` and `include` of a configuration, for one search: all their patterns together have one limit of time.
 
+    Both methods raise ItemFailure (`asv_config`) when it is used up.
+    """
 
-def applies(config: AsvConfig, rule: MatrixRule) -> bool:
-    """Return True if an `include` entry is for this platform and kind of environment."""
-    wanted = {place: pattern for place, pattern in _wanted(rule).items() if place in _platform(config)}
-    return _matches(_platform(config), wanted)
+    def __init__(self, config: AsvConfig) -> None:
+        self._platform: Entries = {
+            ("environment_type", ""): config.environment_type or "virtualenv",
+            ("sys_platform", ""): "linux",
+        }
+        self._exclude = [_wanted(rule) for rule in config.exclude]
+        self._until = time.thread_time() + MATCH_SECONDS
 
+    def exclude(self, python: str, chosen: Entries) -> bool:
+        """Return True if an `exclude` rule matches the combination *chosen* of (kind, key) → value on *python*."""
+        target = {**chosen, ("python", ""): python, **self._platform}
+        return any(self._matches(target, wanted) for wanted in self._exclude)
 
-def _platform(config: AsvConfig) -> dict[tuple[str, str], str | None]:
-    return {("environment_type", ""): config.environment_type or "virtualenv", ("sys_platform", ""): "linux"}
+    def apply(self, rule: MatrixRule) -> bool:
+        """Return True if an `include` entry is for this platform and kind of environment."""
+        wanted = {place: pattern for place, pattern in _wanted(rule).items() if place in self._platform}
+        return self._matches(self._platform, wanted)
 
+    def _matches(self, target: Entries, wanted: Entries) -> bool:
+        """Match as asv matches rules; null stands for an absent value."""
+        return all(self._matches_value(pattern, target.get(place)) for place, pattern in wanted.items())
 
-def _wanted(rule: MatrixRule) -> dict[tuple[str, str], str | None]:
-    return {(name, ""): value for name, value in rule if isinstance(value, str)} | rule.entries()
-
-
-def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple[str, str], str | None]) -> bool:
-    """Match as asv matches rules: every pattern from the first character to the last; null for an absent value."""
-    for place, pattern in wanted.items():
-        actual = target.get(place)
-        if pattern is None or actual is None:
-            if pattern is not actual:
-                return False
-            continue
+    def _matches_value(self, pattern: str | None, actual: str | None) -> bool:
+        """Match the first match of *pattern* with all of *actual*."""
+        left = self._until - time.thread_time()
         try:
-            match = regex.match(pattern, actual, timeout=MATCH_SECONDS)
+            if left <= 0:
+                raise TimeoutError
+            if pattern is None or actual is None:
+                return pattern is actual
+            match = regex.match(pattern, actual, timeout=left)
         except TimeoutError as error:
             raise ItemFailure(
                 FailureKind.ASV_CONFIG,
-                f"the pattern {pattern[:60]!r} of an `exclude` cannot be matched",
-                why=f"it takes more than {MATCH_SECONDS:g} s on {actual[:60]!r}",
-                remedy="It repeats a repetition: such a file is as good as unreadable",
+                f"the pattern {str(pattern)[:60]!r} of an `exclude` or `include` cannot be matched",
+                why=f"all of them together take more than {MATCH_SECONDS:g} s, this one on {str(actual)[:60]!r}",
+                remedy="One repeats a repetition: such a file is as good as unreadable",
             ) from error
-        if match is None or match.end() != len(actual):
-            return False
-    return True
+        return match is not None and match.end() == len(actual)
+
+
+def _wanted(rule: MatrixRule) -> Entries:
+    return {(name, ""): value for name, value in rule if isinstance(value, str)} | rule.entries()
 
 
 def _malformed(path: str, why: str) -> ItemFailure:

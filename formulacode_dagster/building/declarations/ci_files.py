@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from formulacode_dagster.models.base import Frozen
 
 from .tree import Tree
+from .yaml_depth import require_shallow
 
 if TYPE_CHECKING:
     from yaml import Node, ScalarNode
@@ -24,7 +25,8 @@ _NEITHER_BUILT_NOR_TESTED = re.compile(
 _LARGEST = 300_000
 _MOST_NODES = 20_000
 _BREAK = re.compile(r"&&|\|\||[;|]|\b(?:then|do|else)\b")
-_EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
+_EXPRESSION = re.compile(r"\$\{\{(?:[^{}]|\{\d+\})*\}\}")
+"""GitHub's expressions may format a text with places such as `{0}`, and hold no other brace."""
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 
 
@@ -68,6 +70,7 @@ def _read(text: str, *, about: str) -> Iterator[tuple[tuple[str, ...], ScalarNod
     if len(text) > _LARGEST or about not in text:
         return
     try:
+        require_shallow(text)
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return

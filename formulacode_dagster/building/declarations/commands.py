@@ -13,18 +13,12 @@ from formulacode_dagster.models.recipe import Command, OnFailure
 
 from .asv_config import AsvConfig
 from .declared_requirement import DeclaredRequirement, read_requirements_file
+from .install_arguments import install_arguments
 from .tree import Tree, join
 
 _ASSIGNMENT = re.compile(r"^(?P<name>[A-Za-z_][\w-]*)=(?P<value>.*)$", re.DOTALL)
 _SELF = re.compile(
     r"^(?P<path>\{wheel_file\}|\{build_dir\}[^\[]*|\{conf_dir\}|\.[^\[]*|\{build_cache_dir\}[^\[]*)(\[(?P<extras>[^\]]*)\])?$"
-)
-_OPTIONS_WITH_VALUE = frozenset(
-    {"-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-w", "--wheel-dir", "-t"}
-    | {"--target", "--prefix", "--root", "-C", "--config-settings", "--config-setting", "--no-binary", "--only-binary"}
-    | {"--global-option", "--install-option", "--build-option", "--build", "--cache-dir", "--log", "--timeout"}
-    | {"--retries", "--upgrade-strategy", "--platform", "--python-version", "--report", "--exists-action"}
-    | {"-o", "--outdir", "--progress-bar"}
 )
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 _NETWORK_TOOLS = frozenset({"apt", "apt-get", "curl", "git", "svn", "wget", "yum"})
@@ -50,6 +44,7 @@ class _Reader:
         self.build_folder = build_folder
         self.extras: dict[str, None] = {}
         self.groups: dict[str, None] = {}
+        self.files: set[str] = set()
         self.requirements: list[DeclaredRequirement] = []
         self.environment: dict[str, str] = {}
         self.steps: list[Command] = []
@@ -84,22 +79,19 @@ class _Reader:
             self._step(words, folder, source)
 
     def _pip(self, arguments: list[str], source: str) -> None:
-        words = iter(arguments)
-        for word in words:
-            name, _, joined = word.partition("=") if word.startswith("--") else (word, "", "")
-            if name in ("-r", "--requirement"):
-                self._requirements_file(joined or next(words, ""), source)
-            elif name == "--group":
-                self.groups[joined or next(words, "")] = None
-            elif name in _OPTIONS_WITH_VALUE:
-                if not joined:
-                    next(words, None)
-            elif not word.startswith("-"):
+        for option, word in install_arguments(arguments):
+            if option == "-r":
+                self._requirements_file(word, source)
+            elif option == "--group":
+                self.groups[word] = None
+            elif option in ("", "-e"):
                 self._package(word, source)
 
     def _requirements_file(self, name: str, source: str) -> None:
         path = self._place(name)
-        requirements = read_requirements_file(self.tree, path) if path is not None else ()
+        if path in self.files:
+            return
+        requirements = read_requirements_file(self.tree, path, seen=self.files) if path is not None else ()
         if not requirements:
             self.notes.append(f"{source} names {name}, which holds no requirement here")
         self.requirements.extend(requirements)

@@ -13,6 +13,7 @@ from .asv_config import AsvConfig
 from .declared_requirement import DeclaredRequirement, parse_requirement_lines
 from .matrix import read_conda_name
 from .tree import Tree, join
+from .yaml_depth import require_shallow
 
 _LARGEST = 200_000
 _SPECIFICATION = re.compile(r"^(?P<name>(?:[\w./-]+::)?[A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(?P<version>[^\[]*)")
@@ -35,6 +36,7 @@ def read_conda_environment(tree: Tree, path: str) -> CondaEnvironment | None:
     if text is None or len(text) > _LARGEST:
         return None
     try:
+        require_shallow(text)
         data = yaml.load(text, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
@@ -16,6 +16,8 @@ from .tree import Tree, join
 
 _OPTION_TAIL = re.compile(r"(?<!\s)\s+--?[A-Za-z][\w-]*([= ].*)?$")
 _COMMENT = re.compile(r"(^|\s)#.*$")
+_MOST_FILES = 100
+"""Requirements files that include each other."""
 
 
 class DeclaredRequirement(Frozen):
@@ -66,26 +68,50 @@ def validate(requirements: Iterable[DeclaredRequirement], *, own_name: str = "")
     return Validated(accepted=tuple(accepted.values()), dropped=tuple(dropped.values()))
 
 
-def read_requirements_file(
-    tree: Tree, path: str, *, _seen: frozenset[str] = frozenset()
+def with_included(
+    names: Iterable[str],
+    own: Mapping[str, Iterable[DeclaredRequirement]],
+    included: Mapping[str, Iterable[str]],
 ) -> tuple[DeclaredRequirement, ...]:
-    """Return the requirements of a pip requirements file, `-r` includes followed; empty if there is no such file."""
+    """Return the *own* requirements of *names* and of all that these have *included*, each name once."""
+    pending, seen = list(names)[::-1], dict[str, None]()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen[name] = None
+            pending.extend(reversed([*included.get(name, ())]))
+    return tuple(item for name in seen for item in own.get(name, ()))
+
+
+def read_requirements_file(tree: Tree, path: str, *, seen: set[str] | None = None) -> tuple[DeclaredRequirement, ...]:
+    """Return the requirements of a pip requirements file, `-r` includes followed; empty if there is no such file.
+
+    Each file is read once; *seen* are those read before, and then these, too.
+    """
+    seen = set() if seen is None else seen
     text = tree.text(path)
-    if text is None or path in _seen:
+    if text is None or path in seen or len(seen) >= _MOST_FILES:
         return ()
+    seen.add(path)
     folder = path.rpartition("/")[0] or "."
 
     def include(relative: str) -> tuple[DeclaredRequirement, ...]:
         target = join(folder, relative)
-        return () if target is None else read_requirements_file(tree, target, _seen=_seen | {path})
+        return () if target is None else read_requirements_file(tree, target, seen=seen)
 
     return parse_requirement_lines(text, source=path, include=include)
 
 
-def read_requirements_files(tree: Tree, folder: str, names: Iterable[str]) -> tuple[DeclaredRequirement, ...]:
-    """Return the requirements in the files *names*, relative to *folder*; files outside the repository have none."""
+def read_requirements_files(
+    tree: Tree, folder: str, names: Iterable[str], *, seen: set[str] | None = None
+) -> tuple[DeclaredRequirement, ...]:
+    """Return the requirements in the files *names*, relative to *folder*; files outside the repository have none.
+
+    *seen* is as in `read_requirements_file`.
+    """
+    seen = set() if seen is None else seen
     paths = (join(folder, name.strip()) for name in names)
-    return tuple(item for path in paths if path is not None for item in read_requirements_file(tree, path))
+    return tuple(item for path in paths if path is not None for item in read_requirements_file(tree, path, seen=seen))
 
 
 def parse_requirement_lines(

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.building.declarations.metadata.pyproject import load_pyproject
+from formulacode_dagster.building.declarations.metadata.tables import Table, table_at
 
 from .tree import Tree, join
 
@@ -67,18 +69,16 @@ def license_of(tree: Tree, folder: str = ".") -> str:
 
 
 def _declared(tree: Tree, folder: str) -> str:
-    text = tree.text(join(folder, "pyproject.toml") or "")
     try:
-        data = tomllib.loads(text or "")
-    except tomllib.TOMLDecodeError:
+        data = load_pyproject(tree, folder)
+    except ValueError:
         return ""
-    return next((known for told in _told(data) if (known := _expression(told))), "")
+    return next((known for text in _stated(data) if (known := _expression(text))), "")
 
 
-def _told(data: dict[str, Any]) -> Iterator[str]:
-    poetry = data.get("tool", {}).get("poetry", {})
-    for told in (data.get("project", {}).get("license"), poetry.get("license")):
-        yield str(told.get("text", "")) if isinstance(told, dict) else str(told or "")
+def _stated(data: Table) -> Iterator[str]:
+    for stated in (table_at(data, "project").get("license"), table_at(data, "tool", "poetry").get("license")):
+        yield str(stated.get("text", "")) if isinstance(stated, dict) else str(stated or "")
 
 
 @functools.cache

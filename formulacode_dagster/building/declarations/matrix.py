@@ -10,7 +10,7 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
-from .asv_config import AsvConfig, MatrixRule, Values, applies, excluded
+from .asv_config import AsvConfig, MatrixRule, MatrixRules, Values
 from .conda_names import meaning_of
 from .declared_requirement import DeclaredRequirement
 
@@ -41,8 +41,9 @@ def pythons_of(config: AsvConfig) -> tuple[str, ...]:
     """
     if not config.pythons:
         return ()
-    left = (python for python in config.pythons if _of_matrix(config, python) is not None)
-    added = (rule.python for rule in config.include if rule.python is not None and applies(config, rule))
+    rules = MatrixRules(config)
+    left = (python for python in config.pythons if _of_matrix(config, python, rules) is not None)
+    added = (rule.python for rule in config.include if rule.python is not None and rules.apply(rule))
     return tuple(dict.fromkeys((*left, *added)))
 
 
@@ -52,11 +53,12 @@ def choose(config: AsvConfig, python: str) -> MatrixChoice:
     An `include` entry is used if the matrix has no environment for *python*, or one without requirements: one of the
     same interpreter first, else of the nearest.
     """
-    entries = _of_matrix(config, python)
+    rules = MatrixRules(config)
+    entries = _of_matrix(config, python, rules)
     source, notes = f"{config.path}:matrix", []
     if entries is None:
         notes.append(f"every combination of {source} is excluded for Python {python}")
-    included = _of_include(config, python, nearest=entries is None)
+    included = _of_include(config, python, rules, nearest=entries is None)
     if included is not None and not any(kind == "req" for kind, _ in entries or ()):
         rule, entries = included
         source = f"{config.path}:include"
@@ -66,17 +68,19 @@ def choose(config: AsvConfig, python: str) -> MatrixChoice:
     return _read(config, entries or {}, source, notes)
 
 
-def _of_matrix(config: AsvConfig, python: str) -> dict[Key, str | None] | None:
+def _of_matrix(config: AsvConfig, python: str, rules: MatrixRules) -> dict[Key, str | None] | None:
     """The best combination that is not excluded for *python*; None when all are."""
     entries = config.matrix.entries()
     for combination in itertools.islice(itertools.product(*map(_ranked, entries.values())), _MOST_COMBINATIONS):
         chosen = dict(zip(entries, combination, strict=True))
-        if not excluded(config, python, chosen):
+        if not rules.exclude(python, chosen):
             return chosen
     return None
 
 
-def _of_include(config: AsvConfig, python: str, *, nearest: bool) -> tuple[MatrixRule, dict[Key, str | None]] | None:
+def _of_include(
+    config: AsvConfig, python: str, rules: MatrixRules, *, nearest: bool
+) -> tuple[MatrixRule, dict[Key, str | None]] | None:
     """The added environment that leaves most versions open, for *python* or the interpreter nearest to it."""
 
     def distance(rule: MatrixRule) -> float:
@@ -86,9 +90,9 @@ def _of_include(config: AsvConfig, python: str, *, nearest: bool) -> tuple[Matri
             return float("inf")
         return abs(asked.minor - named.minor) if asked.major == named.major else float("inf")
 
-    rules = [rule for rule in config.include if applies(config, rule) and distance(rule) < float("inf")]
-    least = min(map(distance, rules), default=0) if nearest else 0
-    fitting = [rule for rule in rules if distance(rule) == least]
+    offered = [rule for rule in config.include if rules.apply(rule) and distance(rule) < float("inf")]
+    least = min(map(distance, offered), default=0) if nearest else 0
+    fitting = [rule for rule in offered if distance(rule) == least]
     if not fitting:
         return None
     best = max(fitting, key=lambda rule: sum(value == "" for value in rule.req.values()))

@@ -21,6 +21,7 @@ from .declared_requirement import (
     validate,
 )
 from .imports import projects_of
+from .install_arguments import install_arguments
 from .optional import OptionalGroup
 from .python_source import parse_python
 from .tree import Tree
@@ -58,7 +59,13 @@ def choose_for_tests(tree: Tree, among: Iterable[OptionalGroup], *, own_name: st
     meant = [group for group in groups if _FOR_TESTS.search(group.name.lower())]
     others = [group for group in groups if group not in meant]
     declared = [item for group in meant for item in group.items]
-    elsewhere = [*_tox(tree), *_nox(tree), *_ci(tree), *(item for group in others for item in group.items)]
+    files = set[str]()
+    elsewhere = [
+        *_tox(tree, files),
+        *_nox(tree, files),
+        *_ci(tree, files),
+        *(item for group in others for item in group.items),
+    ]
     chosen: dict[str, DeclaredRequirement] = {"pytest": PYTEST} if paths else {}
     for item in _usable(declared, own_name) if paths else ():
         if not _FOR_OTHERS.match(requirement_name(item.text)):
@@ -81,7 +88,7 @@ def _usable(items: Collection[DeclaredRequirement], own_name: str) -> tuple[Decl
     return validate(items, own_name=own_name).accepted
 
 
-def _tox(tree: Tree) -> Iterator[DeclaredRequirement]:
+def _tox(tree: Tree, files: set[str]) -> Iterator[DeclaredRequirement]:
     for path in ("tox.ini", "setup.cfg"):
         parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
         try:
@@ -95,35 +102,41 @@ def _tox(tree: Tree) -> Iterator[DeclaredRequirement]:
                     _TOX_FACTOR.sub("", line.strip()) for line in (parser[section].get("deps") or "").split("\n")
                 )
                 yield from parse_requirement_lines(
-                    text, source=f"{path}:{section}", include=lambda name: read_requirements_files(tree, ".", [name])
+                    text,
+                    source=f"{path}:{section}",
+                    include=lambda name: read_requirements_files(tree, ".", [name], seen=files),
                 )
 
 
-def _nox(tree: Tree) -> Iterator[DeclaredRequirement]:
+def _nox(tree: Tree, files: set[str]) -> Iterator[DeclaredRequirement]:
     try:
         module = parse_python(tree.text("noxfile.py") or "")
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "install":
-            words = [word.value for word in node.args if isinstance(word, ast.Constant) and isinstance(word.value, str)]
-            yield from _of_pip(tree, words, f"noxfile.py:{node.lineno}")
+            # a variable may be the value of an option
+            words = [str(word.value) if isinstance(word, ast.Constant) else "$" for word in node.args]
+            yield from _of_pip(tree, words, f"noxfile.py:{node.lineno}", files)
 
 
-def _ci(tree: Tree) -> Iterator[DeclaredRequirement]:
+def _ci(tree: Tree, files: set[str]) -> Iterator[DeclaredRequirement]:
     for script, source in scripts_of_ci(tree):
         for command in re.findall(r"\bpip3? install\s+([^\n;&|]+)", script.replace("\\\n", " ")):
             try:
                 words = shlex.split(command, comments=True)
             except ValueError:
                 continue
-            yield from _of_pip(tree, words, source)
+            yield from _of_pip(tree, words, source, files)
 
 
-def _of_pip(tree: Tree, words: list[str], source: str) -> Iterator[DeclaredRequirement]:
-    """Return the arguments of `pip install`; a folder, perhaps with extras, is the project itself."""
-    for before, word in zip(["", *words], words, strict=False):
-        if before in ("-r", "--requirement"):
-            yield from read_requirements_files(tree, ".", [word])
-        elif not before.startswith("-") and not word.startswith(("-", ".", "/", "$")):
+def _of_pip(tree: Tree, words: list[str], source: str, files: set[str]) -> Iterator[DeclaredRequirement]:
+    """Return the arguments of `pip install`; a folder, perhaps with extras, is the project itself.
+
+    *files* are requirements files that were read before.
+    """
+    for option, word in install_arguments(words):
+        if option == "-r":
+            yield from read_requirements_files(tree, ".", [word], seen=files)
+        elif not option and not word.startswith((".", "/", "$")):
             yield DeclaredRequirement(text=word, source=source)

@@ -16,7 +16,7 @@ from .asv_config import AsvConfig
 from .conda_environment import read_conda_environment
 from .declared_requirement import DeclaredRequirement, read_requirements_file, requirement_name, validate
 from .imports import projects_of
-from .requirements import requirements_of_extra
+from .requirements import Extras
 from .tree import Tree
 
 _BENCHMARKS = re.compile(r"(^|[-_./])(asv|bench|benchmarks?|benchmarking)($|[-_.])")
@@ -55,9 +55,9 @@ def optional_groups(
     *package* is the folder of the package: a file there does not belong to the suite just because asv's configuration
     is there.
     """
-    extras = {name: requirements_of_extra(metadata, name, own_name) or () for name in metadata.extras}
+    extras = Extras(metadata, own_name)
     groups = [
-        *(_group(f"extra {name}", name, items) for name, items in extras.items()),
+        *(_group(f"extra {name}", name, extras.requirements(name)) for name in metadata.extras),
         *(_group(f"group {name}", name, items) for name, items in metadata.groups.items()),
         *_files(tree, config, package),
     ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 
 from packaging.utils import canonicalize_name
 from pydantic import Field
 
 from formulacode_dagster.building.declarations.metadata.project import ProjectMetadata
+from formulacode_dagster.building.declarations.metadata.pyproject import load_pyproject
+from formulacode_dagster.building.declarations.metadata.tables import table_at
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
@@ -37,14 +38,11 @@ def is_package_root(tree: Tree, folder: str) -> bool:
     """Return True if pip can install *folder*; a pyproject.toml with nothing but tools' settings does not count."""
     if tree.has(join(folder, "setup.py") or ""):
         return True
-    text = tree.text(join(folder, "pyproject.toml") or "")
-    if text is None:
-        return False
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        data = load_pyproject(tree, folder)
+    except ValueError:
         return False
-    tool = data.get("tool", {})
+    tool = table_at(data, "tool")
     return "project" in data or "build-system" in data or "poetry" in tool or "flit" in tool
 
 
@@ -88,12 +86,17 @@ def find_import_name(
 ) -> str:
     """The name to import after the build: one the project states, found among its files; empty when none is there.
 
-    Without such a name, fall back to asv's *project*, then to what the benchmarks have *imported*, then to the only
-    top-level package of the folder; several are ambiguous and yield none.
+    The name of a project `a.b` with a package `a/b` is the namespace `a`. Without a stated name, fall back to asv's
+    *project*, then to what the benchmarks have *imported*, then to the only top-level package of the folder; several
+    are ambiguous and yield none.
     """
     own = metadata.name.value if metadata.name is not None else ""
     stated = [*_spellings(own), *metadata.import_names, *_spellings(project), *imported]
     places = _places(folder, metadata.source_folders)
+    namespace, _, _ = own.partition(".")
+    inside = f"{own.replace('.', '/')}/__init__.py"
+    if own != namespace and namespace.isidentifier() and any(tree.has(join(place, inside) or "") for place in places):
+        return namespace
     present = [name for place in places for name in _packages_in(tree, place)]
     for name in stated:
         if name in present and name not in _NOT_PACKAGES:

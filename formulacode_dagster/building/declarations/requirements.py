@@ -19,7 +19,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .commands import CommandReading
-from .declared_requirement import DeclaredRequirement, Validated, requirement_name, validate
+from .declared_requirement import DeclaredRequirement, Validated, requirement_name, validate, with_included
 from .python_source import parse_requirement
 from .tree import Tree
 
@@ -45,6 +45,38 @@ class Requirements(Frozen):
         return frozenset(requirement_name(item.text) for item in (*self.runtime, *self.matrix))
 
 
+class Extras:
+    """The extras of the project *own_name*, which may refer to one another; names are compared as pip does."""
+
+    def __init__(self, metadata: ProjectMetadata, own_name: str) -> None:
+        self._own: dict[str, list[DeclaredRequirement]] = {}
+        self._included: dict[str, list[str]] = {}
+        for key, entries in metadata.extras.items():
+            name = canonicalize_name(key)
+            if name not in self._own:
+                self._own[name], self._included[name] = [], []
+                for entry in entries:
+                    self._add(name, entry, own_name)
+
+    def _add(self, name: str, entry: DeclaredRequirement, own_name: str) -> None:
+        try:
+            requirement = parse_requirement(entry.text)
+        except InvalidRequirement:
+            self._own[name].append(entry)
+            return
+        if canonicalize_name(requirement.name) == canonicalize_name(own_name):
+            self._included[name] += map(canonicalize_name, sorted(requirement.extras))
+        else:
+            self._own[name].append(entry)
+
+    def __contains__(self, name: str) -> bool:
+        return canonicalize_name(name) in self._own
+
+    def requirements(self, *names: str) -> tuple[DeclaredRequirement, ...]:
+        """Return the requirements of the extras *names*, each extra that they refer to once."""
+        return with_included(map(canonicalize_name, names), self._own, self._included)
+
+
 def read_metadata(tree: Tree, folder: str) -> ProjectMetadata:
     """Return the metadata of pyproject.toml, setup.cfg and setup.py in *folder* combined, the first with a value
     winning.
@@ -65,17 +97,18 @@ def gather(
     *variables* are those of the build: they may turn hooks of the back end on.
     """
     hooks = [hook for hook in metadata.build_hooks if hook.is_on(variables or {})]
-    runtime = [*(metadata.dependencies or ()), *commands.requirements]
-    missing: list[DroppedRequirement] = []
-    for extra in dict.fromkeys((*commands.extras, *_own_extras(commands.requirements, own_name))):
-        of_extra = requirements_of_extra(metadata, extra, own_name)
-        runtime.extend(of_extra or ())
-        if of_extra is None:
-            reason = "named by asv's commands, declared nowhere"
-            missing.append(DroppedRequirement(requirement=f"[{extra}]", source="asv commands", reason=reason))
+    extras = Extras(metadata, own_name)
+    named = tuple(dict.fromkeys((*commands.extras, *_own_extras(commands.requirements, own_name))))
+    reason = "named by asv's commands, declared nowhere"
+    missing = tuple(
+        DroppedRequirement(requirement=f"[{extra}]", source="asv commands", reason=reason)
+        for extra in named
+        if extra not in extras
+    )
+    runtime = [*(metadata.dependencies or ()), *commands.requirements, *extras.requirements(*named)]
     for group in commands.groups:
         runtime.extend(metadata.groups.get(group, ()))
-    validated = [_validate(items, own_name) for items in (runtime, matrix, _build(metadata, hooks, own_name))]
+    validated = [_validate(items, own_name) for items in (runtime, matrix, _build(metadata, hooks, extras))]
     return Requirements(
         runtime=validated[0].accepted,
         matrix=validated[1].accepted,
@@ -115,29 +148,7 @@ def _is_instrument(item: DeclaredRequirement) -> bool:
     return re.match(r"asv([-_]runner)?\s*($|[\[<>=!~;@ ])", item.text) is not None
 
 
-def requirements_of_extra(
-    metadata: ProjectMetadata, name: str, own_name: str, seen: frozenset[str] = frozenset()
-) -> tuple[DeclaredRequirement, ...] | None:
-    """The requirements of an extra, its references to other extras of the same project resolved; None: not declared."""
-    wanted = canonicalize_name(name)
-    entries = next((items for key, items in metadata.extras.items() if canonicalize_name(key) == wanted), None)
-    if entries is None or wanted in seen:
-        return entries if entries is None else ()
-    requirements: list[DeclaredRequirement] = []
-    for entry in entries:
-        try:
-            requirement = parse_requirement(entry.text)
-        except InvalidRequirement:
-            requirements.append(entry)
-            continue
-        if canonicalize_name(requirement.name) != canonicalize_name(own_name):
-            requirements.append(entry)
-        for inner in sorted(requirement.extras) if entry not in requirements else ():
-            requirements.extend(requirements_of_extra(metadata, inner, own_name, seen | {wanted}) or ())
-    return tuple(requirements)
-
-
-def _build(metadata: ProjectMetadata, hooks: Sequence[BuildHook], own_name: str) -> tuple[DeclaredRequirement, ...]:
+def _build(metadata: ProjectMetadata, hooks: Sequence[BuildHook], extras: Extras) -> tuple[DeclaredRequirement, ...]:
     """Return PEP 518's requirements or their default, the dynamic requirements of the back end and its hooks, and
     setuptools.
 
@@ -149,11 +160,8 @@ def _build(metadata: ProjectMetadata, hooks: Sequence[BuildHook], own_name: str)
     needs = tuple(
         DeclaredRequirement(text=name, source=f"build back end {backend}") for name in _BACKEND_NEEDS.get(backend, ())
     )
-    extras = dict.fromkeys(extra for hook in hooks for extra in hook.features)
-    hooked = (
-        *(item for hook in hooks for item in hook.needs),
-        *(item for extra in extras for item in requirements_of_extra(metadata, extra, own_name) or ()),
-    )
+    features = (extra for hook in hooks for extra in hook.features)
+    hooked = (*(item for hook in hooks for item in hook.needs), *extras.requirements(*features))
     always = (DeclaredRequirement(text="setuptools", source="every asv environment contains it"),)
     have = {requirement_name(item.text) for item in validate((*declared, *metadata.setup_requires)).accepted}
     added = tuple(item for item in (*needs, *always) if item.text not in have)

@@ -78,11 +78,11 @@ def rank_interpreters(
 ) -> RankedInterpreters:
     """The interpreters that the declarations allow, known at the instant *at*, that the engine can provide.
 
-    Rungs, each newest first: allowed by requires-python and named by asv (or by the classifiers if asv names none);
-    named only by asv, which takes precedence if the two disagree; allowed by requires-python and named by the
-    classifiers; allowed by requires-python. If none of the named can be provided, those newer than all of them come in
-    between, oldest first: code for 3.5 fits best on the oldest available one. If no interpreter of the time can be
-    provided, the first later one. *available* None means any. Raises ItemFailure (`interpreter`).
+    Rungs, each newest first: allowed by requires-python and named by asv; allowed by it and named by the classifiers;
+    allowed by it. No installer takes a package on an interpreter that its requires-python forbids. If none of the named
+    can be provided, those newer than all of them come in between, oldest first: code for 3.5 fits best on the oldest
+    available one. If no interpreter of the time can be provided, the first later one. *available* None means any.
+    Raises ItemFailure (`interpreter`).
     """
     day = at.astimezone(UTC).date()
     known = [version for version, released in RELEASED.items() if released <= day]
@@ -133,7 +133,6 @@ def _rungs(declared: DeclaredPythons, versions: list[str], provided: list[str]) 
             yield "no usable declaration: newest known at the merge", newest_first
         return
     yield f"{requires} allows it and asv names it", [version for version in by_asv if version in allowed]
-    yield f"asv names it, against {requires}", [] if set(by_asv) & set(allowed) else by_asv
     yield f"{requires} and the classifiers allow it", [version for version in by_classifiers if version in allowed]
     if not {*by_asv, *by_classifiers} & set(provided):
         yield above_reason, above

@@ -36,7 +36,7 @@ def lock_tests(resolver: Resolver, wanted: Collection[DeclaredRequirement], lock
     """
     pins = read_lock(locked.resolution.lock).versions
     bounds = tuple(f"{name}=={version}" for name, version in pins.items())
-    available = Availability(resolver, era, locked.python, Effort.AS_OF_DATE)
+    available = Availability(resolver, era, locked.python, Effort.AS_OF_DATE, floors=locked.later)
 
     def pinned(asked: Sequence[DeclaredRequirement]) -> Resolution | str:
         names = ", ".join(item.text for item in asked[-MOST_NAMED:])
@@ -61,5 +61,6 @@ def lock_tests(resolver: Resolver, wanted: Collection[DeclaredRequirement], lock
                 chosen, best = (*chosen, item), tried
     if isinstance(best, str):
         return LockedTests(notes=tuple(notes))
-    beside = requirements_of(best.pylock, without=pins.keys())
-    return LockedTests(tuple(item.text for item in chosen), beside, (*notes, *available.notes.values()))
+    added = requirements_of(best.pylock, without=pins.keys())
+    more = (note for name, note in available.notes.items() if name not in locked.later)
+    return LockedTests(tuple(item.text for item in chosen), added, (*notes, *more))

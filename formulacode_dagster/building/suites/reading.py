@@ -15,7 +15,18 @@ from dataclasses import dataclass, field, replace
 
 from formulacode_dagster.building.declarations.tree import Tree
 
-from .scopes import Binding, Class, Definition, Function, ImportReference, PlainValue, Scope, Unknown, read_scope
+from .scopes import (
+    MOST_VALUES,
+    Binding,
+    Class,
+    Definition,
+    Function,
+    ImportReference,
+    PlainValue,
+    Scope,
+    Unknown,
+    read_scope,
+)
 
 BENCHMARK_NAME = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
 """Prefixes of functions and methods that asv takes for benchmarks."""
@@ -170,7 +181,10 @@ class _Suite:
                 continue
             home = module if binding.definition.level == -1 else self._module(binding.definition, module)
             known = self._resolve(binding.definition.name, home) if home is not None else []
-            all_found += [_doubted(bases, binding.certain) for bases in known]
+            doubted = (_doubted(bases, binding.certain) for bases in known)
+            all_found += [found for found in doubted if found not in all_found]
+        if len(all_found) > MOST_VALUES:
+            return [_Found(Binding(Unknown(), certain=False), module)]
         if name in module.scope.names:
             return all_found
         for reference, certain in module.scope.stars:

@@ -13,6 +13,8 @@ _KEEPS_THE_FUNCTION = frozenset(
     | {"skip_params_if", "staticmethod", "timeout_at", "timeout_class_at", "timeout_func_at"}
 )
 _NO_FUNCTION = frozenset({"cached_property", "property", "skip_benchmark"})
+MOST_VALUES = 16
+"""Possible values of one name; with more it may be anything."""
 _DECIDES = frozenset({"__name__", "__qualname__", "benchmark_name", "skip_benchmark"})
 
 
@@ -77,9 +79,13 @@ class Scope:
     """`__all__`, if it is a literal."""
 
     def bind(self, name: str, definition: Definition, *, certain: bool) -> None:
-        """Bind *name*; under a condition its earlier value remains possible."""
-        before = [] if certain else [replace(binding, certain=False) for binding in self.names.get(name, [])]
-        self.names[name] = [*before, Binding(definition, certain)]
+        """Bind *name*; under a condition its earlier values remain possible, each once."""
+        if not certain:
+            self.doubt(name)
+        binding = Binding(definition, certain)
+        before = [] if certain else [other for other in self.names.get(name, []) if other != binding]
+        may_be_any = len(before) == MOST_VALUES
+        self.names[name] = [Binding(Unknown(), certain=False)] if may_be_any else [*before, binding]
 
     def doubt(self, name: str) -> None:
         """*name* may have been changed or taken away."""

@@ -18,7 +18,7 @@ from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from formulacode_dagster.building.declarations.python_source import PARSER
+from formulacode_dagster.building.declarations.python_source import parse_python
 from formulacode_dagster.building.images.recipes import IMPORTED_RULE
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import BuildSpec
@@ -91,13 +91,15 @@ class DockerContext:
     def task(self) -> dict[str, str]:
         """`owner`, `repo` and `sha`, as far as task.txt has them; it is parsed as an expression, and not run."""
         try:
-            with PARSER:
-                call = ast.parse(self.files.get(TASK, "").strip(), mode="eval").body
+            body = parse_python(self.files.get(TASK, "").strip()).body
         except (SyntaxError, ValueError, RecursionError):
             return {}
-        keywords = call.keywords if isinstance(call, ast.Call) else []
-        told = {keyword.arg: keyword.value.value for keyword in keywords if isinstance(keyword.value, ast.Constant)}
-        return {name: value for name in ("owner", "repo", "sha") if isinstance(value := told.get(name), str)}
+        match body:
+            case [ast.Expr(value=ast.Call(keywords=keywords))]:
+                known = {word.arg: word.value.value for word in keywords if isinstance(word.value, ast.Constant)}
+            case _:
+                return {}
+        return {name: value for name in ("owner", "repo", "sha") if isinstance(value := known.get(name), str)}
 
     def recipe(self) -> tuple[tuple[Fix, ...], ScriptReading]:
         """Return the requests of its scripts as fixes, and the parts left out."""
@@ -132,6 +134,16 @@ def _scripts_of(context: StoredContext, spec: BuildSpec | None) -> dict[str, str
     packages = spec.apt_packages if spec else tuple(name for fix in fixes for name in fix.apt_packages)
     variables = spec.build_environment if spec else {k: v for fix in fixes for k, v in fix.environment.items()}
     commands = spec.commands if spec else tuple(command for fix in fixes for command in fix.commands)
+    settings = spec.build_arguments if spec else tuple(text for fix in fixes for text in fix.build_arguments)
+    install = [
+        "python",
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--no-build-isolation",
+        *(f"-C{text}" for text in settings),
+    ]
     wanted = [text for fix in fixes for text in (*fix.requirements, *fix.constraints)]
     owner, _, repo = context.repository.partition("/")
     run = [f"(cd {shlex.quote(command.folder)} && {shlex.join(command.argv)})" for command in commands]
@@ -155,7 +167,7 @@ def _scripts_of(context: StoredContext, spec: BuildSpec | None) -> dict[str, str
             [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())],
             ["git submodule update --init --recursive"] if any(fix.submodules for fix in fixes) else [],
             run,
-            [f"python -m pip install --no-deps --no-build-isolation {_root(spec)}"],
+            [f"{shlex.join(install)} {_root(spec)}"],
         ),
         "docker_build_run.sh": _script(["cd /workspace/repo", "git status --short"]),
         TASK: f"Task(owner={owner!r}, repo={repo!r}, sha={context.base_sha!r})\n",

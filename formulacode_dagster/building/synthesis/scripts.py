@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from formulacode_dagster.building.declarations.conda_names import meaning_of
+from formulacode_dagster.building.declarations.install_arguments import install_arguments
 from formulacode_dagster.building.declarations.python_source import parse_requirement
 from formulacode_dagster.models.recipe import Fix
 
@@ -24,10 +25,16 @@ _DEFAULT = re.compile(r"\$\{\w+:?-([^${}]*)\}")
 _CONDA_PIN = re.compile(r"([A-Za-z0-9_.-]+)=([0-9][\w.]*)")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
 _BEFORE = frozenset({"!", "command", "do", "else", "exec", "if", "sudo", "then", "time"})
-_TAKE_A_VALUE = frozenset(
-    {"-c", "--channel", "-f", "--find-links", "-i", "--index-url", "-n", "--name", "-p", "--prefix", "--python"}
-    | {"-r", "--requirement", "-t", "--target", "--extra-index-url", "-o", "--option", "--constraint"}
-)
+_OPTIONS_OF_RUN = frozenset({"-n", "--name", "-p", "--prefix", "--python"})
+"""Options of `conda run` and `uv run` with a value."""
+_INSTALLING = frozenset({"create", "install"})
+_SYNCING = frozenset({"add", "install", "sync"})
+_FROM_ELSEWHERE = {
+    "conda": frozenset({"-f"}),
+    "pip": frozenset({"-c", "-r", "--build-constraint", "--extra", "--group", "--override"}),
+}
+"""Options that name requirements, or bounds of them, in a file."""
+_CHECKOUT = re.compile(r"[./]")
 _MANAGERS = frozenset({"conda", "mamba", "micromamba", "pip", "pip3", "uv"})
 _NOT_OURS = re.compile(r"(ASV|CONDA|FC|GIT|LD|MAMBA|PIP|PYTHON|UV)_\w+|CC|CXX|HOME|PATH|PYTHON\w*")
 """Variables that set origins of packages, or change the behaviour of every program."""
@@ -42,6 +49,7 @@ class ScriptReading:
     apt_packages: list[str] = field(default_factory=list)
     requirements: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    build_arguments: list[str] = field(default_factory=list)
     submodules: bool = False
     left_out: list[str] = field(default_factory=list)
 
@@ -53,6 +61,7 @@ class ScriptReading:
             apt_packages=tuple(dict.fromkeys(self.apt_packages)),
             requirements=tuple(dict.fromkeys(self.requirements)),
             environment=self.environment,
+            build_arguments=tuple(dict.fromkeys(self.build_arguments)),
             submodules=self.submodules,
         )
         return () if fix == Fix(rule=rule, evidence=evidence) else (fix,)
@@ -100,22 +109,26 @@ def _plain(words: list[str]) -> list[str]:
     if words[:2] and words[0] in _MANAGERS and words[1:2] == ["run"]:
         words = words[2:]
         while words and words[0].startswith("-"):
-            words = words[2:] if words[0] in _TAKE_A_VALUE else words[1:]
-    if re.fullmatch(r"(.*/)?python[\d.]*", words[0] if words else "") and words[1:3] == ["-m", "pip"]:
-        words = words[2:]
-    return words
+            words = words[2:] if words[0] in _OPTIONS_OF_RUN else words[1:]
+    return words[2:] if words[1:3] == ["-m", "pip"] else words
 
 
 def _read(reading: ScriptReading, words: list[str], line: str) -> None:
     match words:
         case ["apt-get" | "apt", *rest] if "install" in rest:
-            _apt(reading, _arguments(rest), line)
+            _apt(reading, [word for option, word in _arguments(rest, "apt") if not option], line)
         case ["apt-get" | "apt", *_]:
             return
-        case ["uv", "pip", *rest] | ["pip" | "pip3", *rest] if rest[:1] == ["install"]:
-            _requirements(reading, _arguments(rest), line, is_conda=False)
-        case ["conda" | "mamba" | "micromamba", *rest] if "install" in rest:
-            _requirements(reading, _arguments(rest), line, is_conda=True)
+        case ["uv", *rest] if {"pip", "install"} <= set(rest):
+            _requirements(reading, _arguments(rest, "pip"), line, is_conda=False)
+        case ["pip" | "pip3", *rest] if "install" in rest:
+            _requirements(reading, _arguments(rest, "pip"), line, is_conda=False)
+        case [("conda" | "mamba" | "micromamba"), "env", ("create" | "update"), *_]:
+            reading.left_out.append(line)
+        case ["conda" | "mamba" | "micromamba", *rest] if not _INSTALLING.isdisjoint(rest):
+            _requirements(reading, _arguments(rest, "conda"), line, is_conda=True)
+        case [("pdm" | "pipenv" | "pixi" | "poetry" | "uv"), *rest] if not _SYNCING.isdisjoint(rest):
+            reading.left_out.append(line)
         case ["export", *assignments]:
             _export(reading, assignments, line)
         case ["git", *rest] if "submodule" in rest:
@@ -124,17 +137,10 @@ def _read(reading: ScriptReading, words: list[str], line: str) -> None:
             reading.left_out.append(line)
 
 
-def _arguments(words: Sequence[str]) -> list[str]:
-    """The words after `install` that are neither options nor values of options."""
-    rest = list(words[words.index("install") + 1 :])
-    kept = []
-    while rest:
-        word = rest.pop(0)
-        if word in _TAKE_A_VALUE:
-            rest = rest[1:]
-        elif not word.startswith("-"):
-            kept.append(word)
-    return kept
+def _arguments(words: Sequence[str], tool: str) -> Iterator[tuple[str, str]]:
+    """Return the words after `install` with the option whose value each is."""
+    after = next(place for place, word in enumerate(words) if word in _INSTALLING) + 1
+    return install_arguments(words[after:], tool=tool)
 
 
 def _apt(reading: ScriptReading, words: Sequence[str], line: str) -> None:
@@ -144,28 +150,39 @@ def _apt(reading: ScriptReading, words: Sequence[str], line: str) -> None:
         reading.left_out.append(line)
 
 
-def _requirements(reading: ScriptReading, words: Sequence[str], line: str, *, is_conda: bool) -> None:
-    for word in words:
-        text = word
-        if is_conda:
-            pinned = _CONDA_PIN.fullmatch(word)
-            text = f"{pinned[1]}=={pinned[2]}.*" if pinned else word
-        try:
-            requirement = parse_requirement(text)
-        except InvalidRequirement:
-            # the checkout itself is installed anyway; a lock cannot hold an address or a variable
-            if not re.match(r"\.|\$|/", word):
+def _requirements(reading: ScriptReading, arguments: Iterable[tuple[str, str]], line: str, *, is_conda: bool) -> None:
+    words = list(arguments)
+    has_checkout = any(option == "-e" or (not option and _CHECKOUT.match(word)) for option, word in words)
+    for option, word in words:
+        if option == "-C" and has_checkout and "$" not in word:
+            reading.build_arguments.append(word)
+        elif option == "-C" or option in _FROM_ELSEWHERE["conda" if is_conda else "pip"]:
+            reading.left_out.append(f"{option} {word}: {line}")
+        elif option == "-e" or (not option and _CHECKOUT.match(word)):
+            # the checkout itself is installed anyway, without its extras
+            if "[" in word or "$" in word[1:]:
                 reading.left_out.append(f"{word}: {line}")
-            continue
-        meaning = meaning_of(requirement.name) if is_conda else None
-        if meaning is not None and not meaning.project:
-            reading.apt_packages += meaning.system_packages
-        elif requirement.url is not None or canonicalize_name(requirement.name) in _TOOLS:
-            reading.left_out.append(f"{word}: {line}")
-        else:
-            if meaning is not None:
-                requirement.name = meaning.project
-            reading.requirements.append(str(requirement))
+        elif not option:
+            _requirement(reading, word, line, is_conda=is_conda)
+
+
+def _requirement(reading: ScriptReading, word: str, line: str, *, is_conda: bool) -> None:
+    pinned = _CONDA_PIN.fullmatch(word) if is_conda else None
+    try:
+        requirement = parse_requirement(f"{pinned[1]}=={pinned[2]}.*" if pinned else word)
+    except InvalidRequirement:
+        # a lock cannot hold an address or a variable
+        reading.left_out.append(f"{word}: {line}")
+        return
+    meaning = meaning_of(requirement.name) if is_conda else None
+    if requirement.url is not None or canonicalize_name(requirement.name) in _TOOLS:
+        reading.left_out.append(f"{word}: {line}")
+    elif meaning is not None and not meaning.project:
+        reading.apt_packages += meaning.system_packages
+    else:
+        if meaning is not None:
+            requirement.name = meaning.project
+        reading.requirements.append(str(requirement))
 
 
 def _export(reading: ScriptReading, assignments: Sequence[str], line: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from formulacode_dagster.building.engines.failures import last_line
@@ -36,23 +36,36 @@ class Imported:
 
 
 def modules_of(facts: ImageFacts, local: Sequence[Distribution], package_name: str) -> tuple[str, ...]:
-    """Modules that must import: *package_name*, else the top modules of the build, then all its compiled extensions."""
+    """Modules that must import: *package_name*, else the top modules of the build, then all its compiled extensions.
+
+    For a namespace, which imports without any of its files, these are the packages in it.
+    """
     site = site_packages(facts)
+    paths = sorted(_inside(site, local))
     extensions = [
         match["module"].replace("/", ".")
-        for path in sorted(_inside(site, local))
+        for path in paths
         if (match := _EXTENSION.match(path)) and _is_extension(facts, f"{site}/{path}")
     ]
-    wanted = [package_name] if package_name else sorted(tops_of(facts, local))
+    packages = {path.removesuffix("/__init__.py").replace("/", ".") for path in paths if path.endswith("/__init__.py")}
+    regular = packages | {path.removesuffix(".py") for path in paths if "/" not in path and path.endswith(".py")}
+    tops = [package_name] if package_name else sorted(tops_of(facts, local))
+    wanted = [name for name in tops if name in regular]
+    wanted = wanted or [name for name in sorted(packages) if _is_first_below(name, tops, packages)] or tops
     return tuple(dict.fromkeys([*wanted, *(name for name in extensions if _is_module(name))]))
 
 
 def tops_of(facts: ImageFacts, local: Sequence[Distribution]) -> frozenset[str]:
-    """Names of the top packages and modules of the build."""
-    paths = list(_inside(site_packages(facts), local))
-    packages = {path.partition("/")[0] for path in paths if path.endswith("/__init__.py") and path.count("/") == 1}
-    modules = {path.removesuffix(".py") for path in paths if "/" not in path and path.endswith(".py")}
-    return frozenset(packages | modules)
+    """Names of the top packages, namespaces and modules of the build."""
+    paths = (path for path in _inside(site_packages(facts), local) if path.endswith(".py"))
+    return frozenset(name for path in paths if _is_module(name := path.partition("/")[0].removesuffix(".py")))
+
+
+def _is_first_below(name: str, tops: Sequence[str], packages: Collection[str]) -> bool:
+    """Return True if the package *name* is below one of *tops*, and below no other of *packages*."""
+    parts = name.split(".")
+    above = {".".join(parts[:count]) for count in range(1, len(parts))}
+    return _is_module(name) and not above.isdisjoint(tops) and above.isdisjoint(packages)
 
 
 def _inside(site: str, local: Sequence[Distribution]) -> Iterator[str]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 
-from formulacode_dagster.building.declarations.declared_requirement import DeclaredRequirement, read_requirements_files
+from formulacode_dagster.building.declarations.declared_requirement import (
+    DeclaredRequirement,
+    read_requirements_files,
+    with_included,
+)
 from formulacode_dagster.building.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
@@ -15,18 +19,31 @@ from .project import ProjectMetadata, python_classifiers, sourced
 from .tables import Table, declared, strings, table_at
 from .tool_groups import tool_groups
 
+_LARGEST = 150_000
+
+
+def load_pyproject(tree: Tree, folder: str) -> Table:
+    """Return the content of `pyproject.toml` in *folder*, empty if there is none; raises ValueError with the reason if
+    it cannot be read.
+    """
+    text = tree.text(join(folder, "pyproject.toml") or "") or ""
+    if len(text) > _LARGEST:
+        raise ValueError(f"is longer than {_LARGEST} characters")
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not valid TOML: {error}") from error
+
 
 def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
     """Return the metadata in `pyproject.toml` in *folder*; an invalid file yields only a note."""
     path = join(folder, "pyproject.toml") or ""
-    text = tree.text(path)
-    if text is None:
+    if not tree.has(path):
         return ProjectMetadata()
     try:
-        data: Table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        unread = DroppedRequirement(requirement=path, source=path, reason=f"is not valid TOML: {error}")
-        return ProjectMetadata(unread=(unread,))
+        data = load_pyproject(tree, folder)
+    except ValueError as error:
+        return ProjectMetadata(unread=(DroppedRequirement(requirement=path, source=path, reason=str(error)),))
     build = _build_system(data, path)
     project = data.get("project")
     own = _pep621(tree, folder, data, path) if isinstance(project, Mapping) else ProjectMetadata()
@@ -53,19 +70,14 @@ def _build_system(data: Table, path: str) -> ProjectMetadata:
 
 
 def _groups(data: Table, path: str) -> dict[str, tuple[DeclaredRequirement, ...]]:
-    raw = table_at(data, "dependency-groups")
-
-    def expand(name: str, seen: frozenset[str]) -> tuple[DeclaredRequirement, ...]:
-        entries = raw.get(name)
-        requirements: list[DeclaredRequirement] = []
-        for entry in entries if isinstance(entries, list) and name not in seen else []:
-            if isinstance(entry, str):
-                requirements.append(DeclaredRequirement(text=entry, source=f"{path}:dependency-groups.{name}"))
-            elif isinstance(entry, Mapping) and isinstance(entry.get("include-group"), str):
-                requirements.extend(expand(str(entry["include-group"]), seen | {name}))
-        return tuple(requirements)
-
-    return {name: expand(name, frozenset()) for name in raw}
+    own: dict[str, tuple[DeclaredRequirement, ...]] = {}
+    included: dict[str, list[str]] = {}
+    for name, value in table_at(data, "dependency-groups").items():
+        entries = value if isinstance(value, list) else []
+        own[name] = declared(entries, f"{path}:dependency-groups.{name}")
+        names = [entry.get("include-group") for entry in entries if isinstance(entry, Mapping)]
+        included[name] = [other for other in names if isinstance(other, str)]
+    return {name: with_included([name], own, included) for name in own}
 
 
 def _backend_packages(tool: Table) -> tuple[str, ...]:
@@ -148,7 +160,8 @@ def _poetry(table: Table, path: str) -> ProjectMetadata:
     }
     python = dependencies.get("python")
     requires = poetry.specifier(str(python)) if python is not None else None
-    packages = [entry for entry in (table.get("packages") or []) if isinstance(entry, Mapping)]  # type: ignore[attr-defined]
+    listed = table.get("packages")
+    packages = [entry for entry in (listed if isinstance(listed, list) else ()) if isinstance(entry, Mapping)]
     return ProjectMetadata(
         name=sourced(table.get("name"), f"{path}:tool.poetry.name"),
         requires_python=sourced(requires, f"{path}:tool.poetry.dependencies.python"),

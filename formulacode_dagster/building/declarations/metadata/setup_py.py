@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from formulacode_dagster.building.declarations.declared_requirement import (
     DeclaredRequirement,
     parse_requirement_lines,
-    read_requirements_file,
+    read_requirements_files,
     validate,
 )
 from formulacode_dagster.building.declarations.tree import Tree, join
@@ -51,29 +51,33 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
 
     unread: list[DroppedRequirement] = []
 
+    def leave(argument: str, source: str, reason: str = "only running the script would show") -> None:
+        unread.append(DroppedRequirement(requirement=argument, source=source, reason=reason))
+
     def requirements(argument: str) -> tuple[DeclaredRequirement, ...] | None:
         if argument not in call.values:
             return None
         place = f"{path}:{argument}"
         value = call.values[argument]
         if isinstance(value, Unreadable):
-            files = _files_named(script, call.arguments.get(argument), tree, folder)
-            if files:
-                return tuple(item for name in files for item in read_requirements_file(tree, name))
-            unread.append(
-                DroppedRequirement(requirement=argument, source=place, reason="only running the script would show")
-            )
+            found = _of_files_named(script, call.arguments.get(argument), tree, folder)
+            if found:
+                return found
+            leave(argument, place)
             return None
         line = _conditional_line(script, call.arguments.get(argument))
         if line:
             reason = f"in part set under a condition on line {line}, which only running the script would show"
-            unread.append(DroppedRequirement(requirement=argument, source=place, reason=reason))
+            leave(argument, place, reason)
         return _declarations(value, place)
 
     extras_value = call.values.get("extras_require")
     dependencies = requirements("install_requires")
-    if dependencies is None and "install_requires" not in call.values:
+    if dependencies is None:
         dependencies = requirements("requires")
+    if isinstance(extras_value, Unreadable):
+        # the script as the place, since metadata of a build would not add extras to a lock
+        leave("extras_require", path)
     extras = {
         str(name): _declarations(value, f"{path}:extras_require.{name}")
         for name, value in (extras_value.items() if isinstance(extras_value, dict) else ())
@@ -110,6 +114,8 @@ def _collect(script: Script, call: _SetupCall, node: ast.Call, names: Mapping[st
             call.arguments[keyword.arg] = keyword.value
         elif isinstance(value, dict):
             call.values.update({str(key): item for key, item in value.items()})
+        elif isinstance(value, Unreadable):
+            call.values.setdefault("install_requires", value)
 
 
 def _declarations(value: Value, source: str) -> tuple[DeclaredRequirement, ...]:
@@ -130,12 +136,13 @@ def _reachable(script: Script, node: ast.expr | None) -> list[ast.AST]:
     return [*nodes, *(deep for name in called if name in script.functions for deep in ast.walk(script.functions[name]))]
 
 
-def _files_named(script: Script, node: ast.expr | None, tree: Tree, folder: str) -> list[str]:
-    """Requirements files that an expression names, when the expression itself is too clever to follow."""
+def _of_files_named(script: Script, node: ast.expr | None, tree: Tree, folder: str) -> tuple[DeclaredRequirement, ...]:
+    """Requirements in the files that an expression names, when the expression itself is too clever to follow."""
     constants = [inner.value for inner in _reachable(script, node) if isinstance(inner, ast.Constant)]
     names = [value for value in constants if isinstance(value, str) and value.endswith((".txt", ".in"))]
-    paths = (join(folder, name) for name in dict.fromkeys(names))
-    return [path for path in paths if path is not None and validate(read_requirements_file(tree, path)).accepted]
+    seen = set[str]()
+    files = [read_requirements_files(tree, folder, [name], seen=seen) for name in names]
+    return tuple(item for items in files if validate(items).accepted for item in items)
 
 
 def _conditional_line(script: Script, node: ast.expr | None) -> int:

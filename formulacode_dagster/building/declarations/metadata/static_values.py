@@ -11,9 +11,10 @@ import operator
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
-from .static_limits import LARGEST, WIDTH, may_blow_up, weight
+from .static_limits import LARGEST, MOST_WEIGHT, WIDTH, may_blow_up, weight
 
 Value = Any
 """Any value in a script."""
@@ -29,9 +30,10 @@ _TEXT_METHODS = frozenset({"count", "endswith", "find", "format", "join", "lower
 _LIST_METHODS = frozenset({"append", "extend", "insert", "index", "copy", "remove", "sort", "reverse", "count"})
 _MAPPING_METHODS = frozenset({"get", "items", "keys", "values", "update", "copy", "pop", "setdefault"})
 _BUILTINS: dict[str, Callable[..., Value]] = {
-    **{function.__name__: function for function in (list, tuple, dict, sorted, len, bool, int, sum, any, all)},
+    **{function.__name__: function for function in (list, tuple, sorted, len, bool, int, any, all)},
     "str": lambda value="": value if isinstance(value, str) else str(int(value)),
     "set": lambda items=(): list(dict.fromkeys(items)),
+    "sum": lambda items, start=0: type(start)(chain(start, *items)) if isinstance(start, list | tuple) else sum(items),
     "zip": lambda *columns: list(zip(*columns, strict=False)),
 }
 _CONSTANTS: dict[str, Value] = {
@@ -86,6 +88,7 @@ class Expressions:
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     _steps: int = 0
     _depth: int = 0
+    _weight: int = 0
 
     def call_function(self, function: ast.FunctionDef, node: ast.Call, names: Mapping[str, Value]) -> Value:
         """The value that *function* returns for the arguments of *node*; raises Unreadable."""
@@ -94,23 +97,31 @@ class Expressions:
     def value(self, node: ast.expr, names: Mapping[str, Value]) -> Value:
         """Return the value of *node*; raises Unreadable if it cannot be determined."""
         self._steps += 1
-        if self._steps > MOST_STEPS or self._depth > _MOST_DEPTH:
+        if self._steps > MOST_STEPS or self._depth > _MOST_DEPTH or self._weight > MOST_WEIGHT:
             raise Unreadable("too long")
         try:
             result = self._value(node, names)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
             raise Unreadable(str(error)) from error
+        if isinstance(result, Unreadable):
+            # a name or an entry that was set to it
+            raise Unreadable(str(result))
+        self._charge(result)
         if isinstance(result, str | list | tuple) and len(result) > LARGEST:
             raise Unreadable("too large")
         return result
+
+    def _charge(self, value: Value) -> None:
+        """Count *value*, which is about to be used; raises Unreadable when the script came to too much."""
+        self._weight += weight(value)
+        if self._weight > MOST_WEIGHT:
+            raise Unreadable("too large")
 
     def _value(self, node: ast.expr, names: Mapping[str, Value]) -> Value:
         match node:
             case ast.Constant(value=value):
                 return value
             case ast.Name(id=name):
-                if isinstance(names.get(name), Unreadable):
-                    raise Unreadable(name)
                 return names[name] if name in names else _constant(name)
             case ast.Attribute():
                 return self._attribute(node, names)
@@ -228,10 +239,7 @@ class Expressions:
         if isinstance(index, ast.Slice):
             ends = [None if end is None else self.value(end, names) for end in (index.lower, index.upper, index.step)]
             return base[slice(*ends)]
-        element = base[self.value(index, names)]
-        if isinstance(element, Unreadable):
-            raise Unreadable("entry")
-        return element
+        return base[self.value(index, names)]
 
     def _comprehension(self, element: ast.expr, only: ast.comprehension, names: Mapping[str, Value]) -> list[Value]:
         inner = dict(names)
@@ -264,6 +272,10 @@ class Expressions:
             return posixpath.dirname(self.value(node.args[0], names))
         if last in ("abspath", "realpath", "Path", "normpath", "fspath") and node.args:
             return posixpath.join(*self._items(node.args, names))
+        if isinstance(function, ast.Name) and function.id == "dict":
+            # as a literal: one unreadable entry does not take the rest with it
+            keys: list[ast.expr | None] = [ast.Constant(key.arg) if key.arg else None for key in node.keywords]
+            return dict(*self._items(node.args, names)) | self._mapping(keys, [k.value for k in node.keywords], names)
         if isinstance(function, ast.Name) and function.id in _BUILTINS:
             keywords = {key.arg: self.value(key.value, names) for key in node.keywords if key.arg}
             return _BUILTINS[function.id](*self._items(node.args, names), **keywords)
@@ -275,6 +287,7 @@ class Expressions:
         text = self.read_file(path) if isinstance(path, str) else None
         if text is None:
             raise Unreadable(f"no file {path}")
+        self._charge(text)
         return OpenFile(text)
 
     def _method(self, base: Value, name: str, node: ast.Call, names: Mapping[str, Value]) -> Value:

@@ -13,7 +13,7 @@ import pytest
 from formulacode_dagster.building.agents.bridge import MODEL_SOCKET
 from formulacode_dagster.building.agents.forwarder import MOST_FAILURES, Account, UpstreamEndpoint, forwarding
 from formulacode_dagster.building.agents.protocol import AgentBudget, AgentOutcome
-from formulacode_dagster.building.agents.wire import Wire
+from formulacode_dagster.building.agents.wire import Tokens, Wire
 from formulacode_dagster.models.items import Cost
 from sandbox.server import serving
 from tests.support.scripted_model import TOKENS_IN, TOKENS_OUT, Refusal, Script, app
@@ -32,6 +32,10 @@ class Run:
         self._client = httpx.Client(
             transport=httpx.HTTPTransport(uds=str(folder / MODEL_SOCKET)), base_url="http://model"
         )
+
+    def send(self, content: bytes) -> httpx.Response:
+        """Ask for one answer in these words."""
+        return self._client.post("/v1/messages", content=content)
 
     def ask(self, path: str = "/v1/messages", **more: object) -> httpx.Response:
         """Ask for one answer, as Claude Code does."""
@@ -104,6 +108,55 @@ def test_tools_that_the_endpoint_would_run_are_refused(make_run: MakeRun) -> Non
     answer = make_run(script).ask(tools=[{"type": "web_search_20250305", "name": "web_search"}])
     assert (answer.status_code, script.requests) == (400, [])
     assert "web_search_20250305" in answer.text
+
+
+def test_an_address_that_the_endpoint_would_fetch_is_refused(make_run: MakeRun) -> None:
+    script = Script()
+    block = {"type": "document", "source": {"type": "url", "url": "https://x/?q=secret"}}
+    answer = make_run(script).ask(messages=[{"role": "user", "content": [block]}])
+    assert (answer.status_code, script.requests) == (400, [])
+
+
+def test_what_is_handed_on_is_what_was_read(make_run: MakeRun) -> None:
+    script = Script(["ls"])
+    twice = b'{"model": "m", "messages": [], "tools": [{"type": "web_search_20250305"}], "tools": [{"name": "Bash"}]}'
+    assert make_run(script).send(twice).status_code == 200
+    assert script.requests[0]["tools"] == [{"name": "Bash"}]
+
+
+@pytest.mark.parametrize("budget", [{"tokens": 1000}, {"dollars": 1.0}])
+def test_requests_at_once_do_not_pass_the_budget_together(budget: dict[str, float]) -> None:
+    endpoint = UpstreamEndpoint(Wire.ANTHROPIC, "", "", 1000.0, 1000.0)
+    account = Account(endpoint, AgentBudget.model_validate(budget), lambda: None)
+    estimate = Tokens(100, 300)
+    assert account.begin(estimate)
+    assert account.begin(estimate)
+    allowed: list[bool] = []
+    third = threading.Thread(target=lambda: allowed.append(account.begin(estimate)))
+    third.start()
+    third.join(0.1)
+    assert (third.is_alive(), account.cost.model_calls) == (True, 2)
+    account.spend(b'{"usage": {"input_tokens": 1, "output_tokens": 2}}')
+    account.release(estimate)
+    third.join(PATIENCE)
+    assert (allowed, account.cost.model_calls, account.ended) == ([True], 3, None)
+
+
+def test_a_request_that_waits_is_refused_when_the_run_ends() -> None:
+    account = Account(UpstreamEndpoint(Wire.ANTHROPIC, "", ""), AgentBudget(tokens=1000), lambda: None)
+    estimate = Tokens(900, 900)
+    assert account.begin(estimate)
+    allowed: list[bool] = []
+    second = threading.Thread(target=lambda: allowed.append(account.begin(estimate)))
+    second.start()
+    account.spend(b'{"usage": {"input_tokens": 1000, "output_tokens": 0}}')
+    second.join(PATIENCE)
+    assert (allowed, account.cost.model_calls) == ([False], 1)
+
+
+def test_one_request_at_a_time_may_use_the_whole_budget(make_run: MakeRun) -> None:
+    run = make_run(Script(["ls"]), tokens=3 * ANSWER)
+    assert [run.ask(max_tokens=64_000).status_code for _ in range(4)] == [200, 200, 200, 403]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from formulacode_dagster.building.agents.wire import Tokens, Wire, is_allowed, is_answer, remote_tools, tokens_of
+from formulacode_dagster.building.agents.wire import (
+    Tokens,
+    Wire,
+    beyond_the_agent,
+    is_allowed,
+    is_answer,
+    most_tokens,
+    read_request,
+    tokens_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,14 +58,66 @@ def test_nothing_else_of_the_key_can_be_reached(wire: Wire, path: str) -> None:
     ],
 )
 def test_tools_that_the_endpoint_runs_are_named(wire: Wire, tools: list[object], remote: list[str]) -> None:
-    assert remote_tools(wire, json.dumps({"tools": tools}).encode()) == remote
+    assert beyond_the_agent(wire, {"tools": tools}) == remote
 
 
-def test_servers_that_the_endpoint_asks_are_named() -> None:
-    asked = json.dumps({"mcp_servers": [{"url": "x"}]}).encode()
-    assert remote_tools(Wire.ANTHROPIC, asked) == ["mcp_servers"]
-    with pytest.raises(ValueError, match="Expecting"):
-        remote_tools(Wire.ANTHROPIC, b"no JSON")
+PROPERTIES = {"properties": {"image_url": {"type": "string"}, "source": {"type": "object"}, "url": {}}}
+
+
+@pytest.mark.parametrize(
+    ("wire", "asked", "beyond"),
+    [
+        (
+            Wire.ANTHROPIC,
+            {"mcp_servers": [{"url": "x"}], "container": None, "tools": {"a": 1}},
+            ["tools", "mcp_servers"],
+        ),
+        (Wire.ANTHROPIC, {"messages": [{"content": [{"source": {"type": "url", "url": "x"}}]}]}, ["source"]),
+        (Wire.ANTHROPIC, {"messages": [{"content": [{"content": [{"source": {"type": "file"}}]}]}]}, ["source"]),
+        (Wire.ANTHROPIC, {"messages": [{"content": [{"source": {"type": "base64", "data": "eA=="}}]}]}, []),
+        (Wire.ANTHROPIC, {"messages": [{"content": [{"input": {"url": "https://x", "source": "x"}}]}]}, []),
+        (Wire.RESPONSES, {"background": True, "prompt": {"id": "x"}}, ["background", "prompt"]),
+        (Wire.RESPONSES, {"background": False, "prompt_cache_key": "x"}, []),
+        (
+            Wire.RESPONSES,
+            {"input": [{"content": [{"image_url": "https://x"}, {"file_url": "x"}]}]},
+            ["image_url", "file_url"],
+        ),
+        (Wire.RESPONSES, {"input": [{"image_url": {"url": "https://x"}}, {"image_url": "x"}]}, ["image_url"]),
+        (Wire.RESPONSES, {"input": [{"file_id": "file-1"}]}, ["file_id"]),
+        (Wire.RESPONSES, {"input": [{"image_url": "data:image/png;base64,eA=="}]}, []),
+        (Wire.RESPONSES, {"tools": [{"type": "function", "parameters": PROPERTIES}]}, []),
+        (Wire.GEMINI, {"contents": [{"parts": [{"fileData": {"fileUri": "https://x"}}]}]}, ["fileData"]),
+        (Wire.GEMINI, {"contents": [{"parts": [{"file_data": {"file_uri": "x"}}]}]}, ["file_data"]),
+        (Wire.GEMINI, {"contents": [{"parts": [{"inlineData": {"data": "eA=="}}]}]}, []),
+    ],
+)
+def test_parts_for_which_the_endpoint_acts_are_named(wire: Wire, asked: dict[str, object], beyond: list[str]) -> None:
+    assert sorted(beyond_the_agent(wire, asked)) == sorted(beyond)
+
+
+@pytest.mark.parametrize("request_", [b"no JSON", b"[]", b"[" * 100_000, b'{"a": ' * 100_000])
+def test_only_an_object_is_a_request(request_: bytes) -> None:
+    with pytest.raises(ValueError, match=r"Expecting|no object|nested too deep"):
+        read_request(request_)
+
+
+@pytest.mark.parametrize(
+    ("wire", "asked", "made"),
+    [
+        (Wire.ANTHROPIC, {"max_tokens": 500}, 500),
+        (Wire.RESPONSES, {"max_output_tokens": 600}, 600),
+        (Wire.GEMINI, {"generationConfig": {"maxOutputTokens": 700}}, 700),
+        (Wire.GEMINI, {"generation_config": {"max_output_tokens": 800}}, 800),
+        (Wire.RESPONSES, {"max_output_tokens": None}, 32_000),
+        (Wire.GEMINI, {"generationConfig": []}, 32_000),
+        (Wire.ANTHROPIC, {"max_tokens": -(10**9)}, 32_000),
+    ],
+)
+def test_a_request_takes_at_most_its_size_and_the_longest_answer(
+    wire: Wire, asked: dict[str, object], made: int
+) -> None:
+    assert most_tokens(wire, asked, 4000) == Tokens(1000, made)
 
 
 def _events(*events: object) -> bytes:

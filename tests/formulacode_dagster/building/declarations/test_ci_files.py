@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from formulacode_dagster.building.declarations.ci_files import installed, read_ci_files
@@ -83,10 +85,30 @@ def test_what_is_no_ci_file_or_cannot_be_read_gives_nothing(tree_of):
     assert read_ci_files(tree_of(files)) == ()
 
 
+def test_a_file_nested_too_deep_for_libyaml_gives_nothing(tree_of):
+    steps = {depth: f"steps: {'[' * depth}'apt install gcc'{']' * depth}" for depth in (98, 101, 100_000)}
+    assert [item.name for item in read_ci_files(tree_of({".travis.yml": steps[98]}))] == ["gcc"]
+    assert read_ci_files(tree_of({".travis.yml": steps[101]})) == ()
+    assert read_ci_files(tree_of({".travis.yml": steps[100_000]})) == ()
+
+
 def test_aliases_that_multiply_are_looked_at_once(tree_of):
     levels = "".join(f"l{n}: &l{n} [*l{n - 1}, *l{n - 1}, *l{n - 1}]\n" for n in range(1, 40))
     text = "l0: &l0 ['apt-get install libpng-dev']\n" + levels
     assert names(read_ci_files(tree_of({".travis.yml": text}))) == ["libpng-dev"]
+
+
+def test_an_expression_is_left_out_and_one_without_end_is_read_once():
+    script = "apt install gcc ${{ x && format('lib{0}', x) }} g++"
+    assert [name for name, _ in installed(script)] == ["gcc", "g++"]
+
+    def seconds(count: int) -> float:
+        begun = time.process_time()
+        assert list(installed("apt install gcc " + "${{" * count)) == [("gcc", 0)]
+        return time.process_time() - begun
+
+    # eight times the text takes 64 times as long if each expression is looked for to the end
+    assert min(seconds(8_000) for _ in range(3)) < 24 * min(seconds(1_000) for _ in range(3))
 
 
 def test_commands_that_do_not_install_are_passed_over():

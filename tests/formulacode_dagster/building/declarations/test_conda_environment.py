@@ -35,6 +35,12 @@ def test_what_is_no_environment_is_none(tree_of):
     assert [read_conda_environment(tree_of(files), path) for path in (*files, "e.yml")] == [None] * 5
 
 
+def test_an_environment_nested_too_deep_for_libyaml_is_none(tree_of):
+    for depth in (101, 80_000):
+        tree = tree_of({"environment.yml": f"{FILE}  - {'[' * depth}{']' * depth}"})
+        assert read_conda_environment(tree, "environment.yml") is None
+
+
 def test_the_file_is_looked_for_beside_the_configuration(tree_of):
     config = AsvConfig(path="b/asv.conf.json", benchmark_dir="b/x", conda_environment_file="../ci/environment.yml")
     path, read = named_environment(tree_of({"ci/environment.yml": FILE}), config)

@@ -5,6 +5,7 @@ from formulacode_dagster.building.declarations.declared_requirement import (
     DeclaredRequirement,
     parse_requirement_lines,
     read_requirements_file,
+    read_requirements_files,
     validate,
 )
 
@@ -41,6 +42,16 @@ def test_a_requirements_file_is_read_with_its_includes(tree_of):
     )
     texts = [item.text for item in read_requirements_file(tree, "req/all.txt")]
     assert [" ".join(text.split()) for text in texts] == ["numpy >=1.2", "pandas>=2", "-e ."]
+
+
+def test_requirements_files_that_include_each_other_are_read_once(tree_of):
+    files = {f"r{level}.txt": f"-r r{level + 1}.txt\n-r ./r{level + 1}.txt\nown{level}\n" for level in range(40)}
+    tree = tree_of({**files, "r40.txt": "-r r0.txt\nlast\n"})
+    texts = [item.text for item in read_requirements_file(tree, "r0.txt")]
+    assert texts == ["last", *(f"own{level}" for level in reversed(range(40)))]
+    assert [item.text for item in read_requirements_files(tree, ".", ["r40.txt", "r39.txt"])] == texts[1:] + texts[:1]
+    chain = tree_of({f"r{level}.txt": f"-r r{level + 1}.txt\nown\n" for level in range(2000)})
+    assert 0 < len(read_requirements_file(chain, "r0.txt")) < 2000
 
 
 @given(st.text(max_size=60))

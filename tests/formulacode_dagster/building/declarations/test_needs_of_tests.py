@@ -84,6 +84,13 @@ def test_tox_nox_and_ci_tell_what_no_extra_does(chosen):
     assert chosen({".github/workflows/test.yml": CI}) == ["pytest", "numpy", "hypothesis==6.100"]
 
 
+def test_an_option_without_a_value_does_not_take_the_next_requirement_with_it(chosen):
+    script = "jobs: {test: {steps: [{run: pip install -U hypothesis --upgrade pyyaml -c numpy}]}}"
+    assert chosen({".github/workflows/test.yml": script}) == ["pytest", "hypothesis", "pyyaml"]
+    nox = "def tests(session):\n    session.install('-U', 'hypothesis', '-c', BOUNDS, 'pyyaml')\n"
+    assert chosen({"noxfile.py": nox}) == ["pytest", "hypothesis", "pyyaml"]
+
+
 @pytest.mark.parametrize(
     "files",
     [{"tox.ini": "[testenv\ndeps"}, {"noxfile.py": "def ("}, {".github/workflows/test.yml": "run: [pip install"}],

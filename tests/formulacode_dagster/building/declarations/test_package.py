@@ -1,7 +1,8 @@
 import pytest
 
 from formulacode_dagster.building.declarations.asv_config import AsvConfig
-from formulacode_dagster.building.declarations.package import find_import_name, find_package_root
+from formulacode_dagster.building.declarations.licenses import license_of
+from formulacode_dagster.building.declarations.package import find_import_name, find_package_root, is_package_root
 from formulacode_dagster.building.declarations.requirements import read_metadata
 from formulacode_dagster.models.errors import ItemFailure
 
@@ -32,6 +33,25 @@ def test_the_package_root_is_found_by_the_first_rule_that_fits(tree_of, files, s
     assert root.reason
 
 
+@pytest.mark.parametrize(
+    ("text", "is_root", "unread"),
+    [
+        ("tool = 1", False, 0),
+        ("project = 1\ntool = []", True, 0),
+        ("[tool]\npoetry = 1", True, 0),
+        ("[tool.poetry]\nname = 'x'\npackages = 1", True, 0),
+        (f"project = {'[' * 3000}{']' * 3000}", False, 1),
+        (f"project = {'9' * 5000}", False, 1),
+        (f"# {'x' * 200_000}\n[project]", False, 1),
+    ],
+)
+def test_a_pyproject_of_any_form_is_read_or_recorded(tree_of, text, is_root, unread):
+    tree = tree_of({"pyproject.toml": text})
+    assert is_package_root(tree, ".") is is_root
+    assert license_of(tree) == ""
+    assert len(read_metadata(tree, ".").unread) == unread
+
+
 def test_what_the_commands_install_comes_first(tree_of):
     tree = tree_of({"setup.py": "", "python/setup.py": ""})
     assert find_package_root(tree, config(), installed_folder="python").folder == "python"
@@ -53,6 +73,8 @@ def test_a_repository_without_anything_to_install_fails(tree_of):
         ({"pyproject.toml": PROJECT, "quick/__init__.py": "", "slow/__init__.py": ""}, ""),
         ({"setup.py": "setup(name='a', packages=['b', 'b.c'])", "b/__init__.py": "", "c/__init__.py": ""}, "b"),
         ({"setup.py": "setup(name='a', py_modules=['gone'])"}, ""),
+        ({"setup.py": "setup(name='a.b')", "src/a/b/__init__.py": "", "c/__init__.py": ""}, "a"),
+        ({"setup.py": "setup(name='a.b')", "a/c/__init__.py": "", "c/__init__.py": ""}, "c"),
         ({"setup.cfg": "[options]\npackage_dir =\n  = code\n", "setup.py": "", "code/deep/__init__.py": ""}, "deep"),
     ],
 )

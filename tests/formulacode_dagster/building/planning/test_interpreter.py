@@ -23,10 +23,11 @@ def test_the_newest_that_all_declarations_allow_is_first():
     assert ranking.reason_for("3.11").startswith("3.11: requires-python >=3.9,<3.13 allows it and asv names it")
 
 
-def test_asvs_word_weighs_more_where_they_disagree():
+def test_an_interpreter_that_asv_names_against_requires_python_is_no_candidate():
     ranking = rank_interpreters(declared(">=3.12", ("3.10",)), at=AT, available=None)
-    assert ranking.pythons == ("3.10", "3.14", "3.13", "3.12")
-    assert "asv names it, against requires-python >=3.12" in ranking.reason_for("3.10")
+    assert ranking.pythons == ("3.14", "3.13", "3.12")
+    with pytest.raises(ItemFailure):
+        rank_interpreters(declared("<3.7", ("3.10",)), at=AT, available=None)
 
 
 def test_classifiers_stand_in_where_asv_names_nothing():

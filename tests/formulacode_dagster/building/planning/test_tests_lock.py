@@ -23,10 +23,9 @@ def lock(resolver, index):
     index.publish("plugin", "1.0", "2024-01-01T00:00:00Z", requires=("pytest",))
     index.publish_source("unbuilt", "1.0", "2024-01-01T00:00:00Z")
 
-    def run(*texts):
-        environment = lock_best(
-            resolver, {"3.11": Requirements(runtime=(DeclaredRequirement(text="shared==1.0", source=""),))}, era=ERA
-        )
+    def run(*texts, shared="1.0", floors=None):
+        runtime = (DeclaredRequirement(text=f"shared=={shared}", source=""),)
+        environment = lock_best(resolver, {"3.11": Requirements(runtime=runtime, floors=floors or {})}, era=ERA)
         return lock_tests(resolver, [DeclaredRequirement(text=text, source="") for text in texts], environment, era=ERA)
 
     return run
@@ -57,6 +56,12 @@ def test_what_does_not_fit_is_left_out_and_what_stands_beside_it_is_not(lock):
     assert pins(locked) == {"pytest": "8.0", "plugin": "1.0"}
     assert locked.requirements == ("pytest", "plugin")
     assert {"strict is left out", "unbuilt is left out"} <= set(locked.notes)
+
+
+def test_a_project_that_may_be_newer_in_the_lock_may_be_so_for_the_tests(lock, index):
+    index.publish("shared", "3.0", "2026-02-01T00:00:00Z")
+    locked = lock("pytest", shared="3.0", floors={"shared": datetime(2026, 3, 1, tzinfo=UTC)})
+    assert (pins(locked), locked.notes) == ({"pytest": "8.0"}, ())
 
 
 def test_without_tests_there_is_no_lock(lock):

@@ -10,7 +10,8 @@ import pytest
 
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.suites.questions import NotTimed, ProcessSetting, TimedBenchmark
-from formulacode_dagster.building.suites.remote import HarnessClient
+from formulacode_dagster.building.suites.remote import MAX_LOST_MODULES, HarnessClient
+from formulacode_dagster.models.errors import ItemFailure
 from tests.support.measurement import FolderSession
 
 NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "PYTHONHASHSEED")
@@ -65,3 +66,19 @@ def test_an_answer_that_is_nested_too_deeply_is_none(session, monkeypatch) -> No
     monkeypatch.setattr(session, "run", run)
     _, answers = HarnessClient(session, benchmark_dir="benchmarks").ask({"command": "idlest"}, timeout=9)
     assert answers == [{"event": "end"}]
+
+
+@pytest.mark.parametrize("names", [["x"] * 100, [str(number) for number in range(100)]])
+def test_a_survey_in_which_every_import_ends_the_process_comes_to_an_end(
+    session, monkeypatch, names: list[str]
+) -> None:
+    left = list(names)
+
+    def run(*_: object, stdin: bytes, **__: object) -> Completed:
+        answer = json.dumps({"event": "importing", "name": left.pop()})
+        return Completed(0, f"{json.loads(stdin)['nonce']} {answer}\n".encode(), b"", 0.0)
+
+    monkeypatch.setattr(session, "run", run)
+    with pytest.raises(ItemFailure):
+        HarnessClient(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=1)
+    assert len(names) - len(left) == min(len(set(names)), MAX_LOST_MODULES) + 1

@@ -70,11 +70,13 @@ def test_an_exported_recipe_returns_unchanged_until_a_script_changes(tmp_path: P
 
 
 def test_scripts_of_a_recipe_say_all_of_it_that_scripts_can_say() -> None:
-    context = DockerContext.of(make_context("a", GSL, BOUND))
+    blas = Fix(rule="blas", evidence="", build_arguments=("setup-args=-Dblas=two words",))
+    context = DockerContext.of(make_context("a", GSL, BOUND, blas))
     files = {name: text for name, text in context.files.items() if name != "recipe.json"}
     (fix,), _ = DockerContext(files, "x").recipe()
     assert (fix.apt_packages, fix.requirements) == (("libgsl-dev",), ("setuptools<81",))
     assert (fix.environment, fix.submodules) == ({"A": "two words"}, True)
+    assert fix.build_arguments == blas.build_arguments
     assert "(cd . && make gen)" in context.files["docker_build_pkg.sh"]
 
 
@@ -95,7 +97,15 @@ def test_no_link_is_followed_and_what_is_no_context_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "task", ["", "Task(", "__import__('os').system('x')", "Task(owner=1, repo=f'{x}', sha=open('x'))"]
+    "task",
+    [
+        "",
+        "Task(",
+        "-" * 100_000 + "1",
+        "x = Task(owner='a')",
+        "__import__('os').system('x')",
+        "Task(owner=1, repo=f'{x}', sha=open('x'))",
+    ],
 )
 def test_a_task_file_is_read_and_never_run(task: str) -> None:
     assert DockerContext({"task.txt": task}).task == {}

@@ -29,12 +29,22 @@ def test_debian_packages(script: str, asked: list[str]) -> None:
         ('micromamba run -n "$ENV_NAME" python -m pip install --no-cache-dir meson-python', ["meson-python"]),
         ("PIP_NO_BUILD_ISOLATION=1 uv pip install -i https://example.org/simple ninja", ["ninja"]),
         ('micromamba install -y -n "asv_3.11" -c x "cython>=3.0.4" scipy=1.11', ["cython>=3.0.4", "scipy==1.11.*"]),
-        ('python -m pip install --no-build-isolation -v -e "$REPO_ROOT"$EXTRAS', []),
-        ("pip install . && pip install .[dev]", []),
+        ('python -m pip install --no-build-isolation -v -e "$REPO_ROOT" && pip install .', []),
+        ("micromamba create -yn x -c conda-forge numpy=1.24 cython", ["numpy==1.24.*", "cython"]),
+        ("pip --quiet install --upgrade six", ["six"]),
+        ('"$PYTHON" -m pip install six', ["six"]),
     ],
 )  # fmt: skip
 def test_requirements(script: str, asked: list[str]) -> None:
     assert read(script) == ({"requirements": asked} if asked else {})
+
+
+def test_settings_of_the_build_are_those_of_the_checkout() -> None:
+    assert read("pip install -ve . -Csetup-args=-Dblas=none") == {"build_arguments": ["setup-args=-Dblas=none"]}
+    (fix,) = read_scripts(["pip install . --config-settings=a=b"]).as_fixes("imported:x", "why")
+    assert fix.build_arguments == ("a=b",)
+    other = "pip install -Ca=b six"
+    assert read(other) == {"requirements": ["six"], "left_out": [f"-C a=b: {other}"]}
 
 
 def test_a_system_library_of_conda_is_a_debian_package() -> None:
@@ -57,10 +67,32 @@ def test_variables_and_submodules() -> None:
         "curl -L https://example.org/x.tar.gz | tar xz",
         "git checkout main",
         "apt-get install -y $PACKAGES",
+        "conda env update -f environment.yml",
+        "micromamba env create --file environment.yml",
+        "uv sync --extra test",
+        "uv pip sync requirements.txt",
+        "poetry install",
     ],
 )
 def test_what_a_recipe_cannot_hold_is_named(line: str) -> None:
     assert read(line) == {"left_out": [line]}
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("pip install -r requirements-dev.txt", "-r requirements-dev.txt"),
+        ("pip install --group test", "--group test"),
+        ('pip install -e ".[test]"', ".[test]"),
+        ("pip install .[dev]", ".[dev]"),
+        ('pip install -e "$ROOT"$EXTRAS', "$ROOT$EXTRAS"),
+        ("pip install $DEPS", "$DEPS"),
+        ("conda install --file requirements.txt", "-f requirements.txt"),
+        ("conda create -n x python=3.10", "python=3.10"),
+    ],
+)
+def test_what_an_install_command_names_that_a_recipe_cannot_hold_is_named(line: str, part: str) -> None:
+    assert read(line) == {"left_out": [f"{part}: {line}"]}
 
 
 @pytest.mark.parametrize(

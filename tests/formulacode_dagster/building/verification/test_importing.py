@@ -7,7 +7,7 @@ import pytest
 from formulacode_dagster.building.engines.files import Area
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.verification.facts import FileFact, ImageFacts
-from formulacode_dagster.building.verification.importing import Imported, imports, modules_of
+from formulacode_dagster.building.verification.importing import Imported, imports, modules_of, tops_of
 from formulacode_dagster.building.verification.tamper_scan import Distribution
 
 SITE = "lib/python3.11/site-packages"
@@ -38,6 +38,22 @@ def test_every_compiled_extension_is_asked_for_and_libraries_are_not() -> None:
     facts = facts_of(paths[1], paths[2])
     assert modules_of(facts, [distribution(*paths)], "fast") == ("fast", "fast._a", "fast.lib.b")
     assert modules_of(facts, [distribution(*paths)], "") == ("fast", "one", "fast._a", "fast.lib.b")
+
+
+@pytest.mark.parametrize(
+    ("package", "paths", "modules"),
+    [
+        ("geocat", ["geocat/comp/__init__.py", "geocat/comp/in/__init__.py"], ("geocat.comp",)),
+        ("", ["geocat/comp/__init__.py", "geocat/comp/stats.py", "geocat_comp-1.dist-info/METADATA"], ("geocat.comp",)),
+        ("geocat.comp", ["geocat/comp/__init__.py", "geocat/viz/__init__.py"], ("geocat.comp",)),
+        ("", ["fast/__init__.py", "examples/one/__init__.py", "docs/conf.py"], ("fast",)),
+        ("", ["plain/one.py"], ("plain",)),
+    ],
+)
+def test_of_a_namespace_the_packages_in_it_are_imported(package: str, paths: list[str], modules: tuple[str]) -> None:
+    built = [distribution(*paths)]
+    assert modules_of(facts_of(), built, package) == modules
+    assert tops_of(facts_of(), built) == {path.partition("/")[0] for path in paths if path.endswith(".py")}
 
 
 def test_nothing_to_import_is_no_pass() -> None:

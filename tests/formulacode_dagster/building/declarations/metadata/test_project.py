@@ -136,3 +136,11 @@ def test_extras_of_setup_cfg_may_refer_to_each_other(tree_of):
     assert texts(extras["odd"]) == ["%(none)s"]
     circle = f"[options.extras_require]\na = {'%(a)s ' * 3000}\n"
     assert read_metadata(tree_of({"setup.cfg": circle}), ".").extras
+
+
+def test_groups_that_include_each_other_twice_count_once(tree_of):
+    includes = '[{include-group = "g%d"}, "own%d", {include-group = "g%d"}]'
+    lines = [f"g{level} = {includes % (level + 1, level, level + 1)}" for level in range(200)]
+    text = "\n".join(["[dependency-groups]", *lines, 'g200 = [{include-group = "g0"}, "last"]'])
+    said = read_metadata(tree_of({"pyproject.toml": text}), ".")
+    assert texts(said.groups["g0"]) == [*(f"own{level}" for level in range(200)), "last"]

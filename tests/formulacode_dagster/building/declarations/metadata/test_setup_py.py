@@ -1,7 +1,9 @@
 import textwrap
+import tracemalloc
 
 import pytest
 
+from formulacode_dagster.building.declarations.metadata import static_limits, static_values
 from formulacode_dagster.building.declarations.metadata.setup_py import read_setup_py
 from tests.support.clock import at_most_cpu
 
@@ -73,6 +75,35 @@ def test_what_only_running_the_script_tells_is_recorded(tree_of):
     assert said.unread[0].source == "setup.py:install_requires"
 
 
+def test_one_unreadable_argument_in_a_call_of_dict_does_not_take_the_rest_with_it(tree_of):
+    script = """
+    import magic
+    metadata = dict(name="x", version=magic.version(), install_requires=["numpy"], **magic.more())
+    metadata["description"] = "version %s" % metadata.get("version")
+    setup(**metadata)
+    """
+    said = read(tree_of, script)
+    assert said.name.value == "x"
+    assert requirements(said) == ["numpy"]
+    assert said.unread == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unread"),
+    [
+        ("**magic.metadata()", ["setup.py:install_requires"]),
+        ("install_requires=['numpy'], **magic.metadata()", []),
+        ("**magic.metadata(), install_requires=['numpy']", []),
+        ("requires=['numpy'], **magic.metadata()", ["setup.py:install_requires"]),
+        ("install_requires=['numpy'], extras_require=magic.extras()", ["setup.py"]),
+    ],
+)
+def test_unreadable_metadata_is_recorded(tree_of, arguments, unread):
+    said = read(tree_of, f"import magic\nsetup(name='x', {arguments})")
+    assert [item.source for item in said.unread] == unread
+    assert requirements(said) == (["numpy"] if "numpy" in arguments else [])
+
+
 def test_additions_under_a_condition_are_recorded_and_the_rest_is_kept(tree_of):
     said = read(
         tree_of,
@@ -124,6 +155,55 @@ def test_files_outside_the_repository_are_not_read(tree_of):
 def test_hostile_scripts_end_quickly(tree_of, script):
     with at_most_cpu(3):
         read(tree_of, script)
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """A limit of all values that is reached soon."""
+    for module in (static_limits, static_values):
+        monkeypatch.setattr(module, "MOST_WEIGHT", 1_000_000)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "x = '%s' % a",
+        "x = f'{a}'",
+        "x = '{}'.format(a)",
+        "x = a == b",
+        "x = {c: 1}",
+        "a.append(a)\nx = '%s' % a",
+    ],
+)
+@pytest.mark.usefixtures("limit")
+def test_a_value_that_holds_another_twice_is_weighed_no_further_than_the_limit(tree_of, use):
+    """Without the limit, each takes 2 ** 40 steps."""
+    doubled = "a, b, c = [], [], ()\n" + "a = [a, a]\nb = [b, b]\nc = (c, c)\n" * 40
+    said = read(tree_of, f"{doubled}{use}\nsetup(name=x)")
+    assert said.name is None
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        pytest.param("b{0} = a + []\n", id="plus"),
+        pytest.param("b{0} = []\nb{0}.extend(a)\n", id="extend"),
+        pytest.param("b{0} = [*a, *a, *a, *a, *a, *a, *a, *a]\n", id="star"),
+        pytest.param("b{0} = f'{{t}}{{t}}{{t}}{{t}}{{t}}{{t}}{{t}}{{t}}'\n", id="format"),
+        pytest.param("b{0} = open('big.txt')\n", id="open"),
+    ],
+)
+@pytest.mark.usefixtures("limit")
+def test_all_values_of_a_script_together_are_limited(tree_of, grown):
+    start = "a = ['x']\n" + "a = a + a\n" * 12 + "t = 'x'\n" + "t = t + t\n" * 15
+    script = start + "".join(grown.format(number) for number in range(1000))
+    tree = tree_of({"setup.py": f"{script}setup(name='x')", "big.txt": "x" * 100_000})
+    tracemalloc.start()
+    try:
+        read_setup_py(tree, ".")
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_condition_on_the_system_and_a_setup_of_ones_own_are_understood(tree_of):
