@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sandbox.session import Sandbox
 
 DEMO_MONTHS = ("2026-01", "2026-02")
-RESULTS, SITE = "results", "site"
+SHOWCASE, SITE = "demo", "site"
 EXAMPLE = "sample-org/gridpath#12"
 AGENTS = ("oracle", "nop")
 """Scripted agents, whose runs the site shows."""
@@ -62,8 +62,8 @@ def demo() -> None:
             with store.transaction() as connection:
                 worked = finished_since(connection, began_at)
             graded = run_agents(store) if succeeded and engine.name is EngineName.DOCKER else 0
-            results: Path | None = home / RESULTS
-            if worked or graded or not all((home / folder).exists() for folder in (RESULTS, SITE)):
+            results: Path | None = home / SHOWCASE
+            if worked or graded or not all((home / folder).exists() for folder in (SHOWCASE, SITE)):
                 with console.status("writing the results"):
                     results = write_showcase(home, DEMO_MONTHS)
             with store.transaction() as connection:
@@ -106,7 +106,7 @@ def command_of(tag: str, agent: str, item: str) -> str:
 
 
 def write_showcase(home: Path, months: Sequence[str]) -> Path | None:
-    """Write the dataset of the settings' Hub and the reports of *months* to `results/` of *home*, in place of earlier
+    """Write the dataset of the settings' Hub and the reports of *months* to `demo/` of *home*, in place of earlier
     ones, and the site, with the runs of agents that are stored, to `site/`. Return None if no month is released.
     """
     from formulacode_dagster.library import Dataset
@@ -116,7 +116,7 @@ def write_showcase(home: Path, months: Sequence[str]) -> Path | None:
 
     from .site import site
 
-    settings, folder = read_settings(), home / RESULTS
+    settings, folder = read_settings(), home / SHOWCASE
     try:
         Dataset.load()
     except ConfigurationError:
