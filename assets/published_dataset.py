@@ -76,9 +76,12 @@ def published_dataset(
 ) -> dg.MaterializeResult[Any]:
     """Build the month's records and release them once; others only as a revision, for which a person gives a reason."""
     with stage_run(context, postgres, published_dataset, config) as stage:
-        summary = run_loop(run(stage, PublishedDatasetTools(hub.destination())))
+        destination = hub.destination()
+        summary = run_loop(run(stage, PublishedDatasetTools(destination)))
         with stage.database.transaction() as connection:
-            newest = verdicts.newest_of(artifacts.RELEASES.read(connection, stage.month)).get(stage.month)
+            releases = artifacts.RELEASES.read(connection, stage.month)
+        here = [release for release in releases if release.destination == destination.name]
+        newest = verdicts.newest_of(here).get(stage.month)
     where = newest.model_dump(include={"destination", "tag", "revision", "difference"}) if newest else {}
     if newest:
         where["dagster/uri"] = release_uri(newest.destination, newest.tag)
