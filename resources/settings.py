@@ -33,6 +33,9 @@ from .setting_types import (
     what_it_can_be,
 )
 
+DATASET = "dataset"
+"""Folder of the dataset under FC_HOME."""
+
 
 class Settings(BaseSettings):
     """Every setting: its environment variable (`alias`), type, bounds, default and meaning."""
@@ -323,7 +326,7 @@ class Settings(BaseSettings):
     @property
     def dataset_root(self) -> Path:
         """The folder of the dataset; it need not exist."""
-        return self.dataset_dir or self.home / "dataset"
+        return self.dataset_dir or self.home / DATASET
 
     @property
     def backup_root(self) -> Path:
