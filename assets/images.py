@@ -8,6 +8,7 @@ import dagster as dg
 from formulacode_dagster.building.images import checks as verdicts
 from formulacode_dagster.building.images.stage import run
 from formulacode_dagster.models.check import CheckFinding
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.store.artifacts import IMAGES
@@ -18,6 +19,7 @@ from resources.containers import ContainersResource
 from resources.hub import HubResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
+from resources.registry import RegistryResource
 from resources.tools import image_tools
 
 from .checks import JudgedMonth, failures_within_budget, month_check
@@ -68,13 +70,18 @@ def images(
     containers: ContainersResource,
     hub: HubResource,
     agents: AgentsResource,
+    registry: RegistryResource,
 ) -> dg.MaterializeResult[Any]:
     """Build and verify an image for every environment."""
     with stage_run(context, postgres, images, config) as stage:
-        if not (stage.options.is_partial or stage.options.dry_run):
+        is_whole = not (stage.options.is_partial or stage.options.dry_run)
+        if is_whole:
             # before hours of building: the dataset is written last
             hub.destination().require_write()
-        _, why = containers.engine_for(stage.database, stage.month)
+        engine, why = containers.engine_for(stage.database, stage.month)
+        # folders of the process engine are never pushed
+        if is_whole and engine.name is EngineName.DOCKER and (pushed_to := registry.client()):
+            pushed_to.require_write()
         context.log.info(why)
         summary = run_loop(run(stage, image_tools(stage, mirrors, containers, agents.authors(stage))))
         with stage.database.transaction() as connection:

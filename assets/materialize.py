@@ -13,7 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from formulacode_dagster.models.errors import BusyError, FormulaCodeError, OutsideSystemError
-from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import MONTH_STAGES, ItemState, RunOptions, Stage
 from formulacode_dagster.operating.runner.claims import Worker, shared_stage
 from formulacode_dagster.operating.runner.failures import accept_failures, judge_failures
 from formulacode_dagster.operating.runner.gatekeeping import require_open
@@ -21,6 +21,8 @@ from formulacode_dagster.operating.runner.log_lines import AlsoLogged
 from formulacode_dagster.operating.runner.progress import listener, listening
 from formulacode_dagster.operating.runner.work import RunRole, Sharing, StageRun, StageSummary
 from formulacode_dagster.operating.store.usage import usage_totals
+from formulacode_dagster.sources.github.origin import require_same_github
+from resources.base import SettingsResource
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
 from resources.watching import traced
@@ -114,11 +116,17 @@ def continued_runs(instance: dg.DagsterInstance, run: dg.DagsterRun, stage: Stag
 
 @contextmanager
 def stage_run(
-    context: dg.AssetExecutionContext, postgres: PostgresResource, asset: StageAsset, config: ItemConfig
+    context: dg.AssetExecutionContext,
+    postgres: PostgresResource,
+    asset: StageAsset,
+    config: ItemConfig,
+    *,
+    source: SettingsResource | None = None,
 ) -> Iterator[StageRun]:
     """The frame around a stage: gates read, the month held; it is tried once more when an outside system failed.
 
-    Errors that only a person can mend are not retried.
+    A stage of a month needs months of the same GitHub as that of *source*, by default the environment's. Errors that
+    only a person can mend are not retried.
     """
     with _failing_as_dagster_does(context), stoppable(context):
         month = month_of(context).key
@@ -128,6 +136,10 @@ def stage_run(
         if config.dry_run:
             yield run
             return
+        github = (source.settings if source else read_settings()).github
+        if github and asset.stage in MONTH_STAGES:
+            with run.database.transaction() as connection:
+                require_same_github(connection, github)
         require_open(run.database, run.month, asset.gates)
         with _held(run, asset) as held, _watched(context, run):
             yield held

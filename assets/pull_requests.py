@@ -102,7 +102,7 @@ def pull_requests(
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
     """Request the windows of all repositories at once, then read each base and patch from the mirror."""
-    with stage_run(context, postgres, pull_requests, config) as stage:
+    with stage_run(context, postgres, pull_requests, config, source=intake) as stage:
         cache = mirrors.cache()
         for dashboard in () if config.dry_run else config.dashboards:
             # frames take a library that loading the definitions does without

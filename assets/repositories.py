@@ -63,10 +63,10 @@ def repositories(
     tracking: TrackingResource,
 ) -> dg.MaterializeResult[Any]:
     """Find repositories by code search and those on the list by name, then decide which of them are tracked."""
-    with stage_run(context, postgres, repositories, config) as stage:
+    with stage_run(context, postgres, repositories, config, source=intake) as stage:
         source = intake.source(stage.stage, stage.month, stage.run_id)
         found_elsewhere = (intake.candidates(), intake.as_before) if not intake.state() else ({}, False)
-        tools = RepositoryTools(source, tracking.rules(), intake.state(), *found_elsewhere)
+        tools = RepositoryTools(source, tracking.rules(), intake.state(), intake.settings.github, *found_elsewhere)
         summary = run_loop(run(stage, tools))
         with stage.database.transaction() as connection:
             rows = REPOSITORIES.read(connection, stage.month)

@@ -24,7 +24,7 @@ class RegistryResource(SettingsResource):
     push_concurrency: int | None = setting("push_concurrency")
 
     def preflight(self) -> tuple[bool, str]:
-        """Ask the registry for its version endpoint."""
+        """Ask the registry for its version endpoint, and whether we may push there."""
         import httpx
 
         url = self.settings.registry_url
@@ -36,7 +36,10 @@ class RegistryResource(SettingsResource):
             raise OutsideSystemError(
                 "registry", f"{url} does not answer", why=str(error), remedy="Start it, or fix FC_REGISTRY_URL"
             ) from error
-        return answer.status_code in (200, 401), f"{url} answers {answer.status_code}"
+        if answer.status_code not in (200, 401):
+            return False, f"{url} answers {answer.status_code}"
+        self.puller().require_write()
+        return True, f"{url} answers, and accepts our account"
 
     def client(self) -> Registry | None:
         """The client; None when the settings name no registry."""

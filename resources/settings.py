@@ -33,6 +33,9 @@ from .setting_types import (
     what_it_can_be,
 )
 
+DATASET = "dataset"
+"""Folder of the dataset under FC_HOME."""
+
 
 class Settings(BaseSettings):
     """Every setting: its environment variable (`alias`), type, bounds, default and meaning."""
@@ -49,7 +52,7 @@ class Settings(BaseSettings):
     )
 
     home: AbsolutePath = Field(Path(".formulacode"), alias="FC_HOME")
-    """folder of all local state: embedded database, mirrors, builds, reports"""
+    """folder of all local state: embedded database, mirrors, builds, reports; one for each GitHub, the demo's too"""
     first_month: str = Field(FIRST_MONTH, alias="FC_FIRST_MONTH", pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
     """month with which the list of partitions begins, as YYYY-MM; earlier ones are not shown"""
     database_url: SecretStr = Field(SecretStr(""), alias="FC_DATABASE_URL")
@@ -323,7 +326,7 @@ class Settings(BaseSettings):
     @property
     def dataset_root(self) -> Path:
         """The folder of the dataset; it need not exist."""
-        return self.dataset_dir or self.home / "dataset"
+        return self.dataset_dir or self.home / DATASET
 
     @property
     def backup_root(self) -> Path:
@@ -340,6 +343,11 @@ class Settings(BaseSettings):
     def github_web(self) -> str:
         """Base URL of the pages of the GitHub whose API is used."""
         return GitHubAddresses.of(self.github_api_url).web
+
+    @property
+    def github(self) -> str:
+        """Name of the GitHub whose API is used; empty if months are read from an offline source."""
+        return "" if self.offline_source else GitHubAddresses.of(self.github_api_url).name
 
     @property
     def mirrors_root(self) -> Path:

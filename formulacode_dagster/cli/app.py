@@ -167,13 +167,14 @@ def current_options(arguments: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run `fc-data`; a known error is one message and status 1, never a traceback."""
+    """Run `fc-data`; a known error, or no to a question, is one message and status 1, never a traceback."""
     from typer.exceptions import TyperException
 
     from resources.environment import prepare_environment
 
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     status: int | None = 1
+    is_declined = False
     try:
         # a polite kill ends the way Ctrl-C does: the run is marked, the sandbox and the embedded server are stopped
         with signals_heard(patience=PATIENCE_SECONDS) as request, interrupted_once(KeyboardInterrupt):
@@ -187,9 +188,15 @@ def main() -> None:
         what = error.format_message().replace("Value error, ", "").rstrip(".")
         end = "" if what.endswith("?") else "."
         complain(f"{what}{end} See `{context.command_path if context else 'fc-data'} --help`")
+    except typer.Abort:
+        is_declined = True
     except (KeyboardInterrupt, Stopped):
         status = INTERRUPTED
-    if status == INTERRUPTED:
+    if is_declined:
+        # Ctrl-C leaves the cursor behind the question
+        complaints.print("\nnothing was run" if request.requested else "nothing was run")
+        status = request.exit_status if request.requested else 1
+    elif status == INTERRUPTED:
         status = request.exit_status
         tell_interrupted()
     # the interpreter would look for garbage in all that Dagster has loaded, for a second or more

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Annotated
 
 import typer
 
+from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.operating.cancellation.stopping import stop_request
 
@@ -25,12 +27,15 @@ Stages = Annotated[
     ),
 ]
 LOOK_SECONDS = 5.0
+MOST_FAILURES = 3
+"""Failed runs of a stage in a row, after which this machine does not try again."""
 
 
 def assist(once: Once = False, stages: Stages = None) -> None:
     """Help runs of months on other machines, if FC_HELPER_RUNS lets them share their items.
 
-    FC_DATABASE_URL must name their Postgres. Ctrl-C returns unfinished items.
+    FC_DATABASE_URL must name their Postgres. Ctrl-C returns unfinished items. It ends when a stage fails three times in
+    a row.
     """
     from formulacode_dagster.operating.runner.claims import shared_stages
     from formulacode_dagster.operating.runner.progress import listening
@@ -40,6 +45,7 @@ def assist(once: Once = False, stages: Stages = None) -> None:
     from .terminal import Bars
 
     succeeded = True
+    failures: Counter[Stage] = Counter()
     with database() as store, dagster_instance() as instance:
         while True:
             with store.transaction() as connection:
@@ -55,6 +61,13 @@ def assist(once: Once = False, stages: Stages = None) -> None:
                     result = assist_stage(instance, shared)
                 show_result(console, result, time.monotonic() - started)
                 succeeded = succeeded and result.success
+                failures[shared.stage] = 0 if result.success else failures[shared.stage] + 1
+                if failures[shared.stage] == MOST_FAILURES:
+                    raise ConfigurationError(
+                        f"this machine cannot help with {shared.stage}: it failed {MOST_FAILURES} times in a row",
+                        why="; ".join(result.errors),
+                        remedy="Check it by `fc-data preflight`, then assist again, or with other stages by --stage",
+                    )
             if once and not (waiting and succeeded):
                 break
             stop_request().sleep(LOOK_SECONDS)

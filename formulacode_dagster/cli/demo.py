@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sandbox.session import Sandbox
 
 DEMO_MONTHS = ("2026-01", "2026-02")
-RESULTS, SITE = "results", "site"
+SHOWCASE, SITE = "demo", "site"
 EXAMPLE = "sample-org/gridpath#12"
 AGENTS = ("oracle", "nop")
 """Scripted agents, whose runs the site shows."""
@@ -37,40 +37,44 @@ def demo() -> None:
     from formulacode_dagster.operating.store.artifacts import AGENT_RUNS
     from formulacode_dagster.operating.store.ledger import finished_since
     from formulacode_dagster.orchestration.runs import dagster_instance
+    from formulacode_dagster.sources.github.transport.addresses import LOCAL
     from resources.containers import ContainersResource
     from resources.settings import make_home
     from sandbox.samples import generate
+    from sandbox.samples.catalog import repositories as sample_repositories
     from sandbox.session import running_sandbox
 
-    from .operate import database, run_months
+    from .operate import database, require_own_months, run_months
 
     started, began_at = time.monotonic(), datetime.now(tz=UTC)
     home = make_home()
     state = home / "sandbox"
     repositories = state / "repositories"
-    with console.status("generating the sample repositories"):
-        samples = generate(repositories)
-    console.print(f"{len(samples.heads)} sample repositories in {repositories}", highlight=False)
-    with running_sandbox(repositories, state, samples=True) as sandbox:
-        os.environ.update(sandbox.environment)
-        for service, url in sandbox.urls.items():
-            console.print(f"sandbox {service}: {url}", highlight=False)
-        engine, why = ContainersResource().chosen()
-        console.print(f"engine: {why}", highlight=False)
-        with database() as store, dagster_instance() as instance:
-            succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
-            with store.transaction() as connection:
-                worked = finished_since(connection, began_at)
-            graded = run_agents(store) if succeeded and engine.name is EngineName.DOCKER else 0
-            results: Path | None = home / RESULTS
-            if worked or graded or not all((home / folder).exists() for folder in (RESULTS, SITE)):
-                with console.status("writing the results"):
-                    results = write_showcase(home, DEMO_MONTHS)
-            with store.transaction() as connection:
-                runs = sum(len(AGENT_RUNS.read(connection, key)) for key in DEMO_MONTHS)
-        _close(sandbox, home, results, worked, time.monotonic() - started)
-        if results is not None:
-            _name_agents(runs, engine.name, home)
+    with database() as store:
+        require_own_months(store, LOCAL, [sample.name for sample in sample_repositories()])
+        with console.status("generating the sample repositories"):
+            samples = generate(repositories)
+        console.print(f"{len(samples.heads)} sample repositories in {repositories}", highlight=False)
+        with running_sandbox(repositories, state, samples=True) as sandbox:
+            os.environ.update(sandbox.environment)
+            for service, url in sandbox.urls.items():
+                console.print(f"sandbox {service}: {url}", highlight=False)
+            engine, why = ContainersResource().chosen()
+            console.print(f"engine: {why}", highlight=False)
+            with dagster_instance() as instance:
+                succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
+                with store.transaction() as connection:
+                    worked = finished_since(connection, began_at)
+                graded = run_agents(store) if succeeded and engine.name is EngineName.DOCKER else 0
+                results: Path | None = home / SHOWCASE
+                if worked or graded or not all((home / folder).exists() for folder in (SHOWCASE, SITE)):
+                    with console.status("writing the results"):
+                        results = write_showcase(home, DEMO_MONTHS)
+                with store.transaction() as connection:
+                    runs = sum(len(AGENT_RUNS.read(connection, key)) for key in DEMO_MONTHS)
+            _close(sandbox, home, results, worked, time.monotonic() - started)
+            if results is not None:
+                _name_agents(runs, engine.name, home)
     raise typer.Exit(0 if succeeded else 1)
 
 
@@ -106,7 +110,7 @@ def command_of(tag: str, agent: str, item: str) -> str:
 
 
 def write_showcase(home: Path, months: Sequence[str]) -> Path | None:
-    """Write the dataset of the settings' Hub and the reports of *months* to `results/` of *home*, in place of earlier
+    """Write the dataset of the settings' Hub and the reports of *months* to `demo/` of *home*, in place of earlier
     ones, and the site, with the runs of agents that are stored, to `site/`. Return None if no month is released.
     """
     from formulacode_dagster.library import Dataset
@@ -116,7 +120,7 @@ def write_showcase(home: Path, months: Sequence[str]) -> Path | None:
 
     from .site import site
 
-    settings, folder = read_settings(), home / RESULTS
+    settings, folder = read_settings(), home / SHOWCASE
     try:
         Dataset.load()
     except ConfigurationError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -26,6 +26,7 @@ from formulacode_dagster.operating.store.usage import usage_totals
 from formulacode_dagster.orchestration.runs import MonthResult, run_month, set_pools
 from formulacode_dagster.releasing.reporting.forecast import MOST_MONTHS, Forecast, forecast
 from formulacode_dagster.releasing.reporting.funnel import Funnel, count_funnel
+from formulacode_dagster.sources.github.origin import require_same_github
 from resources.agents import AgentsResource
 from resources.alerts import AlertsResource
 from resources.containers import ContainersResource
@@ -44,6 +45,12 @@ from .terminal import Bars, show_endings, show_funnel
 def database(*, migrated: bool = True) -> closing[Database]:
     """The platform's database, as the settings name it, to be used in a `with` block."""
     return closing(open_database(migrated=migrated))
+
+
+def require_own_months(store: Database, github: str, known: Collection[str] = ()) -> None:
+    """Raise ConfigurationError if the months of *store* are from another GitHub; *known* are all names of this one."""
+    with store.transaction() as connection:
+        require_same_github(connection, github, known)
 
 
 def months_of(month: str | None, start_date: str | None, end_date: str | None) -> list[Month]:

@@ -9,7 +9,7 @@ import typer
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.models.items import FROM_A_RELEASE, RunOptions, Stage
 
 from .console import console, one_of
 
@@ -97,10 +97,11 @@ def run(
     """Materialize one month or several, with every gate on the way."""
     from formulacode_dagster.operating.runner.work import require_reason
     from formulacode_dagster.orchestration.runs import dagster_instance
+    from resources.settings import read_settings
 
     from .funnel import ask_about_budgets
     from .offline import use_offline_source
-    from .operate import database, months_of, run_months
+    from .operate import database, months_of, require_own_months, run_months
 
     if reask and resume:
         raise ConfigurationError(
@@ -128,7 +129,10 @@ def run(
         require_reason(options)
     if offline_source is not None:
         use_offline_source(offline_source)
+    github = read_settings().github
     with database() as store, dagster_instance() as instance:
+        if github and stage not in FROM_A_RELEASE and not options.dry_run:
+            require_own_months(store, github)
         if stage in ASKING_MODELS and not options.dry_run and not options.only:
             ask_about_budgets(store, months, confirmed=yes)
         succeeded = run_months(console, instance, months, options, stages=(stage,) if stage else ())

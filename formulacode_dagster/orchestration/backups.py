@@ -14,8 +14,9 @@ from formulacode_dagster.operating.backups.backup import back_up, prune
 from formulacode_dagster.operating.backups.manifest import BackupManifest
 from formulacode_dagster.operating.backups.object_store import SCHEME, ObjectStore
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.sources.dashboards.sites import OWN_SITES
 from resources.postgres import PostgresResource
-from resources.settings import Settings, read_settings
+from resources.settings import DATASET, Settings, read_settings
 
 from .maintenance_schedules import one_at_a_time
 
@@ -32,6 +33,11 @@ def dagster_storage(settings: Settings) -> Iterator[Engine | Path]:
         yield engine
     finally:
         engine.dispose()
+
+
+def files_of_home(settings: Settings) -> dict[str, Path]:
+    """Return the small files and folders of FC_HOME that no database has and nothing makes again, by name."""
+    return {name: settings.home / name for name in (OWN_SITES, DATASET)}
 
 
 def object_store(settings: Settings) -> ObjectStore | None:
@@ -53,6 +59,7 @@ def back_up_all(
             database,
             dagster,
             into or settings.backup_root,
+            home=files_of_home(settings),
             recipient=settings.backup_recipient,
             key=settings.backup_key.get_secret_value(),
             progress=progress,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -13,6 +14,7 @@ from formulacode_dagster.building.agents.protocol import Agent, AgentBudget
 from formulacode_dagster.building.images.stage import run
 from formulacode_dagster.building.synthesis.month import MonthAuthors
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.operating.cancellation.loops import run_loop
 from formulacode_dagster.operating.runner.work import StageRun
@@ -23,11 +25,13 @@ from resources.defaults import default_resources
 from resources.mirrors import MirrorsResource
 from resources.tools import image_tools
 from sandbox.hub import app
+from sandbox.registry import app as registry
 from sandbox.server import serving
 from tests.support.agents import StubAgent, edited
 from tests.support.gates import open_gates
 from tests.support.planned import KEYED, plan_month
 from tests.support.planned import MONTH as PLANNED
+from tests.support.registries import USER, guarded
 
 READER = "hf_ReadOnly"
 
@@ -46,21 +50,55 @@ def test_a_whole_month_is_not_built_for_a_dataset_that_we_may_not_write(
         settings = {"FC_HOME": str(tmp_path / "home"), "FC_DATABASE_URL": database_url, "FC_ENGINE": "process"}
         for name, value in {**settings, "HF_DATASET": "acme/tasks", "HF_ENDPOINT": url, "HF_TOKEN": READER}.items():
             monkeypatch.setenv(name, value)
-        asset, known = images.definition, default_resources()
-        ran = dg.materialize(
-            [asset],
-            partition_key="2026-02",
-            instance=dagster_instance,
-            resources={name: known[name] for name in asset.required_resource_keys if name in known},
-            run_config={"ops": {asset.op.name: {"config": config}}},
-            raise_on_error=False,
-        )
+        ran = materialized(dagster_instance, config)
     if config:
         assert ran.success
         return
+    assert "HF_TOKEN" in refusal_of(ran)
+
+
+@pytest.mark.parametrize("engine", EngineName)
+def test_a_whole_month_is_not_built_for_a_registry_that_refuses_us(
+    engine: EngineName,
+    database: Database,
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dagster_instance: dg.DagsterInstance,
+) -> None:
+    open_gates(database, images, "2026-02")
+    if engine is EngineName.DOCKER:
+        monkeypatch.setattr(ContainersResource, "engine_for", lambda *_: (SimpleNamespace(name=engine), "it is there"))
+    monkeypatch.setenv("FC_ENGINE", "process")
+    with serving(guarded(registry(tmp_path / "registry"))) as url:
+        settings = {"FC_HOME": str(tmp_path / "home"), "FC_DATABASE_URL": database_url, "FC_REGISTRY_URL": url}
+        for name, value in {**settings, "DOCKERHUB_USERNAME": USER, "DOCKERHUB_TOKEN": "mistyped"}.items():
+            monkeypatch.setenv(name, value)
+        ran = materialized(dagster_instance, {})
+    # folders of the process engine are not pushed
+    if engine is EngineName.PROCESS:
+        assert ran.success
+    else:
+        assert "DOCKERHUB_TOKEN" in refusal_of(ran)
+
+
+def materialized(instance: dg.DagsterInstance, config: dict[str, Any]) -> dg.ExecuteInProcessResult:
+    asset, known = images.definition, default_resources()
+    return dg.materialize(
+        [asset],
+        partition_key="2026-02",
+        instance=instance,
+        resources={name: known[name] for name in asset.required_resource_keys if name in known},
+        run_config={"ops": {asset.op.name: {"config": config}}},
+        raise_on_error=False,
+    )
+
+
+def refusal_of(ran: dg.ExecuteInProcessResult) -> str:
+    """The error of the only failed step, which a setting mends."""
     (failure,) = (event.step_failure_data.error for event in ran.all_node_events if event.is_step_failure)
     assert ConfigurationError.__name__ in str(failure)
-    assert "HF_TOKEN" in str(failure)
+    return str(failure)
 
 
 @pytest.mark.network

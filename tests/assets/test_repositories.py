@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from assets.checks import JudgedMonth
+from assets.classifications import classifications
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
 from assets.stage_asset import StageAsset
@@ -22,8 +23,10 @@ from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.listed import put_listed, remove_listed
+from formulacode_dagster.operating.store.repositories import recorded_github
 from formulacode_dagster.sources.intake.repositories.tracked import DISCOVERY
 from resources.defaults import default_resources
+from tests.support.gates import open_gates
 from tests.support.github import FEBRUARY, World
 from tests.support.month import enter
 
@@ -323,3 +326,27 @@ def test_without_code_search_files_and_earlier_months_name_the_repositories(
     monkeypatch.setenv("FC_DISCOVERY", "earlier")
     run()
     assert sorted(ended(database)) == ["a/fast"]
+
+
+@pytest.mark.parametrize("stage", [repositories, pull_requests, classifications])
+def test_months_of_two_githubs_are_not_mixed(
+    run: Any, database: Database, monkeypatch: pytest.MonkeyPatch, stage: StageAsset
+) -> None:
+    run()
+    before = entries(database)
+    with database.transaction() as connection:
+        assert recorded_github(connection) == "localhost"
+    asset, known = stage.definition, default_resources()
+    monkeypatch.setenv("GITHUB_API_URL", "https://api.github.com")
+    open_gates(database, stage, MONTH)
+    done = dg.materialize(
+        [asset],
+        partition_key=MONTH,
+        resources={name: known[name] for name in asset.required_resource_keys if name in known},
+        raise_on_error=False,
+    )
+    (failure,) = done.get_step_failure_events()
+    said = failure.step_failure_data.user_failure_data.description
+    assert said.startswith("this home has months of localhost")
+    assert "Set another FC_HOME for github.com" in said
+    assert entries(database) == before

@@ -134,7 +134,7 @@ def test_the_tests_that_reach_a_change_were_run_on_both_sides(demo, demo_databas
 
 def test_the_report_holds_the_pictures(demo) -> None:
     for month in DEMO_MONTHS:
-        report = (demo.home / "results" / "reports" / f"{month}.html").read_text()
+        report = (demo.home / "demo" / "reports" / f"{month}.html").read_text()
         assert "Funnel" in report
         assert "data:image" not in report
         assert f"formulacode@{month[:5]}" in report

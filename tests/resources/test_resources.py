@@ -29,12 +29,15 @@ from resources.containers import ContainersResource
 from resources.defaults import default_resources
 from resources.documentation import SETTINGS
 from resources.github import GitHubResource
+from resources.probes import Health, probe
 from resources.setting_types import AgentSetting, EngineChoice, RegistryMode
 from resources.settings import Settings, make_home
 from sandbox.model.app import app as model
+from sandbox.registry import app as registry
 from sandbox.server import serving
 from tests.records import make_image, make_merged
 from tests.support.model_servers import SERVERS
+from tests.support.registries import PASSWORD, USER, guarded
 
 
 @pytest.fixture(autouse=True)
@@ -177,6 +180,23 @@ def test_the_dataset_goes_to_a_folder_or_to_the_hub(monkeypatch: pytest.MonkeyPa
     destination = hub.destination()
     assert isinstance(destination, HubDestination)
     assert destination._token == "a-token"
+
+
+@pytest.mark.parametrize("password", [PASSWORD, "mistyped"])
+def test_a_registry_that_refuses_the_account_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, password: str
+) -> None:
+    with serving(guarded(registry(tmp_path))) as url:
+        settings = {"FC_REGISTRY_URL": url, "DOCKERHUB_USERNAME": USER, "DOCKERHUB_TOKEN": password}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        found = probe("registry", default_resources()["registry"].preflight)
+    if password == PASSWORD:
+        assert (found.health, found.text) == (Health.OK, f"{url} answers, and accepts our account")
+        return
+    assert found.health is Health.BROKEN
+    assert "Set DOCKERHUB_USERNAME and DOCKERHUB_TOKEN" in found.text
+    assert password not in found.text
 
 
 def test_a_model_without_its_settings_is_a_warning_and_asks_nobody() -> None:

@@ -25,7 +25,7 @@ _LINE_OF_KEY = "AGE-SECRET-KEY-1"
 
 
 def backup(into: Into = None) -> None:
-    """Write a backup: the platform's database and Dagster's storage, as of one moment each, while months run."""
+    """Write a backup, while months run: both databases as of one moment each, own dashboards, and the local dataset."""
     from formulacode_dagster.cli.operate import database
     from formulacode_dagster.orchestration.backups import back_up_all
 
@@ -34,7 +34,7 @@ def backup(into: Into = None) -> None:
     encrypted = ", encrypted" if manifest.encrypted else ""
     console.print(
         f"{escape(str(folder))}: {manifest.rows} rows of {len(manifest.tables)} tables, "
-        f"{len(manifest.files)} files, {manifest.bytes / 1e6:.1f} MB{encrypted}",
+        f"{len(manifest.files) + len(manifest.home)} files, {manifest.bytes / 1e6:.1f} MB{encrypted}",
         highlight=False,
     )
 
@@ -47,7 +47,7 @@ def restore(backup: Backup, identity: Identity = None) -> None:
     """
     from formulacode_dagster.cli.operate import database
     from formulacode_dagster.operating.backups.backup import restore as take_back
-    from formulacode_dagster.orchestration.backups import dagster_storage, folder_of
+    from formulacode_dagster.orchestration.backups import dagster_storage, files_of_home, folder_of
     from formulacode_dagster.orchestration.orphans import end_restored
     from formulacode_dagster.orchestration.runs import dagster_instance
     from resources.settings import read_settings
@@ -67,6 +67,7 @@ def restore(backup: Backup, identity: Identity = None) -> None:
             folder,
             store,
             dagster,
+            home=files_of_home(settings),
             identity=private_key,
             key=settings.backup_key.get_secret_value(),
             progress=lambda name: status.update(f"restoring {name}"),

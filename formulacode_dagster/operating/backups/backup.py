@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 
 from sqlalchemy import Engine, exists, select
 
@@ -19,6 +21,7 @@ from formulacode_dagster.operating.store.tables import METADATA
 from formulacode_dagster.operating.store.views import VIEWS
 
 from .dagster_files import load_file, save_files
+from .home_files import load_home, save_home, targets_of
 from .manifest import MANIFEST, BackupManifest, TableBackup, TableOwner, read_manifest, write_manifest
 from .streams import require_recipient
 from .tables import load_tables, save_table, snapshot, tables_of
@@ -41,13 +44,15 @@ def back_up(
     dagster: Engine | Path,
     into: Path,
     *,
+    home: Mapping[str, Path] = MappingProxyType({}),
     recipient: str = "",
     key: str = "",
     progress: ProgressReporter = lambda _: None,
 ) -> tuple[Path, BackupManifest]:
     """Write a backup as a new folder below *into*, and return it.
 
-    *dagster* is the Postgres of Dagster's storage, or the folder of its files. If *recipient*, an age public key, is
+    *dagster* is the Postgres of Dagster's storage, or the folder of its files; *home* are other files and folders by
+    name, which need not be there. If *recipient*, an age public key, is
     not empty, only the holder of the private key can read the rows; if *key* is not, only its holder can change them
     unnoticed. The folder appears complete or not at all, and only its owner can read it.
 
@@ -67,6 +72,9 @@ def back_up(
             files = save_files(dagster, partial, recipient)
         else:
             tables += _save(dagster, TableOwner.DAGSTER, _OF_ALEMBIC, partial, recipient, progress)
+        progress("files of the home")
+        # after the database: a release that it records is in the folder
+        of_home = save_home(home, partial, recipient)
         manifest = BackupManifest(
             made_at=moment,
             version=version("formulacode-dagster"),
@@ -74,6 +82,7 @@ def back_up(
             encrypted=bool(recipient),
             tables=tuple(tables),
             files=tuple(files),
+            home=tuple(of_home),
         )
         write_manifest(manifest, partial, key)
         with disk_errors(str(folder)):
@@ -89,14 +98,16 @@ def restore(
     database: Database,
     dagster: Engine | Path,
     *,
+    home: Mapping[str, Path] = MappingProxyType({}),
     identity: str = "",
     key: str = "",
     progress: ProgressReporter = lambda _: None,
 ) -> BackupManifest:
     """Restore the backup in *folder* into an empty *database*, migrated or not, and an empty storage of Dagster.
 
-    *dagster* is of the same kind as in the backup. *identity* is the private key of an encrypted backup, and *key*
-    that of its MAC. Every file is verified before anything is written; a database gets all of its rows or none.
+    *dagster* is of the same kind as in the backup, and *home* has the same names. *identity* is the private key of an
+    encrypted backup, and *key* that of its MAC. Every file is verified before anything is written; a database gets all
+    of its rows or none.
 
     Raises ConfigurationError when the folder is no whole backup, the key is not its own, something is there already, or
     the backup was made by a later platform.
@@ -117,6 +128,7 @@ def restore(
         )
     if isinstance(dagster, Path) and (there := sorted(dagster.rglob("*.db"))):
         raise ConfigurationError(f"{there[0]} is there already", remedy="Restore into an empty FC_HOME")
+    targets = targets_of(manifest.home, home)
     _require_empty(database.engine, "FC_DATABASE_URL, or another FC_HOME")
     if not isinstance(dagster, Path):
         _require_empty(dagster, "FC_DAGSTER_DATABASE_URL")
@@ -136,6 +148,8 @@ def restore(
             load_file(file, folder, dagster, identity)
     else:
         load_tables(dagster, of_dagster, folder, identity, progress)
+    progress("files of the home")
+    load_home(targets, folder, identity)
     return manifest
 
 

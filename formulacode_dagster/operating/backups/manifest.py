@@ -26,8 +26,8 @@ class TableOwner(StrEnum):
     DAGSTER = "dagster"
 
 
-FILES_FOLDER = "dagster-files"
-FOLDERS = frozenset({*TableOwner, FILES_FOLDER})
+FILES_FOLDER, HOME_FOLDER = "dagster-files", "home-files"
+FOLDERS = frozenset({*TableOwner, FILES_FOLDER, HOME_FOLDER})
 
 
 class BackupFile(Frozen):
@@ -64,6 +64,7 @@ class BackupManifest(Frozen):
     encrypted: bool
     tables: tuple[TableBackup, ...]
     files: tuple[BackupFile, ...] = Field(description="of Dagster's storage, unless it is Postgres")
+    home: tuple[BackupFile, ...] = Field(default=(), description="that no database has: dashboards, a local dataset")
 
     @property
     def rows(self) -> int:
@@ -73,7 +74,7 @@ class BackupManifest(Frozen):
     @property
     def bytes(self) -> int:
         """Bytes of all files."""
-        return sum(file.bytes for file in (*self.tables, *self.files))
+        return sum(file.bytes for file in (*self.tables, *self.files, *self.home))
 
 
 def write_manifest(manifest: BackupManifest, folder: Path, key: str) -> None:
@@ -104,7 +105,7 @@ def read_manifest(folder: Path, key: str = "") -> BackupManifest:
         raise ConfigurationError(
             f"{path} cannot be read", why=str(error)[:300], remedy="Take another backup, or the platform that made it"
         ) from error
-    for file in (*manifest.tables, *manifest.files):
+    for file in (*manifest.tables, *manifest.files, *manifest.home):
         lies = folder / file.path
         # a link could lead to a file that the restoring user can read and the backup's writer cannot
         if not lies.resolve().is_relative_to(folder.resolve()):

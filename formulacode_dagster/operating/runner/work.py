@@ -14,7 +14,7 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, R
 from formulacode_dagster.models.items import Cost, ItemKind, ItemState, LedgerEntry, RunOptions, Stage, repository_of
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.operating.store.spending import Spent, book_call, spending_of
+from formulacode_dagster.operating.store.spending import MonthTotal, Spent, spending_of
 
 from .claims import Worker
 from .progress import listener
@@ -57,6 +57,8 @@ class StageRun:
     """None for a run without helpers."""
     continues: frozenset[str] = frozenset()
     """Runs that this run continues: forced items that one of them has finished are not repeated."""
+    total: MonthTotal = field(default_factory=MonthTotal, compare=False, repr=False)
+    """The cost of the month, as calls to models add to it."""
 
     def note(self, text: str) -> None:
         """Report a line about the stage as a whole."""
@@ -73,8 +75,7 @@ class StageRun:
 
     def book(self, cost: Cost) -> Cost:
         """Record the cost of a call to a model; returns the cost of the month by then."""
-        with self.database.transaction() as connection:
-            return book_call(connection, Spent(self.month, self.stage, self.run_id, cost))
+        return self.total.book(self.database, Spent(self.month, self.stage, self.run_id, cost))
 
 
 @dataclass(frozen=True)

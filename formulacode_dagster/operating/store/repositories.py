@@ -1,18 +1,19 @@
-"""Repositories of a month after they were discovered: renamed, or not tracked in it any more."""
+"""Repositories after they were discovered: renamed, or not tracked any more; and the GitHub that they are from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from sqlalchemy import BigInteger, Connection, Text, any_, cast, delete, func, select, update
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.models.repository import Repository, RepositoryState
 
 from .artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
 from .ledger import rename_item
-from .tables import LEDGER
+from .tables import LEDGER, MONTHS_GITHUB
 
 
 def add_alias(connection: Connection, month: str, repository_id: int, old_name: str, new_name: str) -> bool:
@@ -59,3 +60,21 @@ def withdraw(connection: Connection, month: str, repositories: Sequence[Reposito
     repository = func.split_part(LEDGER.c.item, "#", 1)
     connection.execute(delete(LEDGER).where(of_intake, repository == any_(cast(sorted(names), ARRAY(Text)))))
     return removed
+
+
+def record_github(connection: Connection, host: str) -> None:
+    """Record *host* as the GitHub of all months, unless one is recorded."""
+    row = {"id": 1, "host": host, "recorded_at": datetime.now(tz=UTC)}
+    connection.execute(insert(MONTHS_GITHUB).values(row).on_conflict_do_nothing())
+
+
+def recorded_github(connection: Connection) -> str:
+    """Return the GitHub of all months; empty if none is recorded."""
+    return connection.execute(select(MONTHS_GITHUB.c.host)).scalar_one_or_none() or ""
+
+
+def repositories_seen(connection: Connection) -> set[tuple[int, str]]:
+    """Return id and name of every repository of any month, but for those that only a list has."""
+    columns = REPOSITORIES.table.c
+    seen = select(columns.id, columns.full_name).where(columns.state != RepositoryState.VANISHED.value).distinct()
+    return {(row.id, row.full_name) for row in connection.execute(seen)}

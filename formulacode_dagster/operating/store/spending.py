@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,7 +13,11 @@ from sqlalchemy import Connection, Numeric, cast, func, select
 from formulacode_dagster.models.items import Cost, Stage
 
 from .bulk import insert_new
+from .database import Database
 from .tables import SPENDING
+
+READ_SECONDS = 10.0
+"""A sum over all lines of a month at every call would take longer with each call."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +48,6 @@ def add_spending(connection: Connection, lines: Sequence[Spent]) -> None:
     insert_new(connection, SPENDING, rows)
 
 
-def book_call(connection: Connection, call: Spent) -> Cost:
-    """Append *call*; returns the cost of its month including it, over all runs."""
-    add_spending(connection, [call])
-    return Cost.total(spending_of(connection, call.month).values())
-
-
 def spending_of(connection: Connection, month: str) -> dict[Stage, Cost]:
     """Return the cost of each stage of *month*, over all its runs and attempts."""
     columns = SPENDING.c
@@ -60,3 +60,29 @@ def spending_of(connection: Connection, month: str) -> dict[Stage, Cost]:
         Stage(stage): Cost.model_validate(dict(zip(Cost.model_fields, map(float, rows), strict=True)))
         for stage, *rows in connection.execute(statement)
     }
+
+
+class MonthTotal:
+    """The cost of a month over all runs, for many calls of one process: read at times, its own calls added in between.
+
+    Costs of other processes become known READ_SECONDS later at most. Safe between threads.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._cost = Cost()
+        self._read_at: float | None = None
+
+    def book(self, database: Database, call: Spent) -> Cost:
+        """Append *call*; returns the cost of its month including it."""
+        with self._lock:
+            now = self._clock()
+            is_due = self._read_at is None or now - self._read_at >= READ_SECONDS
+            with database.transaction() as connection:
+                add_spending(connection, [call])
+                total = Cost.total(spending_of(connection, call.month).values()) if is_due else self._cost + call.cost
+            self._cost = total
+            if is_due:
+                self._read_at = now
+            return total

@@ -173,6 +173,8 @@ LISTED_REPOSITORIES = Table(
     *_time("listed_at"),
 )
 
+MONTHS_GITHUB = Table("months_github", METADATA, *_int("id", key=True), *_text("host"), *_time("recorded_at"))
+
 API_USAGE = Table(
     "api_usage",
     METADATA,

@@ -64,7 +64,8 @@ async def run(stage: StageRun, tools: PublishedDatasetTools) -> StageSummary:
         released = tools.destination.release(month, tables, accepted, correction)
         return Outcome(released, detail=f"{released.tag} at {released.destination}, {released.tasks} tasks")
 
-    inputs = (tables.checksum, *([correction] if correction else []))
+    # elsewhere the same rows still have to be released
+    inputs = (tables.checksum, tools.destination.name, *([correction] if correction else []))
     whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, *inputs), None)
     released = await run_items(stage, ItemKind.STEP, [whole], in_thread(release), artifacts.RELEASES.save)
     released.require_done()

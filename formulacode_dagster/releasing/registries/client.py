@@ -25,6 +25,7 @@ ATTEMPTS = 5
 BACKOFF = Backoff(first_seconds=1, longest_seconds=20, jitter=(0.5, 1))
 LONGEST_LIMIT_SECONDS = timedelta(hours=12).total_seconds()
 """Docker Hub counts in windows of six hours; a refusal after two of them has another cause."""
+HUB_URL = "https://registry-1.docker.io"
 _HUB_NAMES = ("", "docker.io", "index.docker.io", "registry-1.docker.io")
 _LOCAL = ("127.", "localhost")
 
@@ -36,7 +37,7 @@ def base_url(address: str) -> str:
     if address.startswith(("http://", "https://")):
         return address.rstrip("/")
     if address.strip("/") in _HUB_NAMES:
-        return "https://registry-1.docker.io"
+        return HUB_URL
     return f"{'http' if address.startswith(_LOCAL) else 'https'}://{address.strip('/')}"
 
 
@@ -102,6 +103,24 @@ class RegistryClient:
                 return False
             self._require(answer, attempt, 200)
             return True
+
+    def require_account(self, repository: str) -> None:
+        """Log in, as one who may push to *repository*; raises as `manifest`. Rights to it are not checked."""
+        attempt = "log in"
+        with self._answer("GET", "/v2/", repository, attempt, push=True) as answer:
+            self._require(answer, attempt, 200)
+
+    def require_push(self, repository: str) -> None:
+        """Begin an upload to *repository* and cancel it; raises as `manifest`. It need not be there yet."""
+        attempt = f"push to {repository}"
+        with self._answer("POST", f"/v2/{repository}/blobs/uploads/", repository, attempt, push=True) as answer:
+            self._require(answer, attempt, 202, 404)
+            location = answer.headers.get("location", "") if answer.status_code == 202 else ""
+            where = answer.url.join(location)
+        if location:
+            with self._answer("DELETE", str(where), repository, attempt, push=True):
+                # a registry that keeps it removes it later
+                return
 
     @contextmanager
     def blob(self, repository: str, digest: str) -> Iterator[Iterator[bytes]]:

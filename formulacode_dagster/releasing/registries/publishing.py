@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Literal
 
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import PublishedImage
@@ -15,8 +15,8 @@ from formulacode_dagster.releasing.registries.provenance import PROVENANCE_TYPE,
 from formulacode_dagster.releasing.registries.sbom import SBOM_TYPE, sbom_of
 from formulacode_dagster.sources.github.transport.addresses import PUBLIC_WEB
 
-from .accounts import STRANGER, Account, Credentials
-from .client import Limits, RegistryClient, base_url
+from .accounts import CREDENTIALS, STRANGER, Account, Credentials
+from .client import HUB_URL, Limits, RegistryClient, base_url
 from .daemon import SYSTEM, ImageDaemon, Push, RateLimitedError
 from .manifests import ImageManifest
 from .pull_back import PullBack
@@ -100,6 +100,19 @@ class Registry:
             sbom_digest=sbom,
         )
 
+    def require_write(self) -> None:
+        """Raise ConfigurationError if the registry refuses our account, OutsideSystemError without an answer.
+
+        In mode `mirror` only the account is checked: its repositories are known later.
+        """
+        if self._base == HUB_URL and not self._account.credentials().username:
+            raise ConfigurationError("Docker Hub takes images only from an account", remedy=CREDENTIALS)
+        with closing(RegistryClient(self._base, self._account, self._limits)) as client:
+            if self._mode == "mirror":
+                client.require_account(self._path("preflight"))
+            else:
+                client.require_push(self._path(self._repository))
+
     def attested_image(self, reference: str) -> BuiltImage:
         """Return the image that the provenance attached to *reference*, of any registry, describes.
 
@@ -151,7 +164,7 @@ class Registry:
         name = self._repository
         if self._mode == "mirror":
             name = docker_name(image.spec.repository.replace("/", "__"))
-        return self._account.path_of("/".join(part for part in (self._namespace, name) if part))
+        return self._path(name)
 
     def repository_of(self, image: BuiltImage) -> str:
         """`registry/namespace/repository`, as Docker takes it."""
@@ -162,6 +175,9 @@ class Registry:
         fingerprint = image.digest.removeprefix("sha256:")[:_FINGERPRINT]
         task = str(image.number) if self._mode == "mirror" else docker_name(image.spec.task_id)
         return f"{task[: MAX_NAME - _FINGERPRINT - 1]}-{fingerprint}"
+
+    def _path(self, name: str) -> str:
+        return self._account.path_of("/".join(part for part in (self._namespace, name) if part))
 
     def _push(self, client: RegistryClient, image: BuiltImage, path: str, tag: str) -> Push:
         daemon = ImageDaemon(self._account.credentials())

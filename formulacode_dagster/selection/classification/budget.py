@@ -37,8 +37,8 @@ class Prices(Frozen):
 class TokenBudget:
     """The tokens and dollars left for one month, shared by concurrent calls of one event loop.
 
-    Spending of other runs becomes known with every recorded call: they exceed the limits by at most the calls in
-    flight. A call reserves its worst case before it is made, so the limits are never exceeded by concurrent calls; its
+    Spending of other runs becomes known with recorded calls, after ten seconds at most: so long they may exceed the
+    limits. A call reserves its worst case before it is made, so the limits are never exceeded by concurrent calls; its
     real cost is charged afterwards. None means no limit.
     """
 

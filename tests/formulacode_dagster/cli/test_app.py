@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import os
 import re
 import signal
@@ -13,12 +15,15 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from formulacode_dagster.cli import app as application
 from formulacode_dagster.cli.app import app, current_options, tell_interrupted
 from formulacode_dagster.models.items import ItemSection, Stage
 from formulacode_dagster.operating.store.migrations import read_migrations
+from resources import environment
 from tests.support.command_line import FC_DATA, FcData, complaint, run_fc_data
 
 COMMANDS = get_command(app).commands
@@ -224,6 +229,27 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted; run the same command again to continue"
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(("interrupts", "status"), [(False, 1), (True, 130)], ids=["no", "ctrl-c"])
+def test_no_to_a_question_is_one_line(
+    interrupts: bool, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminal(io.StringIO):
+        def readline(self, *_: object) -> str:
+            if interrupts:
+                os.kill(os.getpid(), signal.SIGINT)
+            return "n\n"
+
+    monkeypatch.setattr(application, "app", lambda *_, **__: typer.confirm("Run all the same?", abort=True))
+    monkeypatch.setattr(environment, "prepare_environment", lambda: None)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    with pytest.raises(SystemExit) as ended:
+        application.main()
+    assert ended.value.code == status
+    assert capsys.readouterr().err.strip() == "nothing was run"
 
 
 def test_a_reading_command_has_nothing_to_continue(

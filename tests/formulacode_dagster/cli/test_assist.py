@@ -8,7 +8,9 @@ from datetime import timedelta
 import pytest
 import typer
 
+from formulacode_dagster.cli import assist as command
 from formulacode_dagster.cli.assist import assist
+from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.claims import ClaimableItem, SharedStage, Worker
@@ -16,6 +18,13 @@ from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.orchestration import runs
 
 MONTH = "2026-02"
+
+
+def share(database: Database, stage: Stage) -> None:
+    """Let a run lead *stage*, with one free item."""
+    leader = Worker(stage, MONTH, "leader", timedelta(minutes=1))
+    with database.transaction() as connection:
+        claims.open_stage(connection, leader, "leader", RunOptions(), [ClaimableItem("a/b#1", "v1", "a/b", 0.0)])
 
 
 @pytest.mark.slow
@@ -32,9 +41,7 @@ def test_all_that_is_shared_is_helped_with_or_the_stages_that_are_named(
 ) -> None:
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
     for stage in (Stage.ENVIRONMENTS, Stage.IMAGES):
-        leader = Worker(stage, MONTH, "leader", timedelta(minutes=1))
-        with database.transaction() as connection:
-            claims.open_stage(connection, leader, "leader", RunOptions(), [ClaimableItem("a/b#1", "v1", "a/b", 0.0)])
+        share(database, stage)
     done: list[Stage] = []
 
     def do_all(_: object, shared: SharedStage) -> runs.MonthResult:
@@ -50,3 +57,22 @@ def test_all_that_is_shared_is_helped_with_or_the_stages_that_are_named(
         assist(once=True, stages=asked)
     assert ended.value.exit_code == 0
     assert done == helped
+
+
+def test_a_machine_that_fails_three_times_in_a_row_gives_up(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    monkeypatch.setattr(command, "LOOK_SECONDS", 0.0)
+    share(database, Stage.IMAGES)
+    ends = [False, False, True, False, False, False]
+
+    def fail(_: object, shared: SharedStage) -> runs.MonthResult:
+        return runs.MonthResult(shared.month, "a run", ends.pop(0), errors=("no daemon",), failed_checks=())
+
+    monkeypatch.setattr(runs, "dagster_instance", nullcontext)
+    monkeypatch.setattr(runs, "assist_stage", fail)
+    said = r"cannot help with images: it failed 3 times in a row: no daemon.*--stage"
+    with pytest.raises(ConfigurationError, match=said):
+        assist()
+    assert ends == []

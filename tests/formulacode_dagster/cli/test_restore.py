@@ -9,6 +9,7 @@ import pytest
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from formulacode_dagster.cli.upkeep.backup import backup, restore
+from formulacode_dagster.operating.files.atomic import write_atomically
 from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
 
 POOL = "measure"
@@ -48,12 +49,16 @@ def test_runs_in_progress_are_ended_and_hold_no_pool_after_a_restore(
         ]
         instance.event_log_storage.claim_concurrency_slot(POOL, runs[0], "step")
         assert held(instance) == {runs[0]}
+    kept = ("dashboards.toml", "dataset/releases/formulacode@2026-03/README.md")
+    for path in kept:
+        write_atomically(tmp_path / "first" / path, path.encode())
     backup(tmp_path / "backups")
     (folder,) = (tmp_path / "backups").iterdir()
 
     monkeypatch.setenv("FC_HOME", str(tmp_path / "second"))
     monkeypatch.setenv("FC_DATABASE_URL", empty_database_url)
     restore(str(folder))
+    assert [(tmp_path / "second" / path).read_bytes() for path in kept] == [path.encode() for path in kept]
     assert "ended 2 runs" in " ".join(capsys.readouterr().out.split())
     with dagster_instance() as instance:
         found = [instance.get_run_by_id(run_id) for run_id in runs]

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 PUBLIC_API = "https://api.github.com"
 PUBLIC_WEB = "https://github.com"
+PUBLIC, LOCAL = "github.com", "localhost"
+_LOCAL_NAMES = (LOCAL, "::1")
 SERVER_PATH = "/api/v3"
 """Root of REST on GitHub Enterprise Server; GraphQL is next to it, at `/api/graphql`."""
 
@@ -31,6 +33,12 @@ class GitHubAddresses:
         is_subdomain = host.startswith("api.") and host.endswith(".ghe.com")
         web = f"{address.scheme}://{host.removeprefix('api.')}" if is_subdomain else PUBLIC_WEB
         return cls(rest, f"{rest}/graphql", web)
+
+    @property
+    def name(self) -> str:
+        """The GitHub's name, without a port: `github.com`, a host, or LOCAL for any on this machine."""
+        host = urlsplit(self.rest).hostname or ""
+        return LOCAL if host in _LOCAL_NAMES or host.startswith("127.") else host.removeprefix("api.")
 
     @property
     def host(self) -> str:

@@ -19,6 +19,7 @@ from formulacode_dagster.operating.store.artifacts import REPOSITORIES, SEARCH_G
 from formulacode_dagster.operating.store.listed import listed as listed_repositories
 from formulacode_dagster.operating.store.repositories import withdraw
 from formulacode_dagster.sources.github.checks import searches_complete
+from formulacode_dagster.sources.github.origin import record_same_github
 from formulacode_dagster.sources.github.tracking import TrackingRules
 from formulacode_dagster.sources.offline.identity import settle
 
@@ -36,6 +37,8 @@ class RepositoryTools:
     rules: TrackingRules
     offline: str = ""
     """State of an offline source; empty for GitHub."""
+    github: str = ""
+    """Name of the GitHub, recorded as that of all months; empty offline."""
     candidates: Mapping[str, str] = field(default_factory=dict)
     """Repositories from other lists, which the source looks up besides: paths of their configurations by name."""
     as_before: bool = False
@@ -48,6 +51,8 @@ async def run(stage: StageRun, tools: RepositoryTools) -> StageSummary:
     Raises the ItemFailure of a failed discovery, and as `run_items`.
     """
     with stage.database.transaction() as connection:
+        if tools.github and not stage.options.dry_run:
+            record_same_github(connection, tools.github)
         listed = listed_repositories(connection)
         before = REPOSITORIES.read(connection, stage.month)
         earlier = tracked_before(connection, stage.month) if tools.as_before else ()
@@ -66,6 +71,8 @@ async def run(stage: StageRun, tools: RepositoryTools) -> StageSummary:
         for rows in discoveries:
             REPOSITORIES.replace_month(connection, stage.month, settle(connection, stage.month, rows))
             SEARCH_GAPS.replace_month(connection, stage.month, gaps)
+        if tools.github:
+            record_same_github(connection, tools.github)
 
     def drop(connection: Connection, rejected: Sequence[Repository]) -> None:
         withdraw(connection, stage.month, rejected)

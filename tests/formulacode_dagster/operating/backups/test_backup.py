@@ -17,7 +17,7 @@ from formulacode_dagster.operating.backups import backup as backups
 from formulacode_dagster.operating.backups.backup import back_up, prune, restore
 from formulacode_dagster.operating.backups.manifest import MANIFEST, TableOwner
 from formulacode_dagster.operating.backups.tables import tables_of
-from formulacode_dagster.operating.files.atomic import PARTIAL
+from formulacode_dagster.operating.files.atomic import PARTIAL, write_atomically
 from formulacode_dagster.operating.store import ledger
 from formulacode_dagster.operating.store.artifacts import documents
 from formulacode_dagster.operating.store.blobs import get_log, put_log
@@ -171,6 +171,38 @@ def test_nothing_is_written_over(filled: Database, dagster_home: Path, tmp_path:
         restore(folder, filled, tmp_path / "again")
     with pytest.raises(ConfigurationError, match=r"runs\.db is there already"):
         restore(folder, empty, dagster_home)
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_files_that_no_database_has_come_back_and_nothing_is_written_over(
+    filled: Database, empty: Database, dagster_home: Path, tmp_path: Path, is_encrypted: bool
+) -> None:
+    import pyrage
+
+    key = pyrage.x25519.Identity.generate()
+    recipient, identity = (str(key.to_public()), str(key)) if is_encrypted else ("", "")
+    contents = {"boards.toml": b"[numpy]\n", "dataset/README.md": b"card", "dataset/releases/v1/a b.parquet": b"PAR1"}
+
+    def home(folder: Path) -> dict[str, Path]:
+        return {name: folder / name for name in ("boards.toml", "dataset", "absent")}
+
+    for path, content in {**contents, "dataset/.lock": b"", f"dataset/{PARTIAL}cut/x": b"half"}.items():
+        write_atomically(tmp_path / "home" / path, content)
+    saved = home(tmp_path / "home")
+    folder, manifest = back_up(filled, dagster_home, tmp_path / "backups", home=saved, recipient=recipient)
+    assert len(manifest.home) == len(contents)
+    with pytest.raises(ConfigurationError, match=r"boards\.toml is there already.*empty FC_HOME"):
+        restore(folder, empty, tmp_path / "again", home=saved, identity=identity)
+    with pytest.raises(ConfigurationError, match=r"boards\.toml.* belongs to nothing that this platform knows"):
+        restore(folder, empty, tmp_path / "again", identity=identity)
+    assert rows_of(empty) == {}
+    restore(folder, empty, tmp_path / "again", home=home(tmp_path / "new"), identity=identity)
+    found = {
+        path.relative_to(tmp_path / "new").as_posix(): path.read_bytes()
+        for path in (tmp_path / "new").rglob("*")
+        if path.is_file()
+    }
+    assert found == contents
 
 
 def test_a_backup_of_a_later_platform_is_refused(

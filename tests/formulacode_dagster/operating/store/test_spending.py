@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import pytest
+from sqlalchemy import Connection
+
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.operating.store import ledger
+from formulacode_dagster.operating.store import ledger, spending
 from formulacode_dagster.operating.store.database import Database
-from formulacode_dagster.operating.store.spending import Spent, add_spending, book_call, spending_of
+from formulacode_dagster.operating.store.spending import READ_SECONDS, MonthTotal, Spent, add_spending, spending_of
 
 MONTH = "2026-02"
 
@@ -28,8 +31,31 @@ def test_what_was_spent_is_added_up_by_stage_and_never_replaced(database: Databa
         }
 
 
-def test_what_a_call_books_tells_what_all_runs_have_spent_of_the_month(database: Database) -> None:
+def test_the_total_of_a_month_is_read_at_times_and_own_calls_are_added_at_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+
+    def read(connection: Connection, month: str) -> dict[Stage, Cost]:
+        reads.append(month)
+        return spending_of(connection, month)
+
+    monkeypatch.setattr(spending, "spending_of", read)
+    clock = Clock()
+    ours, others = MonthTotal(clock), MonthTotal(clock)
     call = Cost(model_calls=1, dollars=0.25)
-    with database.transaction() as connection:
-        assert book_call(connection, Spent(MONTH, Stage.MEASUREMENTS, "run", call)) == call
-        assert book_call(connection, Spent(MONTH, Stage.CLASSIFICATIONS, "helper", call)) == call + call
+    mine = Spent(MONTH, Stage.MEASUREMENTS, "run", call)
+    assert [ours.book(database, mine).model_calls for _ in range(3)] == [1, 2, 3]
+    assert reads == [MONTH]
+    assert others.book(database, Spent(MONTH, Stage.CLASSIFICATIONS, "helper", call)).model_calls == 4
+    assert ours.book(database, mine).model_calls == 4, "other processes are known later"
+    clock.now += READ_SECONDS
+    assert ours.book(database, mine) == Cost(model_calls=6, dollars=1.5)
+    assert len(reads) == 3
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -12,6 +13,7 @@ from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemE
 from formulacode_dagster.releasing.registries.accounts import STRANGER, Account
 from formulacode_dagster.releasing.registries.client import ATTEMPTS, RegistryClient, base_url
 from formulacode_dagster.releasing.registries.manifests import digest_of
+from formulacode_dagster.releasing.registries.publishing import Registry
 from sandbox.registry import app
 from sandbox.server import serving
 from tests.support.registries import (
@@ -20,6 +22,7 @@ from tests.support.registries import (
     Trouble,
     Waits,
     basic,
+    guarded,
     header_of,
     image_of,
     in_front,
@@ -28,6 +31,7 @@ from tests.support.registries import (
 )
 
 OURS = Account(USER, PASSWORD)
+Mode = Literal["single", "mirror"]
 Open = Callable[..., AbstractContextManager[RegistryClient]]
 
 
@@ -73,6 +77,33 @@ def test_an_account_that_may_not_is_told_which_settings(registry: ASGIApp, accou
         pytest.raises(ConfigurationError, match="DOCKERHUB_TOKEN"),
     ):
         client.put_blob("acme/tasks", b"content", "text/plain")
+
+
+@pytest.mark.parametrize("mode", ["single", "mirror"])
+def test_an_account_that_may_push_leaves_nothing_behind(registry: ASGIApp, mode: Mode, tmp_path: Path) -> None:
+    with serving(with_tokens(registry, is_public=True)) as url:
+        Registry(url, "acme", OURS, mode, Waits().limits).require_write()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("mode", ["single", "mirror"])
+def test_an_account_with_a_wrong_password_may_not_write(registry: ASGIApp, mode: Mode) -> None:
+    for served in (with_tokens(registry, is_public=True), guarded(registry)):
+        with serving(served) as url, pytest.raises(ConfigurationError, match="DOCKERHUB_TOKEN"):
+            Registry(url, "acme", Account(USER, "wrong"), mode, Waits().limits).require_write()
+
+
+def test_a_public_repository_of_others_may_not_be_written(registry: ASGIApp) -> None:
+    with (
+        serving(with_tokens(registry, is_public=True)) as url,
+        pytest.raises(ConfigurationError, match=r"refuses to let us push to acme/formulacode.*DOCKERHUB_TOKEN"),
+    ):
+        Registry(url, "acme", STRANGER, "single", Waits().limits).require_write()
+
+
+def test_docker_hub_needs_an_account() -> None:
+    with pytest.raises(ConfigurationError, match="DOCKERHUB_USERNAME"):
+        Registry("docker.io", "acme", STRANGER, "single").require_write()
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,22 @@ def test_addresses_follow_from_that_of_the_api(monkeypatch, api, graphql, web):
     assert (read_settings().clone_url, read_settings().github_web) == ("https://elsewhere.example", web)
 
 
+@pytest.mark.parametrize(
+    ("api", "name"),
+    [
+        ("https://api.github.com", "github.com"),
+        ("https://API.github.com:443/", "github.com"),
+        ("https://git.corp.example:8443/api/v3", "git.corp.example"),
+        ("https://api.octo.ghe.com", "octo.ghe.com"),
+        ("http://sandbox:8100", "sandbox"),
+        ("http://127.0.0.1:4567", "localhost"),
+        ("http://[::1]:4567", "localhost"),
+    ],
+)
+def test_a_github_has_one_name_whatever_its_port(api: str, name: str) -> None:
+    assert GitHubAddresses.of(api).name == name
+
+
 def test_pages_of_another_host_are_references_there_only():
     text = "See https://git.corp.example/acme/wheels/issues/12 and https://github.com/acme/wheels/issues/13."
     host = GitHubAddresses.of("https://git.corp.example/api/v3").host

@@ -1,0 +1,56 @@
+"""The GitHub that the months of a database are from: those of a sandbox and of a real one are never mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.operating.store.repositories import record_github, recorded_github, repositories_seen
+
+from .transport.addresses import LOCAL, PUBLIC
+
+SAMPLE = (900101, "sample-org/gridpath")
+"""Id and name of a repository that only the demo's GitHub has."""
+
+
+def require_same_github(connection: Connection, host: str, known: Collection[str] = ()) -> None:
+    """Raise ConfigurationError if months are from another GitHub than *host*; *known* are all of its names, if given.
+
+    Where none is recorded, the repositories decide as far as they can: homes have a record since their last intake by
+    a platform that makes one.
+    """
+    recorded = recorded_github(connection)
+    if recorded:
+        if recorded != host:
+            raise _mixed(recorded, host)
+        return
+    seen = repositories_seen(connection)
+    if host == PUBLIC and SAMPLE in seen:
+        raise _mixed(LOCAL, host)
+    names = {name.lower() for name in known}
+    if others := sorted(name for _, name in seen if names and name.lower() not in names):
+        raise _mixed(f"elsewhere ({others[0]})", host)
+
+
+def record_same_github(connection: Connection, host: str) -> None:
+    """Record *host* as the GitHub of the months, as soon as there are some; raises as `require_same_github`."""
+    require_same_github(connection, host)
+    if not recorded_github(connection) and repositories_seen(connection):
+        record_github(connection, host)
+        # another run may have recorded its own meanwhile
+        require_same_github(connection, host)
+
+
+def _mixed(recorded: str, host: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"this home has months of {_described(recorded)}, and none of {_described(host)} may be added",
+        why="samples and real repositories would be judged and released together",
+        remedy=f"Set another FC_HOME for {host}, and another FC_DATABASE_URL if that is set; or the GITHUB_API_URL of "
+        "these months",
+    )
+
+
+def _described(host: str) -> str:
+    return f"{host} (a sandbox, such as the demo's)" if host == LOCAL else host
