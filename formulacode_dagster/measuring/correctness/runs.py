@@ -115,7 +115,12 @@ class TestRunner:
                 timeout=left + COLLECT_SECONDS + START_SECONDS,
                 environment={"PYTHONHASHSEED": str(hash_seed)},
             )
-            left = max(0.0, left - completed.seconds)
+            ended = joined(TestRun(), answers)
+            used = completed.seconds
+            if completed.timed_out:
+                # the wait for a test that cannot be stopped is no other's
+                used = TEST_SECONDS + sum(test.seconds for test in ended.tests.values())
+            left = max(0.0, left - used)
             run = joined(run, answers)
             if answers and answers[-1]["event"] == "end" and not completed.timed_out:
                 return run.model_copy(update={"tests": {**run.tests, **lost}})

@@ -117,8 +117,10 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         candidates = relevant_tests(*runs, is_compiled=sides.is_compiled)
         doubtful = [name for name, seconds in candidates.items() if 1 <= seconds / LEAST_SECONDS < TRACED_FACTOR]
         if doubtful and any(run.is_slowed for run in runs):
-            again = run(base, {}, doubtful)
-            candidates = relevant_tests(*runs, is_compiled=sides.is_compiled, untraced=again)
+            # without it the traced seconds stand
+            with suppress(ItemFailure):
+                again = run(base, {}, doubtful)
+                candidates = relevant_tests(*runs, is_compiled=sides.is_compiled, untraced=again)
         places = {name: str(PurePosixPath(spec.package_root, name.partition("::")[0])) for name in candidates}
         present = remote.read(places.values())
         tests = [

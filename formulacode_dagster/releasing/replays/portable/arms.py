@@ -1,8 +1,9 @@
-"""Base, oracle and control of one task, each built in a place of its own, as the platform's `measurement.arms`."""
+"""Base, oracle and control of one task, each in a place of its own, built as by the platform's `measurement.arms`."""
 
 from __future__ import annotations
 
 import os
+import secrets
 from typing import TYPE_CHECKING, Any
 
 from .harness_requests import PackedHarness, TaskFailedError, random_hash_seed
@@ -29,23 +30,20 @@ class PackedArms:
         self._machine, self._task, self._folder, self._note = machine, task, folder, note
         self.by_name: dict[str, PackedHarness] = {}
         self._linkers: dict[str, str] = {}
+        self._linkers_name = f"fc-linkers-{secrets.token_hex(4)}"
         self.built_seconds = 0.0
 
     def prepare(self, patch: bytes) -> None:
         """Open each arm at its code, built, and lay the suite over it; raises TaskFailedError."""
-        is_copy = bool(self._task["control_is_copy"])
-        for arm in ARMS:
-            if arm != CONTROL or not is_copy:
-                self._open(arm)
+        self._open(BASE)
+        self._build_first(BASE)
+        for arm in (ORACLE, CONTROL):
+            self._open(arm, like=self.by_name[BASE].place)
         self._note("applying the author's patch")
         self._apply(patch)
-        if self._task["is_linked"]:
-            self._linkers.update((arm, harness.linkers(0, 0)) for arm, harness in self.by_name.items())
-        for arm in list(self.by_name):
-            self._note(f"rebuilding the {arm}")
-            self._rebuild(arm)
-        if is_copy:
-            self._open(CONTROL, like=self.by_name[BASE].place)
+        self._build_first(ORACLE)
+        if not self._task["control_is_copy"]:
+            self._build_first(CONTROL)
         for harness in self.by_name.values():
             harness.lay_suite()
 
@@ -55,7 +53,7 @@ class PackedArms:
         harness = self.by_name[arm]
         if (linkers := self._linkers.get(arm)) and (kept := harness.relink(linkers, code, data)):
             return kept
-        self._linkers[arm] = harness.linkers(code, data)
+        self._linkers[arm] = harness.linkers(code, data, self._linkers_name)
         self._rebuild(arm)
         return harness.keep_build()
 
@@ -109,6 +107,12 @@ class PackedArms:
         if not done.ok:
             why = "the author's patch does not apply to the image's checkout"
             raise TaskFailedError("oracle_does_not_apply", why, done.describe())
+
+    def _build_first(self, arm: str) -> None:
+        if self._task["is_linked"]:
+            self._linkers[arm] = self.by_name[arm].linkers(0, 0, self._linkers_name)
+        self._note(f"rebuilding the {arm}")
+        self._rebuild(arm)
 
     def _rebuild(self, arm: str) -> None:
         """Build an arm; a failure is retried once, and the patch is at fault only if the base builds."""

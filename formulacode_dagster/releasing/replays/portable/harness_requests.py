@@ -127,9 +127,9 @@ class PackedHarness:
         answers = self._ended({"command": "idlest", "taken": []}, FILE_SECONDS, "choosing a core")
         return next(int(answer["number"]) for answer in answers if answer["event"] == "core")
 
-    def linkers(self, code: int, data: int) -> str:
-        """Folder of linkers that move code and data by so many bytes; empty if none can be made."""
-        request = {"command": "vary", "code": code, "data": data}
+    def linkers(self, code: int, data: int, name: str) -> str:
+        """Folder called *name* of linkers that move code and data by so many bytes; empty if none can be made."""
+        request = {"command": "vary", "code": code, "data": data, "name": name}
         answers = self._ended(request, FILE_SECONDS, "making linkers")
         return next(str(answer["folder"]) for answer in answers if answer["event"] == "linkers")
 
@@ -148,9 +148,8 @@ class PackedHarness:
         """Build and install the package; the suite is out of the checkout meanwhile."""
         was_laid = self._is_laid
         self.remove_suite()
-        done = self.place.reinstall(
-            timeout=self._task["limits"]["build_seconds"], environment={"COMPILER_PATH": linkers} if linkers else {}
-        )
+        environment = {"FC_KEEPS_COMPILED": "1", **({"COMPILER_PATH": linkers} if linkers else {})}
+        done = self.place.reinstall(timeout=self._task["limits"]["build_seconds"], environment=environment)
         if was_laid:
             self.lay_suite()
         return done
