@@ -30,7 +30,7 @@ def test_a_month_is_released_again_to_another_destination(month: Database, tmp_p
     tags = [FolderDestination(folder).tags() for folder in (here, there)]
     assert [list(found) for found in tags] == [["formulacode@2026-03"]] * 2
     with month.transaction() as connection:
-        assert [row.destination for row in RELEASES.read(connection, MONTH)] == [str(there)]
+        assert str(there) in {row.destination for row in RELEASES.read(connection, MONTH)}
     # back where it was released: nothing is written
     assert release_to(month, here)
     assert FolderDestination(here).tags() == tags[0]

@@ -44,7 +44,7 @@ def test_addresses_follow_from_that_of_the_api(monkeypatch, api, graphql, web):
         ("http://[::1]:4567", "localhost"),
     ],
 )
-def test_a_github_has_one_name_whatever_its_port(api: str, name: str) -> None:
+def test_a_github_has_one_name_on_every_port(api: str, name: str) -> None:
     assert GitHubAddresses.of(api).name == name
 
 
