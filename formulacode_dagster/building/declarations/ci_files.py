@@ -25,8 +25,8 @@ _NEITHER_BUILT_NOR_TESTED = re.compile(
 _LARGEST = 300_000
 _MOST_NODES = 20_000
 _BREAK = re.compile(r"&&|\|\||[;|]|\b(?:then|do|else)\b")
-_EXPRESSION = re.compile(r"\$\{\{(?:[^{}]|\{\d+\})*\}\}")
-"""GitHub's expressions may format a text with places such as `{0}`, and hold no other brace."""
+_EXPRESSION = re.compile(r"\$\{\{(?:[^{}'\n]|'[^'\n]*')*\}\}")
+"""GitHub's expressions hold braces in texts only."""
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 
 

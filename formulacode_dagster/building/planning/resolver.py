@@ -34,9 +34,11 @@ from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, PLATFORM, Uv, call_of, floo
 _FORMAT = 8
 _LOG_TAIL = 4000
 _INDEX_SETTINGS = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
+_LOCAL = ("PATH", "LANG", "LC_ALL")
 _KEPT = (
+    *_LOCAL,
     *_INDEX_SETTINGS,
-    *("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE", "SSL_CERT_DIR", "UV_SYSTEM_CERTS", "UV_NATIVE_TLS"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "UV_SYSTEM_CERTS", "UV_NATIVE_TLS"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
     *("UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "UV_CONCURRENT_DOWNLOADS", "UV_INSECURE_HOST"),
 )
@@ -63,6 +65,7 @@ class Resolver:
     ) -> None:
         source = os.environ if environment is None else environment
         self._environment = {name: source[name] for name in _KEPT if source.get(name)}
+        self._network = {name: value for name, value in self._environment.items() if name not in _LOCAL}
         self._cache_dir = cache_dir
         self._timeout = timeout
         self._interpreters = interpreters
@@ -126,7 +129,7 @@ class Resolver:
 
     def _answer(self, request: ResolutionRequest) -> Resolution:
         # a runner elsewhere gets no settings of a proxy
-        if request.reads_sources and has_credentials(self._environment if self.reading is None else self._index):
+        if request.reads_sources and has_credentials(self._network if self.reading is None else self._index):
             what = "a source distribution would have to be built"
             raise Unsolvable(
                 Refusal(what=what, why="the settings of index or proxy contain credentials, which its code could read")

@@ -28,6 +28,7 @@ _CHUNK = 1024 * 1024
 _OBJECT = re.compile(r"\.git/objects/([0-9a-f]{2}|pack)/[^/]+$")
 _GIT_NAMES = re.compile(r"\.git/(?!index$)(?:[^/]+$|(?:logs|refs)/)")
 """Files in which a repository stores commit names: HEAD, ORIG_HEAD, packed-refs, branches and their logs."""
+_STARTUP_FILE = re.compile(r"lib/python3\.\d+/site-packages/[^/]+\.pth")
 _COMPILED = re.compile(r"(?P<tagged>\.(cpython-[^/]+|abi3))?\.so$")
 _BUILDER = int(USER.partition(":")[0])
 _MAIL = "var/mail/"
@@ -150,11 +151,16 @@ def _start_of(file: ImageFile, *readers: Callable[[bytes], object]) -> bytes:
     return start
 
 
+def is_startup_file(area: Area, path: str) -> bool:
+    """Return True for a `.pth` that the environment's interpreter reads: elsewhere the name stands for other things."""
+    return area is Area.ENVIRONMENT and _STARTUP_FILE.fullmatch(path) is not None
+
+
 def _is_read(file: ImageFile) -> bool:
     name = file.path.rpartition("/")[2]
     return (
         name in ("RECORD", "METADATA", "pyvenv.cfg", "direct_url.json", "ld.so.preload")
-        or name.endswith(".pth")
+        or is_startup_file(file.area, file.path)
         or (file.area is Area.TOOLS and file.path == RECORD_HASHES)
         or (file.area is Area.REPOSITORY and bool(_GIT_NAMES.match(file.path)))
     )

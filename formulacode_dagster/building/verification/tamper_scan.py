@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from formulacode_dagster.building.engines.files import CRATES_FOLDER, RECORD_HASHES, TESTS_FOLDER, Area
 
-from .facts import LEFT_OVER, FileFact, ImageFacts
+from .facts import LEFT_OVER, FileFact, ImageFacts, is_startup_file
 
 _SITE = re.compile(r"^(lib/python3\.\d+/site-packages)/")
 _STARTUP = ("sitecustomize", "usercustomize")
@@ -234,10 +234,10 @@ def _startup_code(facts: ImageFacts, distributions: list[Distribution], site: st
                 yield f"{path} runs at every start of Python"
     # Only the environment's own: a virtual environment reads no .pth of the system's interpreter.
     for path, fact in facts.environment.items():
-        if path.endswith(".pth") and fact.target is not None:
+        if is_startup_file(Area.ENVIRONMENT, path) and fact.target is not None:
             yield f"{path} is a link, to what runs at every start of Python"
     for (area, path), text in facts.texts.items():
-        if area is not Area.ENVIRONMENT or not path.endswith(".pth"):
+        if not is_startup_file(area, path):
             continue
         lines = text.removeprefix("\ufeff").splitlines()
         runs = any(line.startswith(("import ", "import\t")) for line in lines)

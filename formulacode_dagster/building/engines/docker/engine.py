@@ -171,6 +171,8 @@ class DockerEngine:
 
     def files(self, image: BuiltImage, *, only_environment: bool = False) -> Iterator[ImageFile]:
         """The files of the image, from a container that never starts."""
+        import docker.errors
+
         root = VENV if only_environment else "/"
         container = self._create(image, run_id="", command=["true"])
         try:
@@ -180,6 +182,10 @@ class DockerEngine:
                     # code may have put a link in place of the folder
                     if not only_environment or file.area is Area.ENVIRONMENT:
                         yield file
+        except docker.errors.NotFound:
+            # not ours, or removed by its code
+            if not only_environment:
+                raise
         finally:
             remove_container(self._daemon, container)
 

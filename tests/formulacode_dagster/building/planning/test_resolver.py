@@ -154,6 +154,12 @@ def test_source_distributions_are_not_built_if_settings_hold_credentials(index, 
     assert "hunter2" not in str(caught.value)
 
 
+def test_a_locale_with_an_at_sign_is_no_credential(index, tmp_path):
+    settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "LC_ALL": "ca_ES.UTF-8@valencia"}
+    resolver = Resolver(tmp_path, environment=settings)
+    assert pins(resolve(resolver, ["attrs"], python="3.12", exclude_newer=AT, build_sources=True)) == {"attrs": "2.0"}
+
+
 def test_tokens_of_the_process_do_not_reach_uv(index, tmp_path):
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "GH_TOKENS": "secret", "UV_OFFLINE": "1"}
     resolution = resolve(Resolver(tmp_path, environment=settings), ["attrs"], python="3.12", exclude_newer=AT)

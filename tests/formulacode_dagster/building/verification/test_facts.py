@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import io
 from pathlib import Path
@@ -78,10 +79,21 @@ def test_texts_together_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_record_that_is_no_table_lists_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's reader refuses a field of more than 128 KiB."""
     monkeypatch.setattr(module, "SCANNED_BYTES", 1 << 20)
+    before = csv.field_size_limit(1 << 17)
     files = {f"{SITE}/a.py": b"", f"{SITE}/a-1.0.dist-info/RECORD": b"a.py,sha256=" + b"x" * (1 << 18) + b",1\n"}
     listed = [
         ImageFile(Area.ENVIRONMENT, path, 0, None, len(data), lambda data=data: io.BytesIO(data))
         for path, data in files.items()
     ]
     found = find_planted(gather_facts(listed, objects=tmp_path), "a==1.0", {})
+    csv.field_size_limit(before)
     assert f"{SITE}/a.py belongs to no installed package" in found
+
+
+def test_weights_that_are_called_pth_are_no_startup_files(tmp_path: Path) -> None:
+    size = 1 << 40
+    listed = [
+        ImageFile(area, path, 0, None, size, lambda: io.BytesIO(b"weights"))
+        for area, path in [(Area.REPOSITORY, "model.pth"), (Area.ENVIRONMENT, f"{SITE}/pkg/assets/full.pth")]
+    ]
+    assert gather_facts(listed, objects=tmp_path).unread == set()

@@ -101,7 +101,7 @@ def test_an_oracle_that_does_not_apply_is_a_failure(measure):
 
 def compiled(repository):
     """A build that fails on code that cannot be compiled."""
-    done = subprocess.run([sys.executable, "-m", "compileall", "-q", "pkg"], cwd=repository, capture_output=True)
+    done = subprocess.run([sys.executable, "-m", "compileall", "-qf", "pkg"], cwd=repository, capture_output=True)
     return Completed(done.returncode, done.stdout, done.stderr, 0.1)
 
 

@@ -158,7 +158,8 @@ def test_downloads_of_source_distributions_are_kept_for_their_repository(
     docker: DockerEngine, compiled: Sample, lock: str, tmp_path: Path
 ) -> None:
     number, other = (uuid.uuid4().int % 10**15 for _ in range(2))
-    spec = make_spec(compiled, lock, os_image=OS_IMAGE, repository_id=number)
+    # a lock of its own: the environment of another build with it would be taken
+    spec = make_spec(compiled, f"{lock}# {number}\n", os_image=OS_IMAGE, repository_id=number)
     docker.build(spec, Origins(compiled.mirror))
 
     def holds_something(cache: str) -> bool:
