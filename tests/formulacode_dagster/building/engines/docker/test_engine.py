@@ -163,7 +163,7 @@ def test_downloads_of_source_distributions_are_kept_for_their_repository(
     docker.build(spec, Origins(compiled.mirror))
 
     def holds_something(cache: str) -> bool:
-        mount = f"--mount=type=cache,id=formulacode-uv-{cache},target=/cache"
+        mount = f"--mount=type=cache,id=formulacode-uv-{cache},target=/cache,uid=1000,gid=1000"
         os_image = OS_IMAGE.replace("{python}", "3.11")
         (tmp_path / "Dockerfile").write_text(f"FROM {os_image}\nRUN {mount} ls -A /cache | grep -q .\n")
         return docker.daemon.run(["buildx", "build", "--no-cache", str(tmp_path)], timeout=60).ok
