@@ -13,13 +13,15 @@ from .transport.addresses import LOCAL, PUBLIC
 
 SAMPLE = (900101, "sample-org/gridpath")
 """Id and name of a repository that only the demo's GitHub has."""
+SAMPLE_IDS = frozenset(range(900101, 900107))
+"""Ids of all repositories of the demo's GitHub."""
 
 
 def require_same_github(connection: Connection, host: str, known: Collection[str] = ()) -> None:
     """Raise ConfigurationError if months are from another GitHub than *host*; *known* are all of its names, if given.
 
-    Where none is recorded, the repositories decide as far as they can: homes have a record since their last intake by
-    a platform that makes one.
+    Where none is recorded, the repositories decide as far as they can, and those of a home with samples and real ones
+    fit either: homes have a record since their last intake by a platform that makes one.
     """
     recorded = recorded_github(connection)
     if recorded:
@@ -27,11 +29,11 @@ def require_same_github(connection: Connection, host: str, known: Collection[str
             raise _mixed(recorded, host)
         return
     seen = repositories_seen(connection)
-    if host == PUBLIC and SAMPLE in seen:
+    if host == PUBLIC and SAMPLE in seen and all(id_ in SAMPLE_IDS for id_, _ in seen):
         raise _mixed(LOCAL, host)
     names = {name.lower() for name in known}
-    if others := sorted(name for _, name in seen if names and name.lower() not in names):
-        raise _mixed(f"elsewhere ({others[0]})", host)
+    if names and seen and not any(name.lower() in names for _, name in seen):
+        raise _mixed(f"elsewhere ({min(name for _, name in seen)})", host)
 
 
 def record_same_github(connection: Connection, host: str) -> None:
@@ -48,8 +50,13 @@ def _mixed(recorded: str, host: str) -> ConfigurationError:
         f"this home has months of {_described(recorded)}, and none of {_described(host)} may be added",
         why="samples and real repositories would be judged and released together",
         remedy=f"Set another FC_HOME for {host}, and another FC_DATABASE_URL if that is set; or the GITHUB_API_URL of "
-        "these months",
+        f"these months; or, if they are to continue with {host}, run in their database: {_statements(host)}",
     )
+
+
+def _statements(host: str) -> str:
+    # for people to read and run
+    return f"DELETE FROM months_github; INSERT INTO months_github VALUES (1, '{host}', now())"  # noqa: S608
 
 
 def _described(host: str) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from sqlalchemy import text
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.repository import RepositoryState
 from formulacode_dagster.operating.store.artifacts import REPOSITORIES
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.repositories import recorded_github
-from formulacode_dagster.sources.github.origin import SAMPLE, record_same_github, require_same_github
+from formulacode_dagster.sources.github.origin import SAMPLE, SAMPLE_IDS, record_same_github, require_same_github
 from formulacode_dagster.sources.github.transport.addresses import LOCAL, PUBLIC
 from sandbox.samples.catalog import repositories as samples
 from tests.support.github import repository
@@ -24,6 +27,7 @@ def keep(database: Database, id_: int, name: str, state: RepositoryState = Repos
 
 def test_the_sample_is_one_that_the_demo_has() -> None:
     assert SAMPLE in {(sample.id, sample.name) for sample in samples()}
+    assert {sample.id for sample in samples()} == SAMPLE_IDS
 
 
 @pytest.mark.parametrize(("first", "second"), [(LOCAL, PUBLIC), (PUBLIC, LOCAL), (PUBLIC, "git.corp.example")])
@@ -57,7 +61,6 @@ def test_a_home_without_a_record_is_known_by_the_demos_samples(database: Databas
 
 
 def test_a_home_without_a_record_with_other_repositories_is_not_the_demos(database: Database) -> None:
-    keep(database, *SAMPLE)
     # looked up in vain
     keep(database, -7, "numpy/numpy", RepositoryState.VANISHED)
     with database.transaction() as connection:
@@ -67,3 +70,29 @@ def test_a_home_without_a_record_with_other_repositories_is_not_the_demos(databa
         require_same_github(connection, LOCAL)
         with pytest.raises(ConfigurationError, match="numpy/numpy"):
             require_same_github(connection, LOCAL, NAMES)
+
+
+def test_a_home_without_a_record_with_samples_and_others_continues_with_either(database: Database) -> None:
+    keep(database, *SAMPLE)
+    keep(database, 7, "numpy/numpy")
+    with database.transaction() as connection:
+        require_same_github(connection, LOCAL, NAMES)
+        record_same_github(connection, PUBLIC)
+        assert recorded_github(connection) == PUBLIC
+
+
+@pytest.mark.parametrize(("kept", "host"), [(SAMPLE, PUBLIC), ((7, "numpy/numpy"), LOCAL)])
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_the_remedy_names_a_statement_that_works(
+    database: Database, kept: tuple[int, str], host: str, is_recorded: bool
+) -> None:
+    keep(database, *kept)
+    with database.transaction() as connection:
+        if is_recorded:
+            record_same_github(connection, "git.corp.example")
+        with pytest.raises(ConfigurationError) as refused:
+            require_same_github(connection, host, NAMES if host == LOCAL else ())
+        (statements,) = re.findall(r"DELETE FROM .*now\(\)\)", str(refused.value))
+        for statement in statements.split("; "):
+            connection.execute(text(statement))
+        require_same_github(connection, host, NAMES if host == LOCAL else ())
