@@ -42,6 +42,8 @@ def test_addresses_follow_from_that_of_the_api(monkeypatch, api, graphql, web):
         ("http://sandbox:8100", "sandbox"),
         ("http://127.0.0.1:4567", "localhost"),
         ("http://[::1]:4567", "localhost"),
+        ("http://0.0.0.0:4567", "localhost"),
+        ("http://[::]:4567", "localhost"),
     ],
 )
 def test_a_github_has_one_name_on_every_port(api: str, name: str) -> None:
