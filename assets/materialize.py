@@ -13,7 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from formulacode_dagster.models.errors import BusyError, FormulaCodeError, OutsideSystemError
-from formulacode_dagster.models.items import MONTH_STAGES, ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.operating.runner.claims import Worker, shared_stage
 from formulacode_dagster.operating.runner.failures import accept_failures, judge_failures
 from formulacode_dagster.operating.runner.gatekeeping import require_open
@@ -125,8 +125,7 @@ def stage_run(
 ) -> Iterator[StageRun]:
     """The frame around a stage: gates read, the month held; it is tried once more when an outside system failed.
 
-    A stage of a month needs months of the same GitHub as that of *source*, by default the environment's. Errors that
-    only a person can mend are not retried.
+    A stage with a *source* needs months of the same GitHub. Errors that only a person can mend are not retried.
     """
     with _failing_as_dagster_does(context), stoppable(context):
         month = month_of(context).key
@@ -136,8 +135,7 @@ def stage_run(
         if config.dry_run:
             yield run
             return
-        github = (source.settings if source else read_settings()).github
-        if github and asset.stage in MONTH_STAGES:
+        if source and (github := source.settings.github):
             with run.database.transaction() as connection:
                 require_same_github(connection, github)
         require_open(run.database, run.month, asset.gates)

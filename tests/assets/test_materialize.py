@@ -18,7 +18,9 @@ from formulacode_dagster.operating.runner.gatekeeping import require_open
 from formulacode_dagster.operating.runner.progress import ProgressListener, listener, listening
 from formulacode_dagster.operating.runner.work import StageRun
 from formulacode_dagster.operating.store.database import Database
+from formulacode_dagster.operating.store.repositories import record_github
 from formulacode_dagster.operating.store.usage import add_usage
+from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 from tests.support.gates import open_gates
 
@@ -159,6 +161,27 @@ def test_a_relaunched_run_waits_for_the_month_and_a_second_one_is_refused(
         )
     assert not result.success
     assert seen == list(range(tries))
+
+
+@pytest.mark.parametrize("takes_in", [False, True])
+def test_only_intake_needs_months_of_its_own_github(
+    postgres: PostgresResource,
+    database: Database,
+    dagster_instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    takes_in: bool,
+) -> None:
+    monkeypatch.setenv("GITHUB_API_URL", "https://api.github.com")
+    with database.transaction() as connection:
+        record_github(connection, "git.corp.example")
+
+    @dg.asset(partitions_def=MONTHS)
+    def probe(context) -> None:
+        with stage_run(context, postgres, repositories, ItemConfig(), source=IntakeResource() if takes_in else None):
+            pass
+
+    done = dg.materialize([probe], partition_key="2026-02", raise_on_error=False, instance=dagster_instance)
+    assert done.success is not takes_in
 
 
 @pytest.mark.slow

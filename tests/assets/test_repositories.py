@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 from assets.checks import JudgedMonth
-from assets.classifications import classifications
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
 from assets.stage_asset import StageAsset
@@ -328,7 +327,7 @@ def test_without_code_search_files_and_earlier_months_name_the_repositories(
     assert sorted(ended(database)) == ["a/fast"]
 
 
-@pytest.mark.parametrize("stage", [repositories, pull_requests, classifications])
+@pytest.mark.parametrize("stage", [repositories, pull_requests])
 def test_months_of_two_githubs_are_not_mixed(
     run: Any, database: Database, monkeypatch: pytest.MonkeyPatch, stage: StageAsset
 ) -> None:
