@@ -11,6 +11,7 @@ from formulacode_dagster.releasing.reporting.facts import month_facts
 from formulacode_dagster.releasing.reporting.html import write_report
 from formulacode_dagster.releasing.reporting.pictures import in_markdown
 from resources.folders import ReportsResource
+from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
 from .materialize import ItemConfig, stage_run
@@ -29,14 +30,18 @@ from .stage_asset import MONTHLY, stage_asset
     freshness=MONTHLY,
 )
 def monthly_report(
-    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, reports: ReportsResource
+    context: dg.AssetExecutionContext,
+    config: ItemConfig,
+    postgres: PostgresResource,
+    reports: ReportsResource,
+    hub: HubResource,
 ) -> dg.MaterializeResult[Any]:
     """Write the report of the month, and record its figures for Dagster's plots."""
     with stage_run(context, postgres, monthly_report, config) as run:
-        month = Month.parse(run.month)
+        month, destination = Month.parse(run.month), hub.destination().name
         with run.database.transaction() as connection:
-            facts = month_facts(connection, month)
-            before = month_facts(connection, month.previous())
+            facts = month_facts(connection, month, destination)
+            before = month_facts(connection, month.previous(), destination)
         if config.dry_run:
             return dg.MaterializeResult(metadata={"dry_run": True})
         charts = draw_charts(facts)

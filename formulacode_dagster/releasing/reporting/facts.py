@@ -78,8 +78,11 @@ class ReportFacts(Frozen):
         return self.funnel.cost
 
 
-def month_facts(connection: Connection, month: Month) -> ReportFacts:
-    """Read the facts of *month*; a month before the first, or one never materialized, has none."""
+def month_facts(connection: Connection, month: Month, destination: str) -> ReportFacts:
+    """Read the facts of *month*, with its newest release at the destination of that name.
+
+    A month before the first, or one never materialized, has none.
+    """
     key = month.key
     if key < FIRST_MONTH:
         return ReportFacts(month=key, funnel=count_funnel(key, []), measured=(), checks=(), release=None)
@@ -114,7 +117,7 @@ def month_facts(connection: Connection, month: Month) -> ReportFacts:
             )
         )
     usage = usage_totals(connection, key)
-    releases = artifacts.RELEASES.read(connection, key)
+    releases = [row for row in artifacts.RELEASES.read(connection, key) if row.destination == destination]
     replays = {task_id: tuple(replay.note for replay in made) for task_id, made in replays_of(connection, key).items()}
     return ReportFacts(
         month=key,
@@ -124,7 +127,7 @@ def month_facts(connection: Connection, month: Month) -> ReportFacts:
         agents=tuple(
             (names.get((use.repository_id, use.number), f"#{use.number}"), use) for use in agents_used(connection, key)
         ),
-        release=max(releases, key=lambda release: release.released_at, default=None),
+        release=max(releases, key=lambda release: release.number, default=None),
         accepted=tuple(acceptances(connection, key)),
         replays=replays,
         validity=validity(replays),

@@ -105,7 +105,7 @@ def test_an_agents_fix_is_a_recipe_for_the_next_commit(
         assert [[fix.rule for fix in image.spec.fixes] for image in images] == [["agent:stub"], ["agent:stub"]]
         assert {kept.number for kept in contexts_of(connection, 7)} == {5, 6}
         assert spending_of(connection, MONTH.key)[Stage.IMAGES].dollars == 3 * COST.dollars
-        ((item, use),) = month_facts(connection, MONTH).agents
+        ((item, use),) = month_facts(connection, MONTH, "").agents
     assert (item, use.agent, use.attempts, use.held) == ("Acme/tiny#5", "agent:stub", 3, True)
     assert use.cost.seconds == 3 * COST.seconds
 

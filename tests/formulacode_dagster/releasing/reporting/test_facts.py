@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from formulacode_dagster.models.classification import Classification
@@ -18,6 +20,7 @@ from tests.records import make_classification, make_measurement, make_merged
 from tests.support.entries import enter
 
 MONTH = "2026-02"
+HERE = "hub:owner/name"
 
 
 def classified(number: int) -> Classification:
@@ -59,7 +62,7 @@ def told(
             add_acceptance(connection, acceptance)
         assert facts.release is not None
         artifacts.RELEASES.save(connection, [facts.release])
-        return month_facts(connection, Month.parse(MONTH))
+        return month_facts(connection, Month.parse(MONTH), HERE)
 
 
 def test_the_facts_are_read_from_the_store(told: ReportFacts, facts: ReportFacts) -> None:
@@ -94,8 +97,8 @@ def test_a_measurement_that_was_repeated_and_failed_is_no_result_any_more(told: 
 
 def test_the_first_month_has_no_month_before(database: Database) -> None:
     with database.transaction() as connection:
-        before = month_facts(connection, Month.parse(FIRST_MONTH).previous())
-        untouched = month_facts(connection, Month.parse(MONTH))
+        before = month_facts(connection, Month.parse(FIRST_MONTH).previous(), HERE)
+        untouched = month_facts(connection, Month.parse(MONTH), HERE)
     for facts in (before, untouched):
         assert facts.funnel.is_empty
         assert (facts.measured, facts.checks, facts.release) == ((), (), None)
@@ -105,6 +108,22 @@ def test_the_first_month_has_no_month_before(database: Database) -> None:
 def test_stages_alone_make_no_release(database: Database) -> None:
     with database.transaction() as connection:
         ledger.record(connection, [enter(Stage.PULL_REQUESTS, "a/b#1")])
-        facts = month_facts(connection, Month.parse(MONTH))
+        facts = month_facts(connection, Month.parse(MONTH), HERE)
     assert facts.release is None
     assert facts.funnel.count("pull_requests") == 1
+
+
+def test_the_release_is_the_last_revision_at_the_reports_own_destination(
+    database: Database, facts: ReportFacts
+) -> None:
+    first = facts.release
+    assert first is not None
+    revision = first.model_copy(update={"number": 2, "tag": f"{first.tag}.2"})
+    # tagged again later
+    older = first.model_copy(update={"number": 1, "tag": f"{first.tag}.1", "released_at": datetime.now(UTC)})
+    elsewhere = older.model_copy(update={"number": 3, "tag": f"{first.tag}.3", "destination": "/elsewhere"})
+    with database.transaction() as connection:
+        artifacts.RELEASES.save(connection, [first, revision, older, elsewhere])
+        assert month_facts(connection, Month.parse(MONTH), HERE).release == revision
+        assert month_facts(connection, Month.parse(MONTH), "/elsewhere").release == elsewhere
+        assert month_facts(connection, Month.parse(MONTH), "/new").release is None
