@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.releasing.dataset.destination import Destination, ReleasedMonth
@@ -32,7 +34,12 @@ class HubResource(SettingsResource):
         return open_destination(self.settings)
 
     def released(self, month: Month) -> ReleasedMonth:
-        """Return the newest release of *month* there; raises ConfigurationError if there is none."""
+        """Return the newest release of *month* there, downloaded once; raises ConfigurationError if there is none.
+
+        Each run has a resource of its own, so that the next one sees a revision.
+        """
+        if month.key in self.read_releases:
+            return self.read_releases[month.key]
         destination = self.destination()
         released = destination.read(month)
         if released is None:
@@ -40,7 +47,13 @@ class HubResource(SettingsResource):
                 f"{month} was never released to {destination.name}",
                 remedy="Name the dataset that has it: HF_DATASET, or FC_DATASET_DIR for a folder",
             )
+        self.read_releases[month.key] = released
         return released
+
+    @cached_property
+    def read_releases(self) -> dict[str, ReleasedMonth]:
+        """Releases that this run has read, by month."""
+        return {}
 
     def cutoffs(self) -> Cutoffs:
         """Return the table of models' cut-offs; raises ConfigurationError if FC_MODEL_CUTOFFS is none."""

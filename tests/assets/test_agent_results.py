@@ -17,6 +17,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.operating.store.artifacts import AGENT_RESULTS, AGENT_RUNS
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.ledger import entries_of
+from formulacode_dagster.releasing.dataset.destination import ReleasedMonth
 from formulacode_dagster.releasing.dataset.folder import FolderDestination
 from resources.defaults import default_resources
 from resources.hub import HubResource
@@ -42,7 +43,10 @@ def test_stored_runs_become_a_table_that_its_checks_accept(
 
     def materialize() -> dict[str, Any]:
         done = dg.materialize(
-            [agent_results.definition], partition_key=MONTH, instance=dagster_instance, resources=resources
+            [agent_results.definition, *(check.definition(Stage.AGENT_RESULTS) for check in agent_results.checks)],
+            partition_key=MONTH,
+            instance=dagster_instance,
+            resources=resources,
         )
         (event,) = done.asset_materializations_for_node("agent_results")
         return {name: value.value for name, value in event.metadata.items()}
@@ -55,7 +59,16 @@ def test_stored_runs_become_a_table_that_its_checks_accept(
             **{check.name: check.verdict(month, hub=hub).passed for check in others},
         }
 
+    reads: list[str] = []
+    read = FolderDestination.read
+
+    def counted(self: FolderDestination, month: Month) -> ReleasedMonth | None:
+        reads.append(month.key)
+        return read(self, month)
+
+    monkeypatch.setattr(FolderDestination, "read", counted)
     empty = materialize()
+    assert reads == [MONTH], "the asset and its checks share one download"
     assert (empty["dagster/row_count"], empty["table"], empty["release"]) == (0, "no run was taken", TAG)
     assert all(verdicts().values())
     with database.transaction() as connection:

@@ -73,9 +73,9 @@ def materialize(
 @pytest.fixture
 def offenders(materialize: object, database: Database) -> Callable[[], tuple[str, ...]]:
     """The findings of the check for the month."""
-    hub, folders = HubResource(), TaskFoldersResource()
+    folders = TaskFoldersResource()
     month = JudgedMonth(database, Stage.EXPORTS, MONTH, "run")
-    return lambda: folders_hold_the_release.verdict(month, hub=hub, task_folders=folders).offenders
+    return lambda: folders_hold_the_release.verdict(month, hub=HubResource(), task_folders=folders).offenders
 
 
 @pytest.mark.slow
