@@ -107,9 +107,9 @@ def restore(
 
     *dagster* is of the same kind as in the backup, and *home* has the same names. *identity* is the private key of an
     encrypted backup, and *key* that of its MAC. Every file is verified before anything is written; a database gets all
-    of its rows or none.
+    of its rows or none. Files of the home that are there with the same content stay.
 
-    Raises ConfigurationError when the folder is no whole backup, the key is not its own, something is there already, or
+    Raises ConfigurationError when the folder is no whole backup, the key is not its own, rows or other files are there, or
     the backup was made by a later platform.
     """
     manifest = read_manifest(folder, key)
@@ -128,7 +128,7 @@ def restore(
         )
     if isinstance(dagster, Path) and (there := sorted(dagster.rglob("*.db"))):
         raise ConfigurationError(f"{there[0]} is there already", remedy="Restore into an empty FC_HOME")
-    targets = targets_of(manifest.home, home)
+    targets = targets_of(manifest.home, home, folder, identity)
     _require_empty(database.engine, "FC_DATABASE_URL, or another FC_HOME")
     if not isinstance(dagster, Path):
         _require_empty(dagster, "FC_DAGSTER_DATABASE_URL")

@@ -31,10 +31,11 @@ def save_home(home: Mapping[str, Path], folder: Path, recipient: str) -> list[Ba
     return saved
 
 
-def targets_of(files: Sequence[BackupFile], home: Mapping[str, Path]) -> dict[str, Path]:
-    """Return where in *home* each of *files* was, by its path in the backup.
+def targets_of(files: Sequence[BackupFile], home: Mapping[str, Path], folder: Path, identity: str) -> dict[str, Path]:
+    """Return where in *home* each of *files* of the backup in *folder* was, by its path there.
 
-    Raises ConfigurationError if *home* lacks a name, or has a file already.
+    Files that are there with the same content are left out. Raises ConfigurationError if *home* lacks a name or has
+    another file, or as `open_compressed`.
     """
     targets: dict[str, Path] = {}
     for file in files:
@@ -46,9 +47,14 @@ def targets_of(files: Sequence[BackupFile], home: Mapping[str, Path]) -> dict[st
                 remedy="Restore it with the version that made it, or one after it",
             )
         targets[file.path] = source.joinpath(*rest)
-    if there := [target for target in targets.values() if target.exists()]:
-        raise ConfigurationError(f"{there[0]} is there already", remedy="Restore into an empty FC_HOME")
-    return targets
+    there = {path: target for path, target in targets.items() if target.exists()}
+    for path, target in there.items():
+        if not _has_content_of(target, folder / path, identity):
+            raise ConfigurationError(
+                f"{target} is there already, with another content than the backup's",
+                remedy="Move it away, or restore into an empty FC_HOME",
+            )
+    return {path: target for path, target in targets.items() if path not in there}
 
 
 def load_home(targets: Mapping[str, Path], folder: Path, identity: str) -> None:
@@ -71,6 +77,16 @@ def _files_of(source: Path) -> list[Path]:
         and path.name != LOCK
         and not any(part.startswith(PARTIAL) for part in path.relative_to(source).parts)
     ]
+
+
+def _has_content_of(target: Path, stored: Path, identity: str) -> bool:
+    if not target.is_file():
+        return False
+    with disk_errors(str(target)), target.open("rb") as file, open_compressed(stored, identity) as content:
+        while chunk := content.read(CHUNK):
+            if file.read(len(chunk)) != chunk:
+                return False
+        return not file.read(1)
 
 
 def _content(source: Path) -> Iterator[bytes]:

@@ -191,12 +191,19 @@ def test_files_that_no_database_has_come_back_and_nothing_is_written_over(
     saved = home(tmp_path / "home")
     folder, manifest = back_up(filled, dagster_home, tmp_path / "backups", home=saved, recipient=recipient)
     assert len(manifest.home) == len(contents)
-    with pytest.raises(ConfigurationError, match=r"boards\.toml is there already.*empty FC_HOME"):
-        restore(folder, empty, tmp_path / "again", home=saved, identity=identity)
+    for other in (b"[numba]\n", b"[numpy]\n\n", b"[nump"):
+        write_atomically(tmp_path / "home" / "boards.toml", other)
+        with pytest.raises(ConfigurationError, match=r"boards\.toml is there already.*empty FC_HOME"):
+            restore(folder, empty, tmp_path / "again", home=saved, identity=identity)
     with pytest.raises(ConfigurationError, match=r"boards\.toml.* belongs to nothing that this platform knows"):
         restore(folder, empty, tmp_path / "again", identity=identity)
     assert rows_of(empty) == {}
+    # a home that survived
+    kept = "dataset/README.md"
+    write_atomically(tmp_path / "new" / kept, contents[kept])
+    inode = (tmp_path / "new" / kept).stat().st_ino
     restore(folder, empty, tmp_path / "again", home=home(tmp_path / "new"), identity=identity)
+    assert (tmp_path / "new" / kept).stat().st_ino == inode
     found = {
         path.relative_to(tmp_path / "new").as_posix(): path.read_bytes()
         for path in (tmp_path / "new").rglob("*")
