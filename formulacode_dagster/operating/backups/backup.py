@@ -21,7 +21,8 @@ from formulacode_dagster.operating.store.tables import METADATA
 from formulacode_dagster.operating.store.views import VIEWS
 
 from .dagster_files import load_file, save_files
-from .home_files import load_home, save_home, targets_of
+from .destinations import rename_destinations
+from .home_files import absolute_paths, load_home, save_home, targets_of
 from .manifest import MANIFEST, BackupManifest, TableBackup, TableOwner, read_manifest, write_manifest
 from .streams import require_recipient
 from .tables import load_tables, save_table, snapshot, tables_of
@@ -83,6 +84,7 @@ def back_up(
             tables=tuple(tables),
             files=tuple(files),
             home=tuple(of_home),
+            home_paths=absolute_paths(home),
         )
         write_manifest(manifest, partial, key)
         with disk_errors(str(folder)):
@@ -109,8 +111,8 @@ def restore(
     encrypted backup, and *key* that of its MAC. Every file is verified before anything is written; a database gets all
     of its rows or none. Files of the home that are there with the same content stay.
 
-    Raises ConfigurationError when the folder is no whole backup, the key is not its own, rows or other files are there, or
-    the backup was made by a later platform.
+    Raises ConfigurationError when the backup is not whole, the key is not its own, rows or other files are there, or
+    a later platform made the backup.
     """
     manifest = read_manifest(folder, key)
     known = {migration.name: migration for migration in read_migrations()}
@@ -142,6 +144,8 @@ def restore(
     load_tables(database.engine, platform, folder, identity, progress)
     # additions of this platform version to that of the backup
     database.migrate()
+    with database.transaction() as connection:
+        rename_destinations(connection, manifest.home_paths, absolute_paths(home))
     if isinstance(dagster, Path):
         for file in manifest.files:
             progress(file.path)

@@ -31,6 +31,11 @@ def save_home(home: Mapping[str, Path], folder: Path, recipient: str) -> list[Ba
     return saved
 
 
+def absolute_paths(home: Mapping[str, Path]) -> dict[str, str]:
+    """Return the paths of *home* by name, as destinations of a dataset have them in their names."""
+    return {name: str(path.absolute()) for name, path in home.items()}
+
+
 def targets_of(files: Sequence[BackupFile], home: Mapping[str, Path], folder: Path, identity: str) -> dict[str, Path]:
     """Return where in *home* each of *files* of the backup in *folder* was, by its path there.
 

@@ -65,6 +65,9 @@ class BackupManifest(Frozen):
     tables: tuple[TableBackup, ...]
     files: tuple[BackupFile, ...] = Field(description="of Dagster's storage, unless it is Postgres")
     home: tuple[BackupFile, ...] = Field(default=(), description="that no database has: dashboards, a local dataset")
+    home_paths: dict[str, str] = Field(
+        default_factory=dict, description="where these were, by name; empty: not recorded"
+    )
 
     @property
     def rows(self) -> int:

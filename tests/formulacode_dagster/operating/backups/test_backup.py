@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,15 @@ from sqlalchemy import Column, Connection, MetaData, Table, Text, func, select, 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.links import Discussion
+from formulacode_dagster.models.release import Release
 from formulacode_dagster.operating.backups import backup as backups
 from formulacode_dagster.operating.backups.backup import back_up, prune, restore
+from formulacode_dagster.operating.backups.destinations import rename_destinations
 from formulacode_dagster.operating.backups.manifest import MANIFEST, TableOwner
 from formulacode_dagster.operating.backups.tables import tables_of
 from formulacode_dagster.operating.files.atomic import PARTIAL, write_atomically
 from formulacode_dagster.operating.store import ledger
-from formulacode_dagster.operating.store.artifacts import documents
+from formulacode_dagster.operating.store.artifacts import RELEASES, documents
 from formulacode_dagster.operating.store.blobs import get_log, put_log
 from formulacode_dagster.operating.store.database import Database
 from formulacode_dagster.operating.store.migrations import migrate, read_migrations
@@ -210,6 +213,45 @@ def test_files_that_no_database_has_come_back_and_nothing_is_written_over(
         if path.is_file()
     }
     assert found == contents
+
+
+def test_releases_to_the_homes_dataset_are_at_that_of_the_new_home(
+    database: Database, empty: Database, dagster_home: Path, tmp_path: Path
+) -> None:
+    old, new = ({"dataset": tmp_path / home / "dataset"} for home in ("old", "new"))
+    path = str(old["dataset"])
+    rows = [release(tag="formulacode@2026-03", destination=path), release(tag="v", destination="hub:owner/name")]
+    with database.transaction() as connection:
+        RELEASES.save(connection, rows)
+    folder, _ = back_up(database, dagster_home, tmp_path / "backups", home=old)
+    restore(folder, empty, tmp_path / "again", home=new)
+    with empty.transaction() as connection:
+        found = {row.tag: row.destination for row in RELEASES.read(connection, MONTH)}
+        keys = set(connection.execute(select(RELEASES.table.c.destination)).scalars())
+    assert found == {"formulacode@2026-03": str(new["dataset"]), "v": "hub:owner/name"}
+    assert keys == set(found.values())
+
+
+def test_a_release_that_is_at_the_new_path_already_keeps_its_row(database: Database) -> None:
+    rows = [release(tag="v", destination=path) for path in ("/old", "/new")]
+    with database.transaction() as connection:
+        RELEASES.save(connection, rows)
+        rename_destinations(connection, {"dataset": "/old"}, {"dataset": "/new"})
+        assert {row.destination for row in RELEASES.read(connection, MONTH)} == {"/old", "/new"}
+
+
+def release(**fields: str) -> Release:
+    return Release(
+        month=MONTH,
+        revision="r",
+        tasks=0,
+        task_ids=(),
+        rows_sha256="r",
+        read_back_sha256="r",
+        schema_sha256="s",
+        released_at=datetime(2026, 3, 25, tzinfo=UTC),
+        **fields,
+    )
 
 
 def test_a_backup_of_a_later_platform_is_refused(
