@@ -27,7 +27,9 @@ Stages = Annotated[
     ),
 ]
 LOOK_SECONDS = 5.0
-MOST_FAILURES = 3
+PAUSES_SECONDS = (60.0, 300.0)
+"""Pauses of a stage after its first failed run and the next ones: Docker may be restarting."""
+MOST_FAILURES = len(PAUSES_SECONDS) + 1
 """Failed runs of a stage in a row, after which this machine does not try again."""
 
 
@@ -35,7 +37,7 @@ def assist(once: Once = False, stages: Stages = None) -> None:
     """Help runs of months on other machines, if FC_HELPER_RUNS lets them share their items.
 
     FC_DATABASE_URL must name their Postgres. Ctrl-C returns unfinished items. It ends when a stage fails three times in
-    a row.
+    a row, with a pause of 1 min and one of 5 min between them.
     """
     from formulacode_dagster.operating.runner.claims import shared_stages
     from formulacode_dagster.operating.runner.progress import listening
@@ -46,6 +48,7 @@ def assist(once: Once = False, stages: Stages = None) -> None:
 
     succeeded = True
     failures: Counter[Stage] = Counter()
+    paused_until: dict[Stage, float] = {}
     with database() as store, dagster_instance() as instance:
         while True:
             with store.transaction() as connection:
@@ -55,6 +58,8 @@ def assist(once: Once = False, stages: Stages = None) -> None:
                     if shared.free and (not stages or shared.stage in stages)
                 ]
             for shared in waiting:
+                if time.monotonic() < paused_until.get(shared.stage, 0.0):
+                    continue
                 console.rule(f"[bold]{shared.stage} of {shared.month}")
                 started = time.monotonic()
                 with Bars(console) as bars, listening(bars):
@@ -68,6 +73,11 @@ def assist(once: Once = False, stages: Stages = None) -> None:
                         why="; ".join(result.errors),
                         remedy="Check it by `fc-data preflight`, then assist again, or with other stages by --stage",
                     )
+                if not result.success:
+                    pause = PAUSES_SECONDS[failures[shared.stage] - 1]
+                    paused_until[shared.stage] = time.monotonic() + pause
+                    if not once:
+                        console.print(f"{shared.stage} failed: trying again in {pause / 60:g} min", highlight=False)
             if once and not (waiting and succeeded):
                 break
             stop_request().sleep(LOOK_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 import typer
@@ -59,15 +60,31 @@ def test_all_that_is_shared_is_helped_with_or_the_stages_that_are_named(
     assert done == helped
 
 
+class SleptClock:
+    """Time that passes only by being slept away."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 def test_a_machine_that_fails_three_times_in_a_row_gives_up(
     database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
-    monkeypatch.setattr(command, "LOOK_SECONDS", 0.0)
+    clock = SleptClock()
+    monkeypatch.setattr(command, "time", clock)
+    monkeypatch.setattr(command, "stop_request", lambda: clock)
     share(database, Stage.IMAGES)
     ends = [False, False, True, False, False, False]
+    began: list[float] = []
 
     def fail(_: object, shared: SharedStage) -> runs.MonthResult:
+        began.append(clock.now)
         return runs.MonthResult(shared.month, "a run", ends.pop(0), errors=("no daemon",), failed_checks=())
 
     monkeypatch.setattr(runs, "dagster_instance", nullcontext)
@@ -76,3 +93,5 @@ def test_a_machine_that_fails_three_times_in_a_row_gives_up(
     with pytest.raises(ConfigurationError, match=said):
         assist()
     assert ends == []
+    # looks every 5 s; a success ends the count
+    assert [after - before for before, after in pairwise(began)] == [60.0, 300.0, 5.0, 60.0, 300.0]
