@@ -30,6 +30,7 @@ RUST = "*.rs"
 ANY_UNIT = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.[fF]*")
 UNITS = frozenset({".c", ".cc", ".cpp", ".cxx", ".pyx", ".py", ".f", ".for", ".f90", ".f95", ".f03"})
 """Sources that are compiled by themselves; others are part of any that includes them."""
+HEADERS = frozenset({".h", ".hh", ".hpp", ".hxx", ".pxd"})
 _PLAIN = re.compile(r"[\w.+-]+")
 
 
@@ -81,7 +82,7 @@ class CompiledLines:
                 surveys.append(survey)
                 hit |= {run.name for run in survey.benchmarks if run.lines}
                 counted |= {paths[path].path for path in survey.seen if path in paths}
-        hidden = [part for part in changed.untraceable if part not in counted]
+        hidden = [part for part in changed.untraceable if part not in counted and not (counted and _is_header(part))]
         why = f"a build with coverage does not cover {', '.join(hidden)}" if hidden else ""
         told = _Told(surveys, why, tells=bool(counted), is_all=not (changed.base or changed.oracle))
         return [told.of(candidate) for candidate in candidates]
@@ -142,6 +143,11 @@ class CompiledLines:
                 self.log(f"the {arm} does not build with coverage: {describe(built)}")
             self._builds[arm] = remote, coverage if built.ok else None
         return self._builds[arm]
+
+
+def _is_header(path: str) -> bool:
+    """Return True if *path* is part of other sources: where those are covered, and it is not, it only declares."""
+    return PurePosixPath(path).suffix.lower() in HEADERS
 
 
 def _units(lines: Lines) -> set[str]:

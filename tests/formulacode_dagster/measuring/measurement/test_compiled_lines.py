@@ -72,6 +72,7 @@ C = """diff --git a/pkg/fast.c b/pkg/fast.c
 -int total;
 +long total;
 """
+HEADER = C.replace("fast.c", "fast.h").replace("total;", "total(void);")
 PYTHON = """diff --git a/pkg/core.py b/pkg/core.py
 --- a/pkg/core.py
 +++ b/pkg/core.py
@@ -122,8 +123,8 @@ class Uninstrumented:
 class Counting:
     """A session built with coverage, in which the first two that are asked for run, and *hits* execute the change."""
 
-    def __init__(self, *hits):
-        self.hits, self.asked = hits, []
+    def __init__(self, *hits, seen=("pkg/fast.c",)):
+        self.hits, self.seen, self.asked = hits, seen, []
 
     def instrument(self, _units):
         return Coverage(variables={}, data="/data")
@@ -137,7 +138,7 @@ class Counting:
             ran(name, "ran" if place < 2 else "untraced", HIT if name in self.hits and place < 2 else {})
             for place, name in enumerate(asked["selection"].only)
         ]
-        return Survey(benchmarks=told, lost={}, extensions=(), seen=("pkg/fast.c",))
+        return Survey(benchmarks=told, lost={}, extensions=(), seen=self.seen)
 
 
 class Overlaid(Counting):
@@ -172,6 +173,18 @@ def test_the_base_suite_is_surveyed_with_coverage_after_another_suite_was_copied
         candidate = BenchmarkCandidate(dict.fromkeys((Arm.BASE, Arm.ORACLE), ran(name)), None, "not traced")
         (settled,) = compiled.settle([candidate], changed, suite)
         assert settled.executes_change is True
+
+
+@pytest.mark.parametrize(("patch", "expected"), [(C + HEADER, False), (HEADER, None)], ids=["beside C", "alone"])
+def test_a_header_without_code_of_its_own_hides_nothing_where_its_sources_are_covered(clock, patch, expected):
+    changed = changed_code(changed_files(patch.encode()), base={}, oracle={}, benchmark_dir="benchmarks")
+    session = Counting(seen=("pkg/fast.c",) if C in patch else ())
+    budget = TimeBudget(600.0, clock=clock)
+    compiled = CompiledLines(None, make_image(), "run", b"", ResourceLimits(), SamplingPlan(), budget, Log(None))
+    compiled._builds = dict.fromkeys((Arm.BASE, Arm.ORACLE), (session, session.instrument(())))
+    candidate = BenchmarkCandidate(dict.fromkeys((Arm.BASE, Arm.ORACLE), ran(NAMES[0])), None, "not traced")
+    (settled,) = compiled.settle([candidate], changed, BASE_SUITE)
+    assert settled.executes_change is expected
 
 
 @pytest.fixture
