@@ -62,7 +62,7 @@ class SurveyedBenchmark(Frozen):
     unit: str = "seconds"
     timeout: float = Field(gt=0, description="seconds the benchmark allows itself, within our limit")
     cache_folder: str = Field(description="where its `setup_cache` was run; `` without one")
-    outcome: Literal["ran", "skipped", "untraced", "ruled_out", "error", "timeout", "crash"]
+    outcome: Literal["ran", "skipped", "untraced", "ruled_out", "error", "timeout", "crash", "killed"]
     message: str = ""
     seconds: float = 0.0
     setup_seconds: float = Field(default=0.0, description="CPU seconds of its setup")
@@ -142,7 +142,9 @@ class Timed(Frozen):
 class NotTimed(Frozen):
     """Reason for a missing sample."""
 
-    kind: str = Field(description="`timeout`, `crash`, `error`, `missing`, `skipped`, `no_ratio`, `no_result`")
+    kind: str = Field(
+        description="`timeout`, `crash`, `killed`, `error`, `missing`, `skipped`, `no_ratio`, `no_result`"
+    )
     message: str
     wall: float = 0.0
 

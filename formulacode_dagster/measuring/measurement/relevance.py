@@ -14,7 +14,7 @@ from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .changed_code import ChangedCode
 
-FAILED = frozenset({"error", "timeout", "crash"})
+FAILED = frozenset({"error", "timeout", "crash", "killed"})
 TIMEABLE = frozenset({"ran", "untraced", "ruled_out"})
 SHOWN = 5
 NO_TIME = "there was no time to run it once"
@@ -112,7 +112,7 @@ def comparable(
     failures = [*_failures(Arm.BASE, base), *_failures(Arm.ORACLE, oracle)]
     on_base = {benchmark.name: benchmark for benchmark in base.benchmarks}
     on_oracle = {benchmark.name: benchmark for benchmark in oracle.benchmarks}
-    _raise_if_oracle_breaks(on_base, oracle)
+    _raise_if_oracle_breaks(on_base, oracle, changed)
     for name in on_base.keys() ^ on_oracle.keys():
         arm = Arm.ORACLE if name in on_base else Arm.BASE
         failures.append(not_run(name, arm, None))
@@ -235,14 +235,20 @@ def _failures(arm: Arm, survey: Survey) -> Iterable[BenchmarkFailure]:
             yield BenchmarkFailure(benchmark=benchmark.name, arm=arm, kind=benchmark.outcome, message=benchmark.message)
 
 
-def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Survey) -> None:
-    """Raise if the oracle breaks something that runs on the base, including whole modules."""
+def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Survey, changed: ChangedCode) -> None:
+    """Raise if the oracle breaks something that runs on the base, including whole modules.
+
+    The kernel kills by chance what needs nearly all of the memory: that is no fault of a patch that is not executed.
+    """
     ran = [benchmark for benchmark in on_base.values() if benchmark.outcome == "ran"]
     names = {benchmark.name for benchmark in ran}
+    unrelated = {each.name for each in ran if each.traceable and not each.lines and not changed.untraceable}
     broken = {
         benchmark.name: benchmark.message
         for benchmark in oracle.benchmarks
-        if benchmark.outcome in FAILED and benchmark.name in names
+        if benchmark.outcome in FAILED
+        and benchmark.name in names
+        and not (benchmark.outcome == "killed" and benchmark.name in unrelated)
     }
     owners = {owner for benchmark in ran for owner in _owners(benchmark)}
     broken |= {name: message for name, message in oracle.lost.items() if name in owners}

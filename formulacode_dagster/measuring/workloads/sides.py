@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from formulacode_dagster.building.engines.protocol import Engine, Session
 from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
 from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
+from formulacode_dagster.measuring.measurement.relevance import FAILED
 from formulacode_dagster.models.image import BuiltImage, EngineName
 
 Lines = Mapping[str, Collection[int]]
@@ -81,7 +82,7 @@ class Sides:
             names = wanted(untraced)
             traced = _ran(survey(base, self.lines[0], names))
             patched = _ran(survey(oracle, self.lines[1], list(traced)))
-        messages = [each.message for each in first.benchmarks if each.outcome in ("error", "timeout", "crash")]
+        messages = [each.message for each in first.benchmarks if each.outcome in FAILED]
         tried = [Tried(traced[name], untraced[name], patched[name]) for name in patched]
         unwanted = [each for name, each in untraced.items() if name not in names]
         return Trial(tried, [*first.lost.values(), *messages], unwanted)

@@ -16,7 +16,10 @@ Answer = Dict[str, object]  # noqa: UP006 - evaluated on CPython 3.7
 
 
 def in_child(work: Callable[[], Answer], seconds: float) -> Answer:
-    """Answer of *work*, or how it ended: outcome `error`, `timeout` or `crash`. Nothing it started survives."""
+    """Answer of *work*, or how it ended: outcome `error`, `timeout`, `crash`, or `killed`, most often for memory.
+
+    Nothing it started survives.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -36,7 +39,8 @@ def in_child(work: Callable[[], Answer], seconds: float) -> Answer:
     if received is None:
         return {"outcome": "timeout", "message": f"still running after {seconds:.0f} s"}
     if not received.endswith(b"\n"):
-        return {"outcome": "crash", "message": f"the process ended without a result, wait status {status}"}
+        outcome = "killed" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL else "crash"
+        return {"outcome": outcome, "message": f"the process ended without a result, wait status {status}"}
     return dict(json.loads(received))
 
 

@@ -150,6 +150,15 @@ def test_a_benchmark_that_the_oracle_breaks_is_a_failure_of_the_task():
     assert "KeyError: 1" in failure.value.log_tail
 
 
+def test_a_benchmark_that_is_killed_with_the_patch_is_left_out_if_it_executes_no_change():
+    oracle = survey(surveyed("time_it", outcome="killed", message="wait status 9"), surveyed("time_other"))
+    candidates, failures = comparable(survey(surveyed("time_it"), surveyed("time_other")), oracle, CHANGED)
+    assert (names(candidates), [failure.kind for failure in failures]) == (["bench.time_other(0)"], ["killed"])
+    executing = survey(surveyed("time_it", lines={"src/pkg/new.py": (4,)}), surveyed("time_other"))
+    with pytest.raises(ItemFailure, match="fail with the author's patch"):
+        comparable(executing, oracle, CHANGED)
+
+
 @pytest.mark.parametrize("lost", ["benchmarks.bench", "benchmarks.bench.time_it"])
 def test_a_module_or_class_that_the_oracle_breaks_is_a_failure_of_the_task(lost):
     with pytest.raises(ItemFailure) as failure:
