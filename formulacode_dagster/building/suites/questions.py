@@ -17,6 +17,9 @@ MOST_ELSEWHERE = 0.1
 TOLERANCE = defaultdict(lambda: 1e-6, {2: 1e-2, 4: 1e-3})
 """Tolerance of floats, by their bytes: some hundred times the rounding error of one."""
 
+FAILED = frozenset({"error", "timeout", "crash", "killed"})
+"""Outcomes of a benchmark that does not run."""
+
 
 class ReturnValue(Frozen):
     """Result of one call, as far as two calls can be compared by it."""

@@ -12,6 +12,7 @@ from pydantic import Field
 from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.questions import (
+    FAILED,
     Description,
     NotTimed,
     ProcessSetting,
@@ -22,7 +23,7 @@ from formulacode_dagster.building.suites.questions import (
 )
 from formulacode_dagster.building.suites.remote import PADDING_STEPS, BenchmarkSelection, HarnessClient
 from formulacode_dagster.measuring.measurement.cores import Cores
-from formulacode_dagster.measuring.measurement.relevance import FAILED, TIMEABLE
+from formulacode_dagster.measuring.measurement.relevance import TIMEABLE
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
+from formulacode_dagster.building.suites.questions import FAILED, Survey, SurveyedBenchmark
 from formulacode_dagster.measuring.workloads.line_cover import Line, covering_first
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure, Quantity
@@ -14,7 +14,6 @@ from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .changed_code import ChangedCode
 
-FAILED = frozenset({"error", "timeout", "crash", "killed"})
 TIMEABLE = frozenset({"ran", "untraced", "ruled_out"})
 SHOWN = 5
 NO_TIME = "there was no time to run it once"

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from formulacode_dagster.building.engines.protocol import Engine, Session
-from formulacode_dagster.building.suites.questions import Survey, SurveyedBenchmark
+from formulacode_dagster.building.suites.questions import FAILED, Survey, SurveyedBenchmark
 from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
-from formulacode_dagster.measuring.measurement.relevance import FAILED
 from formulacode_dagster.models.image import BuiltImage, EngineName
 
 Lines = Mapping[str, Collection[int]]
