@@ -23,7 +23,7 @@ _VENV_FILES = re.compile(r"^(pyvenv\.cfg|\.lock|\.gitignore|CACHEDIR\.TAG|lib64)
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _PYTHON_SETTINGS = re.compile(r"^bin/(pyvenv\.cfg|pybuilddir\.txt|.*\._pth)$")
 _OF_BUILDS = (
-    *("/workspace", "/opt/venv", "/opt/build", "/opt/formulacode", "/home", "/logs", "/tmp", "/var"),  # noqa: S108
+    *("/workspace", "/opt/venv", "/opt/build", "/opt/formulacode", "/home", "/logs", "/tmp", "/var"),  # noqa: S108 - not written to
     *("/dev", "/proc", "/run", "/sys"),
 )
 """Folders of a container in which a build can write, or that lead to such."""

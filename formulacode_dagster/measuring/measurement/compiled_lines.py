@@ -19,6 +19,7 @@ from formulacode_dagster.building.suites.remote import BenchmarkSelection, Compi
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.sources.git.diff import split_patch
 
 from .changed_code import ChangedCode, Lines
 from .patch import FileChange
@@ -30,7 +31,13 @@ RUST = "*.rs"
 ANY_UNIT = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.[fF]*")
 UNITS = frozenset({".c", ".cc", ".cpp", ".cxx", ".pyx", ".py", ".f", ".for", ".f90", ".f95", ".f03"})
 """Sources that are compiled by themselves; others are part of any that includes them."""
-HEADERS = frozenset({".h", ".hh", ".hpp", ".hxx", ".pxd"})
+_DECLARATIONS = re.compile(
+    r"(?:^[ \t]*(?:#[^\n]*)?\n"
+    r"|^[^\n:()#]*\bcimport\b[^\n:()#]*\n"
+    r"|^[ \t]*cp?def [^\n:()#]*\([^()]*\)[^\n:()]*\n)*",
+    re.MULTILINE,
+)
+"""Lines of Cython that hold no code: comments, imports, and signatures, which may go over several lines."""
 _PLAIN = re.compile(r"[\w.+-]+")
 
 
@@ -82,7 +89,8 @@ class CompiledLines:
                 surveys.append(survey)
                 hit |= {run.name for run in survey.benchmarks if run.lines}
                 counted |= {paths[path].path for path in survey.seen if path in paths}
-        hidden = [part for part in changed.untraceable if part not in counted and not (counted and _is_header(part))]
+        declaring = _declaring(self.patch) if counted else set()
+        hidden = [part for part in changed.untraceable if part not in counted | declaring]
         why = f"a build with coverage does not cover {', '.join(hidden)}" if hidden else ""
         told = _Told(surveys, why, tells=bool(counted), is_all=not (changed.base or changed.oracle))
         return [told.of(candidate) for candidate in candidates]
@@ -145,9 +153,17 @@ class CompiledLines:
         return self._builds[arm]
 
 
-def _is_header(path: str) -> bool:
-    """Return True if *path* is part of other sources: where those are covered, and it is not, it only declares."""
-    return PurePosixPath(path).suffix.lower() in HEADERS
+def _declaring(patch: bytes) -> set[str]:
+    """Return the `.pxd` files of which *patch* changes signatures and imports only: no code, and no type."""
+    return {
+        file.path
+        for file in split_patch(patch)
+        if file.path.endswith(".pxd")
+        and all(
+            _DECLARATIONS.fullmatch("".join(f"{line.text}\n" for line in file.changed_lines() if line.sign == sign))
+            for sign in "+-"
+        )
+    }
 
 
 def _units(lines: Lines) -> set[str]:

@@ -12,6 +12,7 @@ from operator import attrgetter
 from pathlib import PurePosixPath
 
 from formulacode_dagster.building.engines.protocol import Session
+from formulacode_dagster.building.suites.harness.survey import TRACED_FACTOR
 from formulacode_dagster.building.suites.overlays import SuiteFiles, is_whole_checkout
 from formulacode_dagster.building.suites.patching import apply_patch
 from formulacode_dagster.building.suites.remote import HarnessClient
@@ -30,8 +31,6 @@ from .sides import Lines, Sides
 MOST_TESTS = 24
 ENOUGH = 2 * MOST_TESTS
 """Number of slow tests per side; some do not pass or execute the change on the other side."""
-TRACED_FACTOR = 20
-"""How many times as long a traced call may take."""
 MOST_FILES = 20
 RUN_SECONDS = 60.0
 """Time limit for the tests of one side; tests beyond it are no workload."""

@@ -55,8 +55,7 @@ def _mixed(recorded: str, host: str) -> ConfigurationError:
 
 
 def _statements(host: str) -> str:
-    # for people to read and run
-    return f"DELETE FROM months_github; INSERT INTO months_github VALUES (1, '{host}', now())"  # noqa: S608
+    return f"DELETE FROM months_github; INSERT INTO months_github VALUES (1, '{host}', now())"  # noqa: S608 - for people
 
 
 def _described(host: str) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 PUBLIC_API = "https://api.github.com"
 PUBLIC_WEB = "https://github.com"
 PUBLIC, LOCAL = "github.com", "localhost"
-_LOCAL_NAMES = (LOCAL, "::1", "0.0.0.0", "::")  # noqa: S104
+_LOCAL_NAMES = (LOCAL, "::1", "0.0.0.0", "::")  # noqa: S104 - compared, not bound
 SERVER_PATH = "/api/v3"
 """Root of REST on GitHub Enterprise Server; GraphQL is next to it, at `/api/graphql`."""
 

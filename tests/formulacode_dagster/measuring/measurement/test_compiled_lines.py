@@ -72,7 +72,15 @@ C = """diff --git a/pkg/fast.c b/pkg/fast.c
 -int total;
 +long total;
 """
-HEADER = C.replace("fast.c", "fast.h").replace("total;", "total(void);")
+HEADER = C.replace("fast.c", "fast.h")
+SIGNATURES = (
+    C.replace("fast.c", "fast.pxd")
+    .replace("int total;", "cdef int f(double[:] a) nogil")
+    .replace("@@ -1 +1 @@", "@@ -1 +1,3 @@")
+    .replace("+long total;", "+cimport numpy as cnp\n+cdef int f(double[:] a,\n+           int b=*) noexcept nogil")
+)
+TYPE = C.replace("fast.c", "fast.pxd").replace("+long total;", "+ctypedef long total")
+INLINE = C.replace("fast.c", "fast.pxd").replace("int total;", "    return 1").replace("long total;", "    return 2")
 PYTHON = """diff --git a/pkg/core.py b/pkg/core.py
 --- a/pkg/core.py
 +++ b/pkg/core.py
@@ -175,12 +183,17 @@ def test_the_base_suite_is_surveyed_with_coverage_after_another_suite_was_copied
         assert settled.executes_change is True
 
 
-@pytest.mark.parametrize(("patch", "expected"), [(C + HEADER, False), (HEADER, None)], ids=["beside C", "alone"])
-def test_a_header_without_code_of_its_own_hides_nothing_where_its_sources_are_covered(clock, patch, expected):
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [(C + SIGNATURES, False), (SIGNATURES, None), (C + TYPE, None), (C + INLINE, None), (C + HEADER, None)],
+    ids=["signatures with C", "signatures", "a type with C", "code with C", "a header with C"],
+)
+def test_changed_signatures_hide_nothing_where_a_source_is_covered(clock, patch, expected):
     changed = changed_code(changed_files(patch.encode()), base={}, oracle={}, benchmark_dir="benchmarks")
     session = Counting(seen=("pkg/fast.c",) if C in patch else ())
     budget = TimeBudget(600.0, clock=clock)
-    compiled = CompiledLines(None, make_image(), "run", b"", ResourceLimits(), SamplingPlan(), budget, Log(None))
+    known = (None, make_image(), "run", patch.encode(), ResourceLimits(), SamplingPlan(), budget, Log(None))
+    compiled = CompiledLines(*known)
     compiled._builds = dict.fromkeys((Arm.BASE, Arm.ORACLE), (session, session.instrument(())))
     candidate = BenchmarkCandidate(dict.fromkeys((Arm.BASE, Arm.ORACLE), ran(NAMES[0])), None, "not traced")
     (settled,) = compiled.settle([candidate], changed, BASE_SUITE)
