@@ -17,6 +17,8 @@ if (($# > 0)); then
 with addresses of Postgres and Redis that this one reaches (DAGSTER_CELERY_URL), readable by root alone"
 fi
 install -D -m 0644 -t /opt/formulacode/celery dagster_celery_config.py health.py
+# before any service starts: without it they are not confined
+install -D -m 0644 -t /etc/systemd/system/formulacode-.service.d ../systemd/formulacode-.service.d/*.conf
 install -m 0644 formulacode-worker@.service formulacode-housekeeping.service formulacode-housekeeping.timer /etc/systemd/system/
 if $leads; then
     command -v redis-server >/dev/null || grep -qs '^DAGSTER_CELERY_URL=' /etc/formulacode/settings.env \

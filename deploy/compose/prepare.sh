@@ -2,7 +2,7 @@
 # Lays out what containers read: settings and secrets as files of their user, no secret in an environment or in YAML.
 set -euo pipefail
 readonly settings=/etc/formulacode/settings database=/etc/formulacode/database state=/var/lib/formulacode
-readonly users=/etc/formulacode/users
+readonly ui=/etc/formulacode/ui users=/etc/formulacode/users
 
 # Reads what it puts into the file $1 of the platform's user.
 put() {
@@ -28,6 +28,7 @@ END
         printf '%s=%s\n' FC_CA_BUNDLE "$settings/ca.pem" SSL_CERT_FILE "$settings/ca.pem" GIT_SSL_CAINFO "$settings/ca.pem"
     fi
 } | put "$settings/.env"
+{ env && cat /run/secrets/settings; } | { grep -E '^(export +)?FC_UI_[A-Z]+ *= *[^ ]' || true; } | put "$ui/.env"
 if [[ -s /run/secrets/certificates ]]; then
     put "$settings/ca.pem" </run/secrets/certificates
 fi
@@ -43,5 +44,5 @@ perl -e '$_ = <STDIN>; chomp; print "formulacode:", crypt($_, "\$2b\$10\$" . $AR
 printf 'postgres:*:*:formulacode:%s\n' "$(cat /run/secrets/postgres_password)" | put "$database/pgpass"
 
 sed "s/@PROJECT@/$PROJECT/g" /run/dagster.yaml | put "$state/instance/dagster.yaml" 0444
-chown 1000:1000 "$settings" "$settings/docker" "$database" "$state" "$state/instance"
-chmod 0700 "$settings" "$settings/docker" "$database"
+chown 1000:1000 "$settings" "$settings/docker" "$database" "$ui" "$state" "$state/instance"
+chmod 0700 "$settings" "$settings/docker" "$database" "$ui"

@@ -24,6 +24,7 @@ fi
 install -m 0644 workspace.yaml /etc/formulacode/
 install -d -o formulacode -g formulacode -m 0700 /var/lib/formulacode /var/lib/formulacode/instance
 install -o formulacode -g formulacode -m 0600 "${DAGSTER_YAML:-dagster.yaml}" /var/lib/formulacode/instance/dagster.yaml
+install -D -m 0644 -t /etc/systemd/system/formulacode-.service.d formulacode-.service.d/*.conf
 install -m 0644 ./*.service ./*.slice ./*.target ./*.timer /etc/systemd/system/
 
 systemctl daemon-reload

@@ -13,7 +13,7 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.orchestration.jobs import MONTH_JOB
 from formulacode_dagster.orchestration.placement import BUILD, IO, MEASURE, QUEUE, run_tags
 from tests.support.deployments import DEPLOY, dagster_yaml
-from tests.support.systemd_units import MOST_EXPOSED, analyze, as_installed_here, needs_systemd
+from tests.support.systemd_units import MOST_EXPOSED, analyze, as_installed_here, install_here, needs_systemd
 
 HOUSEKEEPING = ("formulacode-housekeeping.service", "formulacode-housekeeping.timer")
 CONFIG = CELERY / "dagster_celery_config.py"
@@ -23,9 +23,8 @@ ELSEWHERE = "redis://elsewhere.example/0"
 @pytest.fixture
 def worker(tmp_path: Path) -> Path:
     """The unit of a worker that measures."""
-    path = tmp_path / "formulacode-worker@measure.service"
-    path.write_text(as_installed_here(UNIT.read_text()))
-    return path
+    install_here(tmp_path, UNIT)
+    return (tmp_path / UNIT.name).rename(tmp_path / "formulacode-worker@measure.service")
 
 
 @needs_systemd
@@ -38,8 +37,7 @@ def test_systemd_takes_the_unit_and_holds_it_tight(worker: Path) -> None:
 
 @needs_systemd
 def test_systemd_takes_the_housekeeping_of_each_machine_and_holds_it_tight(tmp_path: Path) -> None:
-    for name in HOUSEKEEPING:
-        (tmp_path / name).write_text(as_installed_here((CELERY / name).read_text()))
+    install_here(tmp_path, *(CELERY / name for name in HOUSEKEEPING))
     verified = analyze("verify", "--man=no", *(tmp_path / name for name in HOUSEKEEPING))
     assert (verified.returncode, verified.stderr) == (0, "")
     held = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", tmp_path / HOUSEKEEPING[0])

@@ -80,6 +80,13 @@ def test_settings_reach_only_the_code_location_and_no_secret_leaks() -> None:
     assert not any(f"{name}:" in COMPOSE_TEXT for name in SECRET)
 
 
+def test_the_webserver_reads_only_the_settings_of_the_ui() -> None:
+    assert sources("webserver")["ui"] == "ro"
+    assert SERVICE["webserver"]["working_dir"] == "/etc/formulacode/ui"
+    given = {name for name in SERVICE["files"]["environment"] if name.startswith("FC_UI_")}
+    assert given == {setting.name for setting in SETTINGS if setting.name.startswith("FC_UI_")}
+
+
 def test_every_service_that_stays_tells_its_health() -> None:
     stays = {name for name, service in SERVICE.items() if service["restart"] != "no"}
     assert {name for name in stays if "healthcheck" not in SERVICE[name]} == set()

@@ -6,9 +6,12 @@ import json
 import subprocess
 from collections.abc import Iterator
 
+import httpx
 import pytest
+from dotenv import dotenv_values
 
 from tests.support.composed import STAND_INS, Composed, composed
+from tests.support.deployments import COMPOSE
 from tests.support.docker import image_is_here
 from tests.support.sampling import TAKES_MINUTES
 from tests.support.sharing import RunFolder
@@ -24,6 +27,8 @@ pytestmark = [
 
 OF_COMPOSE = pytest.mark.variant("what becomes of services and runs that end", most=1)
 MONTH = "2026-01"
+UI_HOST = "ui.example"
+PARTITIONS = '{ assetNodes(assetKeys: [{path: ["repositories"]}]) { partitionKeys } }'
 RUNS = """
 query Runs($filter: RunsFilter!) {
   runsOrError(filter: $filter) { ... on Runs { results { runId status assetMaterializations { partition } } } }
@@ -33,11 +38,13 @@ ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
 
 
 @pytest.fixture(scope="module")
-def services(run_folder: RunFolder, worker_id: str) -> Iterator[Composed]:
+def services(run_folder: RunFolder, worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Composed]:
     missing = [image for image in STAND_INS.values() if not image_is_here(image)]
     if missing:
         pytest.skip(f"run .ci/make-os-image and .ci/make-service-images: {', '.join(missing)} are not here")
-    with composed(f"fc-test-{run_folder.uid}-{worker_id}") as started:
+    settings = tmp_path_factory.mktemp("compose") / "settings.env"
+    settings.write_text((COMPOSE / "demo.env").read_text(encoding="utf-8") + f"FC_UI_HOSTS={UI_HOST}\n")
+    with composed(f"fc-test-{run_folder.uid}-{worker_id}", settings) as started:
         yield started
 
 
@@ -55,6 +62,16 @@ def container_of(services: Composed, run: str) -> str:
 def test_all_of_it_is_healthy_and_what_runs_are_told_is_no_secret(services: Composed) -> None:
     names = ("postgres", "registry", "builder", "code", "docker-proxy", "webserver", "daemon", "sandbox")
     assert services.services() == dict.fromkeys(names, "healthy")
+
+
+def test_settings_of_the_ui_and_the_first_month_reach_whom_they_are_for(services: Composed) -> None:
+    (repositories,) = services.ui.graphql(PARTITIONS)["assetNodes"]
+    assert repositories["partitionKeys"][0] == dotenv_values(COMPOSE / "demo.env")["FC_FIRST_MONTH"]
+    answers = {
+        host: httpx.get(f"{services.ui.url}/server_info", headers={"host": host}).status_code
+        for host in (UI_HOST, "other.example")
+    }
+    assert answers == {UI_HOST: 200, "other.example": 403}
 
 
 def test_a_month_is_taken_in_by_runs_in_containers_of_their_own(services: Composed) -> None:

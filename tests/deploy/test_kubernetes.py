@@ -199,6 +199,15 @@ def test_only_who_launches_runs_may_ask_the_api_server() -> None:
     assert {service["spec"].get("type", "ClusterIP") for service in services} == {"ClusterIP"}
 
 
+def test_the_webserver_gets_the_settings_of_the_ui_and_no_others() -> None:
+    (webserver,) = PODS["webserver"]["containers"]
+    given = {variable["name"]: variable["valueFrom"]["secretKeyRef"] for variable in webserver["env"]}
+    ui = {setting.name for setting in SETTINGS if setting.name.startswith("FC_UI_")}
+    assert set(given) == {"PGPASSWORD", *ui}
+    for name in ui:
+        assert given[name] == {"name": "formulacode-settings", "key": name, "optional": True}
+
+
 def test_the_build_pool_builds_only_locks() -> None:
     pods = pods_of(BUILD_POOL)
     assert pods["lock-builder"]["nodeSelector"] == {"formulacode/pool": "build"}

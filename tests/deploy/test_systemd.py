@@ -17,7 +17,7 @@ from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
 from formulacode_dagster.orchestration.pooled_storage import PooledPostgresStorage
 from tests.support.deployments import DEPLOY, dagster_yaml
 from tests.support.documents import ROOT
-from tests.support.systemd_units import MOST_EXPOSED, analyze, as_installed_here, needs_systemd
+from tests.support.systemd_units import HARDENING, MOST_EXPOSED, analyze, install_here, needs_systemd
 
 UNITS = DEPLOY / "systemd"
 SERVICES = sorted(UNITS.glob("*.service"))
@@ -38,22 +38,23 @@ esac
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
     """The units as they would stand where the platform is installed: here, in this environment, for this user."""
-    for path in (path for kind in ("service", "slice", "target", "timer") for path in UNITS.glob(f"*.{kind}")):
-        (tmp_path / path.name).write_text(as_installed_here(path.read_text()))
+    install_here(
+        tmp_path, *(path for kind in ("service", "slice", "target", "timer") for path in UNITS.glob(f"*.{kind}"))
+    )
     return tmp_path
 
 
 @needs_systemd
 def test_systemd_takes_every_unit(units: Path) -> None:
-    verified = analyze("verify", "--man=no", *sorted(units.iterdir()))
+    verified = analyze("verify", "--man=no", *sorted(path for path in units.iterdir() if path.is_file()))
     assert (verified.returncode, verified.stderr) == (0, "")
 
 
 @needs_systemd
 def test_systemd_complains_of_a_unit_that_is_wrong(units: Path) -> None:
-    service = units / "formulacode-code.service"
-    service.write_text(service.read_text().replace("NoNewPrivileges=", "NoNewPrivilege="))
-    assert "NoNewPrivilege" in analyze("verify", "--man=no", service).stderr
+    confined = units / HARDENING.parent.name / HARDENING.name
+    confined.write_text(confined.read_text().replace("NoNewPrivileges=", "NoNewPrivilege="))
+    assert "NoNewPrivilege" in analyze("verify", "--man=no", units / "formulacode-code.service").stderr
 
 
 @needs_systemd
@@ -61,6 +62,8 @@ def test_systemd_complains_of_a_unit_that_is_wrong(units: Path) -> None:
 def test_a_service_may_do_little_to_its_machine(name: str, units: Path) -> None:
     held = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", units / name)
     assert held.returncode == 0, held.stdout[-300:]
+    (units / HARDENING.parent.name / HARDENING.name).unlink()
+    assert analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", units / name).returncode != 0
 
 
 def test_all_of_the_platform_is_started_and_ended_together() -> None:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.support.demo import Ui, free_port
 from tests.support.deployments import COMPOSE
@@ -65,14 +66,15 @@ class Composed:
 
 
 @contextmanager
-def composed(name: str) -> Iterator[Composed]:
-    """The services, under a project of this *name*; nothing is left of them, volumes included."""
+def composed(name: str, settings: Path) -> Iterator[Composed]:
+    """The services with *settings*, under a project of this *name*; nothing is left of them, volumes included."""
     listens, registry = free_port(), free_port()
     environment = {
         **os.environ,
         **STAND_INS,
         "COMPOSE_PROJECT_NAME": name,
         "FC_PLATFORM_IMAGE": f"formulacode/platform:{name}",
+        "FC_SETTINGS_FILE": str(settings),
         "FC_LISTEN": f"127.0.0.1:{listens}",
         "FC_REGISTRY_LISTEN": f"127.0.0.1:{registry}",
         "FC_CA_BUNDLE": os.environ.get("SSL_CERT_FILE", ""),
