@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemKind, ItemState, LedgerEntry, RunOptions, repository_of
-from formulacode_dagster.models.reasons import REPAIRABLE_KINDS, TRANSIENT_KINDS
+from formulacode_dagster.models.reasons import REPAIRABLE_KINDS, TRANSIENT_KINDS, FailureKind
 
 from .work import T, WorkItem
 
@@ -52,6 +52,11 @@ def is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
     if item.kind is ItemKind.STEP or entry.reason in REPAIRABLE_KINDS:
         return True
     return entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS
+
+
+def is_unfinished(entry: LedgerEntry) -> bool:
+    """Return True if *entry* ran out of time where another attempt continues."""
+    return entry.reason == FailureKind.SURVEY_UNFINISHED and entry.attempt < MAX_ATTEMPTS
 
 
 def _holds_wanted(item: WorkItem[T], names: set[str]) -> bool:

@@ -24,7 +24,7 @@ from formulacode_dagster.operating.store.checks import remove_verdicts
 from formulacode_dagster.operating.store.spending import Spent, add_spending
 
 from .circuit_breaker import CircuitBreaker
-from .pending import is_pending, within
+from .pending import is_pending, is_unfinished, within
 from .progress import listener
 from .queues import ItemQueue, queue_of
 from .results import Result, keep, result_of, skipped
@@ -90,12 +90,21 @@ async def run_items(
                 # they are about rows that change now: its gates stay closed until its checks judge the new ones
                 remove_verdicts(connection, run.stage, run.month)
     batch_work = work if isinstance(work, BatchWork) else _one_by_one(work)
-    listener().stage_started(run.stage, run.month, len(pending), unchanged)
-    try:
-        async with queue_of(run, items, pending, batch_work.size or max(1, len(pending))) as queue:
-            worked = await _work_off(run, queue, before, batch_work, save, concurrency or run.options.concurrency)
-    finally:
-        listener().stage_finished(run.stage)
+    worked: list[LedgerEntry] = []
+    while True:
+        listener().stage_started(run.stage, run.month, len(pending), unchanged)
+        try:
+            async with queue_of(run, items, pending, batch_work.size or max(1, len(pending))) as queue:
+                ended = await _work_off(run, queue, before, batch_work, save, concurrency or run.options.concurrency)
+        finally:
+            listener().stage_finished(run.stage)
+        worked += ended
+        before |= {entry.item: entry for entry in ended}
+        unfinished = {entry.item for entry in ended if is_unfinished(entry)}
+        pending = [item for item in pending if item.name in unfinished]
+        if not pending:
+            break
+        run.note(f"to be continued, since time ran out: {', '.join(item.name for item in pending)}")
     with run.database.transaction() as connection:
         standing = ledger.entries_of(connection, run.month, run.stage, kind)
     names = {item.name for item in items}

@@ -196,6 +196,19 @@ def test_transient_failures_are_retried_within_a_limit_not_permanent_ones(databa
     assert kept.seen.count("a/b#2") == 1
 
 
+def test_what_ran_out_of_time_continues_in_the_same_run_after_the_others(database: Database) -> None:
+    kept, trouble = Kept(), {"a/b#1": ItemFailure(FailureKind.SURVEY_UNFINISHED, "no time")}
+    alone = RunOptions(concurrency=1)
+    summary = run(database, ["a/b#1", "a/b#2"], kept, options=alone, trouble=trouble)
+    assert kept.seen == ["a/b#1", "a/b#2", *["a/b#1"] * (MAX_ATTEMPTS - 1)]
+    assert [entry.attempt for entry in summary.worked if entry.item == "a/b#1"] == [1, 2, 3]
+    assert [(entry.item, entry.state) for entry in summary.standing] == [
+        *(("a/b#1", ItemState.FAILED), ("a/b#2", ItemState.DONE))
+    ]
+    run(database, ["a/b#1", "a/b#2"], kept, options=alone, trouble=trouble)
+    assert len(kept.seen) == MAX_ATTEMPTS + 1
+
+
 def test_failures_of_a_dead_system_may_be_retried_without_limit(database: Database) -> None:
     trouble: dict[str, Exception] = {
         "a/b#1": ItemFailure(FailureKind.TIMEOUT, "no answer"),

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select, update
 
-from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.operating.runner import claims
 from formulacode_dagster.operating.runner.claims import ClaimableItem
 from formulacode_dagster.operating.runner.work import RunRole, StageSummary
@@ -57,6 +58,18 @@ def test_every_item_is_done_once_by_whoever_claims_it(runs: Runs, database: Data
     with database.transaction() as connection:
         assert claims.shared_stages(connection) == []
         assert set(spending_of(connection, MONTH)) == {STAGE}
+
+
+def test_what_ran_out_of_time_at_its_leader_is_shared_again(runs: Runs) -> None:
+    fails = [NAMES[0]]
+
+    def run_out_of_time(item: str) -> None:
+        if item in fails:
+            fails.remove(item)
+            raise ItemFailure(FailureKind.SURVEY_UNFINISHED, "no time")
+
+    leader = asyncio.run(runs.run(RunRole.LEADS, "leader", at_work=run_out_of_time))
+    assert (leader.count(ItemState.DONE), len(leader.worked)) == (len(NAMES), len(NAMES) + 1)
 
 
 def test_a_dead_worker_s_items_are_done_again_by_others(runs: Runs) -> None:
