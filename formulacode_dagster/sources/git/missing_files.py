@@ -17,7 +17,7 @@ from .damage import BROKEN_MARK
 from .faults import translate
 
 UNREAD_FOLDERS = frozenset(
-    {"demo", "demos", "doc", "docs", "documentation", "examples", "gallery", "notebooks", "paper", "tutorials"}
+    {"demo", "demos", "doc", "docs", "documentation", "examples", "gallery", "img", "notebooks", "paper", "tutorials"}
 )
 READ_SUFFIXES = frozenset(
     {

@@ -76,17 +76,18 @@ def test_a_source_that_was_cloned_without_contents_is_named(origin: Origin, tmp_
 
 
 def test_a_picture_of_the_documentation_may_be_absent_and_a_page_may_not(cache: MirrorCache, origin: Origin) -> None:
-    origin.write({"docs/logo.png": "picture\n", "examples/run.ipynb": "{}\n", "pkg/logo.png": "data\n"})
+    unread = ("docs/logo.png", "examples/run.ipynb", "img/demo.gif")
+    origin.write({**{path: f"picture {path}\n" for path in unread}, "pkg/logo.png": "data\n"})
     head = origin.commit("Pictures")
     origin.publish()
     with cache.ensure(NAME) as mirror:
-        for path in ("docs/logo.png", "examples/run.ipynb"):
+        for path in unread:
             lose_object(mirror.path, origin.git("rev-parse", f"HEAD:{path}"))
-        assert mirror.require(head) == ("docs/logo.png", "examples/run.ipynb")
+        assert mirror.require(head) == unread
         assert not (mirror.path / "broken").exists()
         assert mirror.words_at(head, ["nowhere"]) == frozenset()
         lose_object(mirror.path, origin.git("rev-parse", "HEAD:pkg/logo.png"))
-        assert refused(mirror, head).what.startswith("3 files are missing")
+        assert refused(mirror, head).what.startswith("4 files are missing")
         with pytest.raises(ItemFailure):
             mirror.words_at(head, ["nowhere"])
 
