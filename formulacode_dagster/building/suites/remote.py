@@ -152,9 +152,13 @@ class HarnessClient:
         if laid is not None:
             self.write(laid)
 
-    def instrument(self, units: Iterable[str]) -> Coverage:
-        """Compilers for a build in which lines are counted of *units*, shell patterns of the names of sources."""
-        answers = self._answers({"command": "instrument", "units": sorted(units)}, "making compilers")
+    def instrument(self, units: Iterable[str], *, linkers: str = "") -> Coverage:
+        """Compilers for a build in which lines are counted of *units*, shell patterns of the names of sources.
+
+        Other sources come from the compiler's cache if it has them: that of a build with the folder *linkers*.
+        """
+        request = {"command": "instrument", "units": sorted(units), "linkers": linkers}
+        answers = self._answers(request, "making compilers")
         return parsed(Coverage, _of("instrument", answers)[0])
 
     def survey(

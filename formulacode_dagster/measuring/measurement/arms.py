@@ -90,6 +90,12 @@ class Arms:
         """A hash over the shared objects of each arm's package as it is installed; empty without any."""
         return {arm: remote.keep_build().objects for arm, remote in self.remotes.items()}
 
+    @contextmanager
+    def copied(self, arm: Arm) -> Iterator[tuple[Session, HarnessClient]]:
+        """Yield a session that starts as *arm* is now, with what its compiler made, and the harness in it."""
+        with self.engine.session(self.image, run_id=self.run_id, like=self.sessions[arm]) as session:
+            yield session, self._client(session)
+
     def build_anew(self, arm: Arm, generator: random.Random) -> KeptBuild:
         """Build *arm* with a random layout: linker padding moves code and data.
 
@@ -109,9 +115,11 @@ class Arms:
     def _start(self, arm: Arm, like: Session | None = None) -> None:
         session = self.stack.enter_context(self.engine.session(self.image, run_id=self.run_id, like=like))
         self.sessions[arm] = session
-        self.remotes[arm] = HarnessClient(
-            session, benchmark_dir=self.image.spec.benchmark_dir, environment=self.image.spec.run_environment
-        )
+        self.remotes[arm] = self._client(session)
+
+    def _client(self, session: Session) -> HarnessClient:
+        spec = self.image.spec
+        return HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
 
     def _build_first(self, arm: Arm, *, is_linked: bool) -> None:
         if is_linked:

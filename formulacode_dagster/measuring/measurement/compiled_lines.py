@@ -10,17 +10,16 @@ from pathlib import PurePosixPath
 from typing import Self
 
 from formulacode_dagster.building.engines.machines import Turn
-from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.harness_output import describe
 from formulacode_dagster.building.suites.overlays import SuiteFiles
-from formulacode_dagster.building.suites.patching import apply_patch
 from formulacode_dagster.building.suites.questions import Coverage, Survey
 from formulacode_dagster.building.suites.remote import BenchmarkSelection, CompiledTrace, HarnessClient
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.sources.git.diff import split_patch
 
+from .arms import Arms
 from .changed_code import ChangedCode, Lines
 from .patch import FileChange
 from .plan import SamplingPlan
@@ -45,9 +44,7 @@ _PLAIN = re.compile(r"[\w.+-]+")
 class CompiledLines:
     """Coverage builds of base and oracle, separate from the timed ones, made on demand; removed with the context."""
 
-    engine: Engine
-    image: BuiltImage
-    run_id: str
+    arms: Arms
     patch: bytes
     limits: ResourceLimits
     plan: SamplingPlan
@@ -80,17 +77,19 @@ class CompiledLines:
         surveys: list[Survey] = []
         hit: set[str] = set()
         counted: set[str] = set()
+        declaring = _declaring(self.patch)
         for arm, paths in (
             (Arm.BASE, {change.base_path: change for change in changed.compiled}),
             (Arm.ORACLE, {change.oracle_path: change for change in changed.compiled}),
         ):
+            # signatures are no lines of any source: for them every source would be compiled with coverage
+            paths = {path: change for path, change in paths.items() if path not in declaring}
             survey = self._survey(arm, paths, suite, [name for name in names if name not in hit], changed.names)
             if survey is not None:
                 surveys.append(survey)
                 hit |= {run.name for run in survey.benchmarks if run.lines}
                 counted |= {paths[path].path for path in survey.seen if path in paths}
-        declaring = _declaring(self.patch) if counted else set()
-        hidden = [part for part in changed.untraceable if part not in counted | declaring]
+        hidden = [part for part in changed.untraceable if part not in (counted | declaring if counted else counted)]
         why = f"a build with coverage does not cover {', '.join(hidden)}" if hidden else ""
         told = _Told(surveys, why, tells=bool(counted), is_all=not (changed.base or changed.oracle))
         return [told.of(candidate) for candidate in candidates]
@@ -138,13 +137,10 @@ class CompiledLines:
     def _build(self, arm: Arm, lines: Lines) -> tuple[HarnessClient, Coverage | None]:
         """Return the harness in a session with a coverage build of the arm's code; without coverage if that fails."""
         if arm not in self._builds:
-            spec = self.image.spec
-            session = self._stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
-            remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
-            if arm is Arm.ORACLE:
-                apply_patch(session, self.patch)
+            session, remote = self._stack.enter_context(self.arms.copied(arm))
+            remote.restore()
             self.log(f"building the {arm} with coverage")
-            coverage = remote.instrument(_units(lines))
+            coverage = remote.instrument(_units(lines), linkers=self.arms.linkers.get(arm, ""))
             with self.budget.building(self.turn()):
                 built = session.reinstall(timeout=self.limits.build_seconds, environment=coverage.variables)
             if not built.ok:

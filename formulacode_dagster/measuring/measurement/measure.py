@@ -128,7 +128,7 @@ def measure_task(
                 sources = arms.prepare(files, patch, suite)
             folder = image.spec.benchmark_dir
             turns = cores.building, cores.choosing
-            with CompiledLines(engine, image, run_id, patch, limits, plan, budget, log, *turns) as compiled:
+            with CompiledLines(arms, patch, limits, plan, budget, log, *turns) as compiled:
                 chooser = Chooser(
                     arms.remotes,
                     files,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager, nullcontext, suppress
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from formulacode_dagster.building.engines.protocol import Completed
 from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.questions import Coverage, Survey, SurveyedBenchmark
-from formulacode_dagster.measuring.measurement import compiled_lines
+from formulacode_dagster.measuring.measurement.arms import Arms
 from formulacode_dagster.measuring.measurement.changed_code import changed_code
 from formulacode_dagster.measuring.measurement.choosing import Chooser
-from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
+from formulacode_dagster.measuring.measurement.compiled_lines import ANY_UNIT, CompiledLines
 from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import changed_files
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
@@ -23,7 +25,6 @@ from formulacode_dagster.measuring.measurement.time_budget import SURVEY_SHARE, 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm
-from tests.records import make_image
 
 
 class Clock:
@@ -34,10 +35,15 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    instrument = SimpleNamespace(instrument=lambda _: Coverage(variables={"PATH": "/cc"}, data="/data"))
-    monkeypatch.setattr(compiled_lines, "HarnessClient", lambda *_, **__: instrument)
+def clock() -> Clock:
     return Clock()
+
+
+def arms_of(client: object, reinstall: Callable[..., Completed]) -> Arms:
+    """Arms whose copies have *client* as their harness."""
+    copy = SimpleNamespace(reinstall=reinstall), client
+    made = SimpleNamespace(copied=lambda _: nullcontext(copy), linkers={Arm.BASE: "/linkers"})
+    return cast(Arms, made)
 
 
 def test_a_build_with_coverage_takes_the_turn_of_builds(clock: Clock) -> None:
@@ -55,13 +61,13 @@ def test_a_build_with_coverage_takes_the_turn_of_builds(clock: Clock) -> None:
         clock.now += 40
         return Completed(0, b"", b"", 40.0)
 
-    engine = SimpleNamespace(session=lambda *_, **__: nullcontext(SimpleNamespace(reinstall=reinstall)))
-    budget = TimeBudget(100.0, clock=clock)
+    budget, counting = TimeBudget(100.0, clock=clock), Counting()
     said: list[str] = []
-    known = (engine, make_image(), "run", b"", ResourceLimits(), SamplingPlan(), budget, said.append, turn)
+    known = (arms_of(counting, reinstall), b"", ResourceLimits(), SamplingPlan(), budget, said.append, turn)
     with CompiledLines(*known) as compiled:
         compiled._build(Arm.BASE, {"fast.c": frozenset({1})})
     assert turns == ["taken", "over"]
+    assert counting.instrumented == [({"fast.*"}, "/linkers")]
     assert (budget.spent, budget.built) == (0.0, 40.0)
 
 
@@ -132,9 +138,10 @@ class Counting:
     """A session built with coverage, in which the first two that are asked for run, and *hits* execute the change."""
 
     def __init__(self, *hits, seen=("pkg/fast.c",)):
-        self.hits, self.seen, self.asked = hits, seen, []
+        self.hits, self.seen, self.asked, self.instrumented = hits, seen, [], []
 
-    def instrument(self, _units):
+    def instrument(self, units, *, linkers=""):
+        self.instrumented.append((set(units), linkers))
         return Coverage(variables={}, data="/data")
 
     def restore(self):
@@ -174,7 +181,7 @@ def test_the_base_suite_is_surveyed_with_coverage_after_another_suite_was_copied
     files = changed_files(C.encode())
     changed = changed_code(files, base={}, oracle={}, benchmark_dir="benchmarks")
     budget, session = TimeBudget(600.0, clock=clock), Overlaid()
-    compiled = CompiledLines(None, make_image(), "run", b"", ResourceLimits(), SamplingPlan(), budget, Log(None))
+    compiled = CompiledLines(None, b"", ResourceLimits(), SamplingPlan(), budget, Log(None))
     compiled._builds = dict.fromkeys((Arm.BASE, Arm.ORACLE), (session, session.instrument(())))
     later = SuiteFiles("later", {"benchmarks/bench.py": b""})
     for name, suite in ((NAMES[-1], BASE_SUITE), (NAMES[0], later), (NAMES[-1], BASE_SUITE)):
@@ -192,23 +199,22 @@ def test_changed_signatures_hide_nothing_where_a_source_is_covered(clock, patch,
     changed = changed_code(changed_files(patch.encode()), base={}, oracle={}, benchmark_dir="benchmarks")
     session = Counting(seen=("pkg/fast.c",) if C in patch else ())
     budget = TimeBudget(600.0, clock=clock)
-    known = (None, make_image(), "run", patch.encode(), ResourceLimits(), SamplingPlan(), budget, Log(None))
-    compiled = CompiledLines(*known)
-    compiled._builds = dict.fromkeys((Arm.BASE, Arm.ORACLE), (session, session.instrument(())))
+    arms = arms_of(session, lambda **_: Completed(0, b"", b"", 1.0))
+    compiled = CompiledLines(arms, patch.encode(), ResourceLimits(), SamplingPlan(), budget, Log(None))
     candidate = BenchmarkCandidate(dict.fromkeys((Arm.BASE, Arm.ORACLE), ran(NAMES[0])), None, "not traced")
     (settled,) = compiled.settle([candidate], changed, BASE_SUITE)
     assert settled.executes_change is expected
+    # for signatures alone no source would be compiled with coverage
+    units = {unit for asked, _ in session.instrumented for unit in asked}
+    assert units == ({"fast.*"} if patch == C + SIGNATURES else set() if patch == SIGNATURES else set(ANY_UNIT))
 
 
 @pytest.fixture
-def select(monkeypatch):
+def select():
     """The selection of `Chooser` from the base's suite: `select(surveyed, counting)`, with *counting* on both arms."""
 
     def run(surveyed, counting, *, patch=C, fits=5, seconds=600.0, used=0.0, choosing=nullcontext):
-        monkeypatch.setattr(compiled_lines, "HarnessClient", lambda *_, **__: counting)
-        monkeypatch.setattr(compiled_lines, "apply_patch", lambda *_: None)
-        built = SimpleNamespace(reinstall=lambda **_: Completed(0, b"", b"", 1.0))
-        engine = SimpleNamespace(session=lambda *_, **__: nullcontext(built))
+        arms = arms_of(counting, lambda **_: Completed(0, b"", b"", 1.0))
         plan, log, limits = SamplingPlan(), Log(None), ResourceLimits()
         clock = Clock()
         budget = TimeBudget(seconds, clock=clock)
@@ -216,7 +222,7 @@ def select(monkeypatch):
         run.session = Uninstrumented(fits)
         remotes = dict.fromkeys(Arm, run.session)
         sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
-        with CompiledLines(engine, make_image(), "run", b"", limits, plan, budget, log, choosing=choosing) as compiled:
+        with CompiledLines(arms, b"", limits, plan, budget, log, choosing=choosing) as compiled:
             files = changed_files(patch.encode())
             given = (compiled, surveyed, "benchmarks", limits, plan, budget, log)
             return Chooser(remotes, files, sources, *given)._select(BASE_SUITE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sysconfig
 import tempfile
@@ -44,7 +45,7 @@ if [ -z "$compiles" ]; then
     shift "$count"
     exec "{compiler}" "$@" --coverage -Wl,-u,__gcov_dump,-u,__gcov_reset
 fi
-[ -n "$wanted" ] || exec "{compiler}" "$@"
+[ -n "$wanted" ] || exec {cache} "{compiler}" "$@"
 "{compiler}" "$@" --coverage || exit
 for file in "${{object%.*}}.gcno" "$@"; do
     case $file in
@@ -55,6 +56,11 @@ for file in "${{object%.*}}.gcno" "$@"; do
     case $file in /*) ;; *) file=$PWD/$file ;; esac
     mkdir -p "{data}${{file%/*}}" && cp "$file" "{data}$file" || exit
 done
+"""
+LAUNCHER = """#!/bin/sh
+# what is counted is in no cache: our compilers ask it for everything else
+case $1 in -*) exec "{ccache}" "$@" ;; esac
+exec "$@"
 """
 RUSTC = """#!/bin/sh
 for argument in "$@"; do
@@ -74,18 +80,24 @@ _FUNCTION = re.compile(r"[\w\s()\"]*\bfn\s+\w")
 def instrument(request: dict[str, Any], emit: Emit) -> None:
     """Make a folder of compilers that count lines of `units`, patterns of source names; report the variables to set.
 
-    Lines of the workspace's Rust are counted if one of the patterns matches its sources.
+    Lines of the workspace's Rust are counted if one of the patterns matches its sources. Other sources come from the
+    cache of an earlier build with the folder `linkers`, since it is part of the cache's key.
     """
     folder = tempfile.mkdtemp(prefix="fc-coverage-")
     data, compilers = os.path.join(folder, "data"), os.path.join(folder, "bin")
     os.mkdir(data)
     os.mkdir(compilers)
+    cache, ccache = "", shutil.which("ccache")
+    if ccache is not None:
+        _write_program(os.path.join(compilers, "ccache"), LAUNCHER.format(ccache=ccache))
+        if request["linkers"]:
+            cache = f"env COMPILER_PATH={shlex.quote(request['linkers'])} CCACHE_NOHASHDIR=1 {ccache}"
     units = "|".join(f"{unit}|*/{unit}" for unit in request["units"])
     triplet = sysconfig.get_config_var("MULTIARCH") or ""
     for name in [*COMPILERS, *(f"{triplet}-{name}" for name in COMPILERS)]:
         compiler = shutil.which(name)
         if compiler is not None:
-            text = COMPILER.format(units=units, compiler=compiler, data=data)
+            text = COMPILER.format(units=units, compiler=compiler, data=data, cache=cache)
             _write_program(os.path.join(compilers, name), text)
     variables = {"PATH": f"{compilers}{os.pathsep}{os.environ['PATH']}"}
     if any(unit.endswith(RUST) for unit in request["units"]):

@@ -70,7 +70,7 @@ def build(tmp_path, monkeypatch):
 
     def run(units=("_fast.*",)):
         told = {}
-        instrument({"units": units}, lambda **answer: told.update(answer))
+        instrument({"units": units, "linkers": ""}, lambda **answer: told.update(answer))
         compiler, include = f"{told['variables']['PATH'].split(':')[0]}/gcc", sysconfig.get_path("include")
         exports = tmp_path / "exports"
         exports.write_text("{ global: PyInit_*; local: *; };")
@@ -182,7 +182,7 @@ def crate(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_executed_rust_lines_are_reported_for_each_call(crate):
     told = {}
-    instrument({"units": ["*.rs"]}, lambda **answer: told.update(answer))
+    instrument({"units": ["*.rs"], "linkers": ""}, lambda **answer: told.update(answer))
     build = ["cargo", "build", "--release", "--offline", "--quiet"]
     subprocess.run(build, cwd=crate, env={**os.environ, **told["variables"]}, check=True)
     assert not list(crate.rglob("*.profraw")), "what runs while it is built counts nothing"
@@ -205,8 +205,35 @@ def test_executed_rust_lines_are_reported_for_each_call(crate):
 
 def test_cargo_is_told_to_count_only_where_lines_of_rust_are_asked_for(crate):
     told = {}
-    instrument({"units": ["*.c"]}, lambda **answer: told.update(answer))
+    instrument({"units": ["*.c"], "linkers": ""}, lambda **answer: told.update(answer))
     assert told["variables"].keys() == {"PATH"}
+
+
+CACHE = """#!/bin/sh
+echo "$COMPILER_PATH $*" >>"{asked}"
+case $1 in -*) exit ;; esac
+exec "$@"
+"""
+
+
+def test_sources_without_wanted_lines_come_from_the_compilers_cache(tmp_path, monkeypatch):
+    asked, cache = tmp_path / "asked", tmp_path / "tools" / "ccache"
+    cache.parent.mkdir()
+    cache.write_text(CACHE.format(asked=asked))
+    cache.chmod(0o755)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{cache.parent}:/usr/bin:/bin")
+    told = {}
+    instrument({"units": ["_fast.*"], "linkers": "/var/link ers"}, lambda **answer: told.update(answer))
+    for name in ("_fast", "_other"):
+        (tmp_path / f"{name}.c").write_text("int f(void) { return 1; }\n")
+        # as build backends call it that find a compiler's cache
+        command = ["ccache", "gcc", "-c", f"{name}.c", "-o", f"{name}.o"]
+        subprocess.run(command, cwd=tmp_path, env={**os.environ, **told["variables"]}, check=True)
+    assert asked.read_text() == "/var/link ers /usr/bin/gcc -c _other.c -o _other.o\n"
+    assert [path.name for path in tmp_path.glob("*.gcno")] == ["_fast.gcno"]
+    subprocess.run(["ccache", "--version"], env={**os.environ, **told["variables"]}, check=True)
+    assert asked.read_text().endswith(" --version\n")
 
 
 GENERATED = """\
