@@ -24,6 +24,7 @@ _TEST_FILE = re.compile(r"^(test_.*|.*_tests?|tests)\.py$")
 _NO_MODULE = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '([^'.]+)", re.MULTILINE)
 _RAISED = re.compile(r"^E +(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Warning|Interrupt)\b.*)$", re.MULTILINE)
 _PLACE = re.compile(r'^(?: *File "(.+?)", line \d+, in |(\S.*?\.(?:py|pyx|pxd)):\d+: in )', re.MULTILINE)
+_NO_LIBRARY = "cannot open shared object file"
 _NO_NAME = re.compile(r"cannot import name .* from '([^'.]+)")
 
 
@@ -32,6 +33,7 @@ class Blame(StrEnum):
 
     MISSING = "lacks a module"
     """A module outside the package: an undeclared dependency of tests."""
+    LIBRARY = "lacks a library of the system"
     TESTS = "fails by itself"
     """The tests' own code, or their use of another era's pytest."""
     PACKAGE = "fails in the package"
@@ -108,7 +110,8 @@ def tests_collect(collected: Collected | None, tops: frozenset[str], places: Seq
 
     * collecting does not come to its end: it was killed, or the process died;
     * nothing is collected, and neither modules that skip themselves nor a module that only tests need explains it;
-    * errors raised inside the package keep more modules from being collected than are.
+    * errors raised inside the package, or libraries of the system that are missing, keep more modules from being
+      collected than are.
 
     A missing test dependency is no failure: the lock holds the requirements of the package and its benchmarks. *tops*
     are the package's own names, *places* the folders of its code.
@@ -121,9 +124,9 @@ def tests_collect(collected: Collected | None, tops: frozenset[str], places: Seq
         how = f"collecting {said.partition(chr(10))[0]}, after {collected.modules} modules"
         return Verification(name=NAME, ok=False, detail=how, rc=rc, log_tail=said)
     blamed = {name: blame(text, tops, places) for name, text in collected.failed.items()}
-    by_package = [name for name, why in blamed.items() if why is Blame.PACKAGE]
+    by_image = [name for name, why in blamed.items() if why in (Blame.PACKAGE, Blame.LIBRARY)]
     explained = collected.skipped > 0 or Blame.MISSING in blamed.values()
-    ok = len(by_package) <= collected.modules and (collected.tests > 0 or (explained and not by_package))
+    ok = len(by_image) <= collected.modules and (collected.tests > 0 or (explained and not by_image))
     parts = [f"{collected.tests} tests in {collected.modules} modules, by pytest {collected.pytest}"]
     for why in Blame:
         names = [name for name, errors in blamed.items() if errors is why]
@@ -139,6 +142,8 @@ def blame(text: str, tops: frozenset[str], places: Sequence[str]) -> Blame:
     if missing := _NO_MODULE.findall(text):
         return Blame.PACKAGE if missing[-1] in tops else Blame.MISSING
     raised = _raised(text)
+    if _NO_LIBRARY in raised:
+        return Blame.LIBRARY
     if named := _NO_NAME.search(raised):
         return Blame.PACKAGE if named[1] in tops else Blame.MISSING
     where = [python or pytest for python, pytest in _PLACE.findall(text)]

@@ -42,6 +42,9 @@ PLUGIN = """Traceback (most recent call last):
     raise ImportError('fontconfig not found')
 ImportError: fontconfig not found
 """
+LIBRARY = PLUGIN.replace("'fontconfig not found'", "name").replace(
+    "fontconfig not found", "libX11.so.6: cannot open shared object file: No such file or directory"
+)
 SOURCES = IN_PACKAGE.replace("/opt/venv/lib/python3.11/site-packages/fast/io.py", "src/fast/io.py")
 
 
@@ -58,6 +61,7 @@ SOURCES = IN_PACKAGE.replace("/opt/venv/lib/python3.11/site-packages/fast/io.py"
         (BY_ITSELF, Blame.TESTS),
         (PLUGIN, Blame.MISSING),
         (PLUGIN.replace("site-packages/drawing", "site-packages/fast").replace("Import", "OS"), Blame.PACKAGE),
+        (LIBRARY, Blame.LIBRARY),
         ("NameError: name 'x' is not defined", Blame.TESTS),
     ],
 )
@@ -92,6 +96,11 @@ def test_a_dependency_that_only_tests_need_loses_no_task() -> None:
 def test_errors_of_the_package_that_keep_more_out_than_in_fail() -> None:
     assert not judged(tests=1, modules=1, failed={"a": IN_PACKAGE, "b": GONE})[0]
     assert not judged(failed={"a": IN_PACKAGE, "b": MISSING})[0]
+
+
+def test_libraries_of_the_system_that_keep_more_out_than_in_fail() -> None:
+    assert judged(tests=2, modules=2, failed={"a": LIBRARY, "b": LIBRARY})[0]
+    assert not judged(tests=1, modules=1, failed={"a": LIBRARY, "b": LIBRARY})[0]
 
 
 def test_nothing_collected_without_a_reason_fails() -> None:
