@@ -75,7 +75,8 @@ def suites_of_tests(
     commit = merged if laid else commit
     timed = covering_first([test for test in tests if test.seconds >= LEAST_SECONDS], attrgetter("lines"))[:MOST_TESTS]
     short = covering_first([test for test in tests if test.seconds < LEAST_SECONDS], attrgetter("lines"))[:MOST_GROWN]
-    told = f"{len(tests)} of its own tests execute the change, and {len(timed)} of them take long enough"
+    how = "may execute" if sides.is_compiled else "execute"
+    told = f"{len(tests)} of its own tests {how} the change, and {len(timed)} of them take long enough"
     note("; ".join(filter(None, [told, why_not_all])))
     if timed:
         functions = _by_function(timed)
