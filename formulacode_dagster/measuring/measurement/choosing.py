@@ -201,6 +201,7 @@ class Chooser:
                 self._log_short_of(other, end)
             self._restore(other)
         if best is not None:
+            best = self._with_more_seen(best)
             self.log(f"nothing is aimed better than the suite of the {best.suite.name}")
             if best.suite.files is not None:
                 self._install(best.suite.files)
@@ -226,6 +227,24 @@ class Chooser:
                     del unfinished[late.sha256]
             self._restore(late)
         raise ended if not unfinished else _with_the_rest(next(iter(unfinished.values()))[1], ended)
+
+    def _with_more_seen(self, best: Choice) -> Choice:
+        """Continue the survey that *best* is from, of which some benchmarks were not run, as long as it lacks aim."""
+        left = best.left_out.unsurveyed
+        while best.lacks and left and self.budget.left >= SEARCH_SHARE * self.budget.seconds:
+            self.log(f"going on with the suite of the {best.suite.name}, of which {left} benchmarks were not run")
+            if best.suite.files is not None:
+                self._install(best.suite.files)
+            try:
+                further = self._select(best.suite, self._known(best.suite))
+            except (Rejection, ItemFailure) as end:
+                self._log_short_of(best.suite, end)
+                break
+            if further.left_out.unsurveyed >= left:
+                break
+            left = further.left_out.unsurveyed
+            best = best if best.is_better_than(further) else further
+        return best
 
     def _log_short_of(self, suite: SuiteFiles, reason: object) -> None:
         self.log(f"the suite of the {suite.name} does not reach the change: {reason}")

@@ -8,6 +8,7 @@ from formulacode_dagster.building.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.measuring.measurement.changed_code import ChangedCode
 from formulacode_dagster.measuring.measurement.choosing import Choice, Chooser
 from formulacode_dagster.measuring.measurement.log import Log
+from formulacode_dagster.measuring.measurement.relevance import UntimedCounts
 from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.measurement.time_budget import TimeBudget
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -34,14 +35,16 @@ class Laid:
 def chosen(monkeypatch):
     """The chosen suite if the first and the others end as scripted, by name; and those tried."""
 
-    def choose(first, *others):
+    def choose(first, *others, unsurveyed=()):
+        left = iter(unsurveyed)
         ends = {BASE_SUITE.name: first} | dict(zip((suite.name for suite in OTHERS), others, strict=True))
 
         def select(_chooser, suite, *_known, **_reserve):
             choose.tried.append(suite.name)
             if ends[suite.name] is not None:
                 raise ends[suite.name]
-            return Choice(suite, [], [], ChangedCode({}, {}, ()))
+            # without candidates: nothing of it is aimed
+            return Choice(suite, [], [], ChangedCode({}, {}, ()), UntimedCounts(unsurveyed=next(left, 0)))
 
         monkeypatch.setattr(Chooser, "_select", select)
         monkeypatch.setattr(Chooser, "_changed", lambda *_: None)
@@ -73,6 +76,12 @@ def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, 
     assert caught.value.kind == kind
     assert all(text in str(caught.value) for text in told)
     assert chosen.tried == ["base", "later commit", "12 tests", again]
+
+
+@pytest.mark.parametrize(("unsurveyed", "again"), [((9, 4, 0), 2), ((9, 9), 1), ((0,), 0)])
+def test_a_survey_without_an_aimed_benchmark_continues_after_the_other_sources(chosen, unsurveyed, again):
+    assert chosen(None, NOTHING, NOTHING, unsurveyed=unsurveyed) == "base"
+    assert chosen.tried == ["base", "later commit", "12 tests", *["base"] * again]
 
 
 def test_a_benchmark_that_the_patch_breaks_ends_the_search_at_once(chosen):
