@@ -12,13 +12,15 @@ from pathlib import PurePosixPath
 from found_workloads import FoundWorkloads
 from yield_report import COMPILED, DONE, SourceTrial, Trial
 
-from formulacode_dagster.building.engines.protocol import Engine, Session
+from formulacode_dagster.building.engines.protocol import Engine
 from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
 from formulacode_dagster.building.suites.patching import apply_patch, require_built
 from formulacode_dagster.building.suites.questions import Survey
 from formulacode_dagster.building.suites.remote import BenchmarkSelection, HarnessClient
+from formulacode_dagster.measuring.measurement.arms import Arms
 from formulacode_dagster.measuring.measurement.changed_code import ChangedCode, changed_code
 from formulacode_dagster.measuring.measurement.compiled_lines import CompiledLines
+from formulacode_dagster.measuring.measurement.log import Log
 from formulacode_dagster.measuring.measurement.patch import FileChange, changed_files
 from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.relevance import comparable
@@ -30,7 +32,7 @@ from formulacode_dagster.measuring.workloads.snippets import suites_of_scripts, 
 from formulacode_dagster.measuring.workloads.suites import other_suites
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.models.measurement import Arm, Source
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.sources.git.mirror import Mirror
@@ -70,17 +72,18 @@ class Aiming:
     def aimed(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with the first source that reaches the change, and the result of each source.
 
-        Raises ItemFailure (`benchmarks_fail`) when no workload of any gives a time.
+        Raises ItemFailure: `oracle_does_not_apply`, and `benchmarks_fail` when no workload of any gives a time.
         """
-        spec = self.image.spec
         read = self._changed()
         tried: list[Trial] = []
         spent: dict[str, SourceTrial] = {}
         with ExitStack() as stack:
-            session = stack.enter_context(self.engine.session(self.image, run_id=RUN))
-            remote = HarnessClient(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
-            compiled = stack.enter_context(self._compiled())
-            for source, suites in self._sources(stack, session, first, read):
+            arms = stack.enter_context(Arms.open(self.engine, self.image, run_id=RUN, limits=self.limits, log=Log(say)))
+            for arm in (Arm.BASE, Arm.ORACLE):
+                arms.start(arm)
+            apply_patch(arms.sessions[Arm.ORACLE], self.patch)
+            remote, compiled = arms.remotes[Arm.BASE], stack.enter_context(self._compiled(arms))
+            for source, suites in self._sources(arms, first, read):
                 for suite, seconds in _clocked(suites):
                     started = time.perf_counter()
                     result = self._tried(remote, compiled, trial, suite, read) if suite is not None else None
@@ -102,10 +105,9 @@ class Aiming:
         folder = self.image.spec.benchmark_dir
         return changed_code(self._files, base=base, oracle=oracle, benchmark_dir=folder, extensions=tuple(extensions))
 
-    def _compiled(self) -> CompiledLines:
+    def _compiled(self, arms: Arms) -> CompiledLines:
         plan = SamplingPlan()
-        budget = TimeBudget(plan.max_seconds)
-        return CompiledLines(self.engine, self.image, RUN, self.patch, self.limits, plan, budget, say)
+        return CompiledLines(arms, self.patch, self.limits, plan, TimeBudget(plan.max_seconds), say)
 
     def _tried(
         self, remote: HarnessClient, compiled: CompiledLines, trial: Trial, suite: SuiteFiles, read: ChangedCode
@@ -155,15 +157,14 @@ class Aiming:
         return names, all(candidate.executes_change is not None for candidate in settled)
 
     def _sources(
-        self, stack: ExitStack, base: Session, first: SuiteFiles, read: ChangedCode
+        self, arms: Arms, first: SuiteFiles, read: ChangedCode
     ) -> Iterator[tuple[Source, Iterator[SuiteFiles]]]:
         """Sources in their order; the patch is built only for those that need both sides."""
         pr, commit = self.pr, self.pr.change.base_sha
         yield first.source, iter(() if first is NO_SUITE else (first,))
         yield Source.LATER_SUITE, other_suites(self.mirror, pr, self.image.spec, read.names, elsewhere=self.elsewhere)
-        oracle = stack.enter_context(self.engine.session(self.image, run_id=RUN))
+        base, oracle = (arms.sessions[arm] for arm in (Arm.BASE, Arm.ORACLE))
         try:
-            apply_patch(oracle, self.patch)
             built = oracle.reinstall(timeout=self.limits.build_seconds)
             require_built(built, FailureKind.ORACLE_DOES_NOT_BUILD, "with the author's patch the package")
         except ItemFailure as failure:

@@ -67,13 +67,13 @@ class Arms:
         control_is_copy = changes_no_compiled_code(files)
         # of the same sources another `setup.py` may make other objects, and those are linked again
         is_linked = not control_is_copy or changes_build(files)
-        self._start(Arm.BASE)
+        self.start(Arm.BASE)
         base = self.remotes[Arm.BASE]
         sources = {Arm.BASE: base.read(change.base_path for change in python if change.base_path)}
         # built as well: otherwise effects of rebuilding would look like effects of the patch
         self._build_first(Arm.BASE, is_linked=is_linked)
         for arm in (Arm.ORACLE, Arm.CONTROL):
-            self._start(arm, like=self.sessions[Arm.BASE])
+            self.start(arm, like=self.sessions[Arm.BASE])
         self.log("applying the author's patch")
         apply_patch(self.sessions[Arm.ORACLE], patch)
         oracle = self.remotes[Arm.ORACLE]
@@ -112,7 +112,8 @@ class Arms:
         self._rebuild(arm)
         return remote.keep_build()
 
-    def _start(self, arm: Arm, like: Session | None = None) -> None:
+    def start(self, arm: Arm, like: Session | None = None) -> None:
+        """Open the session of *arm*, a copy of *like* if given, and the harness in it."""
         session = self.stack.enter_context(self.engine.session(self.image, run_id=self.run_id, like=like))
         self.sessions[arm] = session
         self.remotes[arm] = self._client(session)
