@@ -229,7 +229,10 @@ class Chooser:
         raise ended if not unfinished else _with_the_rest(next(iter(unfinished.values()))[1], ended)
 
     def _with_more_seen(self, best: Choice) -> Choice:
-        """Continue the survey that *best* is from, of which some benchmarks were not run, as long as it lacks aim."""
+        """Continue the survey that *best* is from, of which some benchmarks were not run, as long as it lacks aim.
+
+        Raises ItemFailure if what it runs now shows a fault of the patch, as the first survey would have.
+        """
         left = best.left_out.unsurveyed
         while best.lacks and left and self.budget.left >= SEARCH_SHARE * self.budget.seconds:
             self.log(f"going on with the suite of the {best.suite.name}, of which {left} benchmarks were not run")
@@ -238,6 +241,8 @@ class Chooser:
             try:
                 further = self._select(best.suite, self._known(best.suite))
             except (Rejection, ItemFailure) as end:
+                if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING | UNFINISHED:
+                    raise
                 self._log_short_of(best.suite, end)
                 break
             if further.left_out.unsurveyed >= left:

@@ -89,7 +89,7 @@ class CompiledLines:
                 surveys.append(survey)
                 hit |= {run.name for run in survey.benchmarks if run.lines}
                 counted |= {paths[path].path for path in survey.seen if path in paths}
-        hidden = [part for part in changed.untraceable if part not in (counted | declaring if counted else counted)]
+        hidden = [part for part in changed.untraceable if not counted or part not in counted | declaring]
         why = f"a build with coverage does not cover {', '.join(hidden)}" if hidden else ""
         told = _Told(surveys, why, tells=bool(counted), is_all=not (changed.base or changed.oracle))
         return [told.of(candidate) for candidate in candidates]

@@ -41,6 +41,8 @@ def chosen(monkeypatch):
 
         def select(_chooser, suite, *_known, **_reserve):
             choose.tried.append(suite.name)
+            if choose.tried.count(suite.name) > 1 and choose.later is not None:
+                raise choose.later
             if ends[suite.name] is not None:
                 raise ends[suite.name]
             # without candidates: nothing of it is aimed
@@ -53,7 +55,7 @@ def chosen(monkeypatch):
         chooser = Chooser(remotes, (), {}, None, surveyed, "benchmarks", None, None, TimeBudget(60), Log(None))
         return chooser.choose(BASE_SUITE, lambda _changed: OTHERS).suite.name
 
-    choose.tried = []
+    choose.tried, choose.later = [], None
     return choose
 
 
@@ -82,6 +84,15 @@ def test_the_failure_tells_of_the_survey_and_of_what_was_tried_after_it(chosen, 
 def test_a_survey_without_an_aimed_benchmark_continues_after_the_other_sources(chosen, unsurveyed, again):
     assert chosen(None, NOTHING, NOTHING, unsurveyed=unsurveyed) == "base"
     assert chosen.tried == ["base", "later commit", "12 tests", *["base"] * again]
+
+
+def test_a_benchmark_that_the_patch_breaks_is_seen_by_the_survey_that_continues(chosen):
+    chosen.later = ItemFailure(FailureKind.ORACLE_BREAKS_BENCHMARKS, "one fails")
+    with pytest.raises(ItemFailure) as caught:
+        chosen(None, NOTHING, NOTHING, unsurveyed=(9,))
+    assert caught.value is chosen.later
+    chosen.tried, chosen.later = [], NOTHING
+    assert chosen(None, NOTHING, NOTHING, unsurveyed=(9,)) == "base"
 
 
 def test_a_benchmark_that_the_patch_breaks_ends_the_search_at_once(chosen):
