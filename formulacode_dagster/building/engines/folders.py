@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,9 @@ def link_tree(source: Path, target: Path, names: tuple[str, ...]) -> None:
 def remove_tree(folder: Path) -> None:
     """Remove *folder* though the code that ran in it may have locked parts of it."""
     if not folder.exists():
+        return
+    # half the processor time of removing thousands of files here; a stop must not end it
+    if subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False).returncode == 0:
         return
     for place, folders, _ in os.walk(folder):
         for name in folders:

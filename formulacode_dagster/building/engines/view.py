@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,15 +41,18 @@ def untrusted_user() -> tuple[int, int]:
     return (FOREIGN_USER, FOREIGN_USER) if os.getuid() == 0 else (os.getuid(), os.getgid())
 
 
-def hand_over(*roots: Path) -> None:
-    """Make the files below *roots* those of the user that untrusted code runs as; only root needs to."""
+def hand_over(*roots: Path, protected: Collection[int] = ()) -> None:
+    """Make the files below *roots* those of the user that untrusted code runs as, except *protected* inodes; only root
+    needs to.
+    """
     user, group = untrusted_user()
     if user == os.getuid():
         return
     for root in roots:
         for folder, folders, files in os.walk(root):
             for path in (folder, *(os.path.join(folder, name) for name in (*folders, *files))):  # noqa: PTH118 - many
-                if os.lstat(path).st_uid != user:
+                facts = os.lstat(path)
+                if facts.st_uid != user and facts.st_ino not in protected:
                     os.chown(path, user, group, follow_symlinks=False)
 
 

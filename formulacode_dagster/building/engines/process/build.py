@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -14,7 +15,7 @@ from formulacode_dagster.building.engines.folders import remove_tree, size_of
 from formulacode_dagster.building.engines.free_space import SpaceWatch
 from formulacode_dagster.building.engines.processes import Bounds, run_bounded
 from formulacode_dagster.building.engines.protocol import Completed
-from formulacode_dagster.building.engines.view import existing, hand_over
+from formulacode_dagster.building.engines.view import existing, hand_over, untrusted_user
 from formulacode_dagster.building.specs import context, recipes, sources
 from formulacode_dagster.building.specs import spec as naming
 from formulacode_dagster.building.specs.context import Origins
@@ -105,7 +106,7 @@ class ProcessBuild:
         for name in ("home", "tmp", "scratch"):
             remove_tree(work.folder / name)
         work.log.write_text(self._log)
-        note_installed(work)
+        note_installed(work, protect=self.settings.confined and untrusted_user() != (os.getuid(), os.getgid()))
         total = size_of(work.folder)
         lower = (base, repo, env)
         task = Tier(

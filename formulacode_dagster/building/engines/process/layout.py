@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -95,10 +95,12 @@ class Layout:
         """Folders that code writes to; the others hold its input, and records that we write and believe."""
         return tuple(self.folder / name for name in (*_WRITABLE, *_INSTALLED))
 
-    def hand_over(self) -> None:
-        """Give input and writable folders to the user of untrusted code, which does not get at the others."""
+    def hand_over(self, protected: Collection[int] = ()) -> None:
+        """Give input and writable folders to the user of untrusted code, which does not get at the others, nor at the
+        *protected* inodes in them.
+        """
         self.folder.chmod(0o755)
-        hand_over(self.task, *self.writable)
+        hand_over(self.task, *self.writable, protected=protected)
 
     def hash_records(self) -> None:
         """Do as the script `hash-records`, which could not write among the input once it is handed over."""

@@ -7,7 +7,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +70,7 @@ class ProcessSession:
 
     def open(self, image: Layout) -> None:
         """Fill the folder with the content of *image*; raises as `share`."""
-        self._fill(share(image, self._layout.folder))
+        self._fill(share(image, self._layout.folder, confined=self._confined))
 
     def open_like(self, other: ProcessSession) -> None:
         """Fill the folder with the current content of the open session *other*; raises as `share_again`."""
@@ -80,13 +80,15 @@ class ProcessSession:
         self.shared = shared
         self._layout.make()
         if self._confined:
-            self._confine()
+            self._confine(shared.protected_inodes)
         self.shared = shared.begun_in(self._layout.folder)
         Path(self.harness).mkdir(mode=0o555)
 
-    def _confine(self) -> None:
-        """Give the folder to the user of untrusted code, before any of it runs and could lead us elsewhere."""
-        self._layout.hand_over()
+    def _confine(self, protected: Collection[int]) -> None:
+        """Give the folder to the user of untrusted code, before any of it runs and could lead us elsewhere, but not the
+        *protected* inodes.
+        """
+        self._layout.hand_over(protected)
         self._bounds = replace(self._bounds, view=self._layout.view(self._uv, self._layout.python))
 
     def put(self, name: str, content: bytes, *, executable: bool = False) -> str:

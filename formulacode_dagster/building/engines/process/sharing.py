@@ -2,9 +2,12 @@
 
 On a disk with slow file creation, a quarter of the demo's samples were copies. An installer or a bytecode compiler
 replaces a file, which makes it the session's own. Files that honest code may write in place, the checkout and the
-package itself, are copied. Other writes in place are detected when the session closes and, if its process was killed
-before, when the next one opens: by size, time and mode, and by content. Code can set the time of a file back, but not
-that of its inode, so only files whose inode has changed are read: other sessions link to them, or a write was hidden.
+package itself, are copied.
+
+Where code runs as another user than root, the shared files are root's, and nobody else can write to them. Elsewhere
+writes in place are detected when the session closes and, if its process was killed before, when the next one opens: by
+size, time and mode, and by content. Code can set the time of a file back, but not that of its inode, so only files
+whose inode has changed are read: other sessions link to them, or a write was hidden.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import stat_result
 from pathlib import Path
@@ -30,6 +33,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from .layout import Layout
 
 LINKED = ("venv", "build", "instrument", "tests", "crates")
+WRITABLE_BY_OTHERS = 0o022
 COPIED = ("repository", "task")
 
 
@@ -61,16 +65,25 @@ class SharedFiles:
     """When each inode had changed last as the session began, by path."""
     mark: Path | None = None
     """A file that is there until the end of the session has checked the shared files."""
+    are_protected: bool = False
+    """True if code of a session cannot write to them."""
+
+    @property
+    def protected_inodes(self) -> Collection[int]:
+        """Return the inodes that must keep their owner."""
+        return frozenset(self.inodes.values()) if self.are_protected else ()
 
     def begun_in(self, folder: Path) -> SharedFiles:
         """Return them with the times of their inodes, once *folder* has all of its links and its owner."""
+        if self.are_protected:
+            return self
         return replace(self, inode_times={path: now.st_ctime_ns for path, _, now in self._found(folder)})
 
     def written_in(self, folder: Path) -> list[str]:
         """Return shared files that have changed since *folder* began to share them."""
         written = [
             path
-            for path, place, now in self._found(folder)
+            for path, place, now in (() if self.are_protected else self._found(folder))
             if not self.states[path].looks_like(now)
             or (now.st_ctime_ns != self.inode_times.get(path) and _sha256(place) != self.states[path].sha256)
         ]
@@ -78,10 +91,10 @@ class SharedFiles:
             self.mark.unlink(missing_ok=True)
         return written
 
-    def _found(self, folder: Path) -> Iterator[tuple[str, Path, stat_result]]:
+    def _found(self, folder: Path) -> Iterator[tuple[str, str, stat_result]]:
         """Yield path and place of each file, in the image if code has moved it away in *folder*."""
         for path, inode in self.inodes.items():
-            for place in (folder / path, self.image / path):
+            for place in (f"{folder}/{path}", f"{self.image}/{path}"):
                 now = _look(place)
                 if now and now.st_ino == inode:
                     yield path, place, now
@@ -91,15 +104,21 @@ class SharedFiles:
 NOTHING_SHARED = SharedFiles(Path(), {}, {})
 
 
-def note_installed(image: Layout) -> None:
-    """Record for `share` the files installed in *image*, which must not change any more."""
-    files = walk(*(image.folder / name for name in LINKED))
+def note_installed(image: Layout, *, protect: bool = False) -> None:
+    """Record for `share` the files installed in *image*, which must not change any more.
+
+    With *protect*, as root, they become root's: code of a session, which runs as another user, can only read them.
+    """
+    files = list(walk(*(image.folder / name for name in LINKED)))
+    for path in files if protect else ():
+        _protect(path)
     states = {str(path.relative_to(image.folder)): _state(path) for path in files}
     image.installed.write_text(InstalledFiles(states).model_dump_json())
 
 
-def share(image: Layout, folder: Path) -> SharedFiles:
-    """Copy the content of *image* into *folder*, linked if possible; return the shared files.
+def share(image: Layout, folder: Path, *, confined: bool = False) -> SharedFiles:
+    """Copy the content of *image* into *folder*, linked if possible; return the shared files, which *confined* code
+    cannot write to if they are root's.
 
     One that was built before there were links is copied, and so is one whose file system has none. Raises ItemFailure
     (`image_gone`) when a file was written after the image was finished, which it is no longer then;
@@ -108,13 +127,13 @@ def share(image: Layout, folder: Path) -> SharedFiles:
     if not _lay(image.folder, folder, link=image.installed.exists()):
         return NOTHING_SHARED
     states = InstalledFiles.model_validate_json(image.installed.read_bytes()).root
-    found = {path: now for path in states if (now := _look(folder / path))}
+    found = {path: now for path in states if (now := _look(f"{folder}/{path}"))}
     written = [path for path, state in states.items() if path not in found or not state.looks_like(found[path])]
     image.unchecked.mkdir(exist_ok=True)
     # sessions that are open, or that were killed
     unchecked = [mark.name for mark in image.unchecked.iterdir()]
     if unchecked and not written:
-        written = [path for path, state in states.items() if _sha256(folder / path) != state.sha256]
+        written = [path for path, state in states.items() if _sha256(f"{folder}/{path}") != state.sha256]
     if written:
         image.manifest.unlink(missing_ok=True)
         raise ItemFailure(
@@ -126,9 +145,12 @@ def share(image: Layout, folder: Path) -> SharedFiles:
         if not folder.with_name(name).exists():
             (image.unchecked / name).unlink(missing_ok=True)
     _own_package(image, Layout(folder))
+    inodes = {path: now.st_ino for path, now in found.items()}
+    if confined and all(map(_is_protected, found.values())):
+        return SharedFiles(image.folder, states, inodes, are_protected=True)
     mark = image.unchecked / folder.name
     mark.touch()
-    return SharedFiles(image.folder, states, {path: now.st_ino for path, now in found.items()}, mark=mark)
+    return SharedFiles(image.folder, states, inodes, mark=mark)
 
 
 def share_again(session: Layout, shared: SharedFiles, folder: Path) -> SharedFiles:
@@ -195,8 +217,9 @@ def _state(path: Path) -> FileState:
     return FileState(facts.st_mode, facts.st_size, facts.st_mtime_ns, _sha256(path))
 
 
-def _sha256(path: Path) -> str:
+def _sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file, or of a link's target; `` if it cannot be read."""
+    path = Path(path)
     try:
         if path.is_symlink():
             return hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
@@ -206,8 +229,22 @@ def _sha256(path: Path) -> str:
         return ""
 
 
-def _look(path: Path) -> stat_result | None:
+def _look(path: str) -> stat_result | None:
     try:
-        return path.lstat()
+        return os.lstat(path)
     except OSError:
         return None
+
+
+def _protect(path: Path) -> None:
+    """Give *path* to root, readable by everybody if its owner could read it, and writable by nobody else."""
+    mode = path.lstat().st_mode
+    os.chown(path, 0, 0, follow_symlinks=False)
+    if stat.S_ISREG(mode):
+        for_owner = mode & stat.S_IRWXU
+        for_others = (mode & (stat.S_IRUSR | stat.S_IXUSR)) >> 3
+        path.chmod(for_owner | for_others | for_others >> 3)
+
+
+def _is_protected(facts: stat_result) -> bool:
+    return facts.st_uid == 0 and (stat.S_ISLNK(facts.st_mode) or not facts.st_mode & WRITABLE_BY_OTHERS)

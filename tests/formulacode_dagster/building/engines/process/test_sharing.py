@@ -14,6 +14,7 @@ from formulacode_dagster.building.engines.process import sharing
 from formulacode_dagster.building.engines.process.engine import ProcessEngine
 from formulacode_dagster.building.engines.process.layout import Layout
 from formulacode_dagster.building.engines.process.removal import finish_removals
+from formulacode_dagster.building.engines.processes import can_confine
 from formulacode_dagster.building.engines.protocol import Session
 from formulacode_dagster.building.specs.context import Origins
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
@@ -27,10 +28,18 @@ INSTALLED, PACKAGE = "setuptools/version.py", "tinypure/__init__.py"
 
 @pytest.fixture
 def image(pure_image: BuiltImage, tmp_path: Path) -> BuiltImage:
-    """An image of the test's own: what is written to it reaches no other test."""
+    """An image of the test's own: what is written to it reaches no other test. Its sessions can write to it."""
     folder = Path(shutil.copytree(pure_image.location, tmp_path / "image", symlinks=True))
-    sharing.note_installed(Layout(folder))
-    return pure_image.model_copy(update={"location": str(folder)})
+    image = pure_image.model_copy(update={"location": str(folder)})
+    give_up(image)
+    return image
+
+
+def give_up(image: BuiltImage) -> None:
+    """Make the files of *image* those of the user that its code runs as, as where root runs nothing."""
+    layout = Layout(Path(image.location))
+    layout.hand_over()
+    sharing.note_installed(layout)
 
 
 def in_image(image: BuiltImage, name: str) -> Path:
@@ -179,6 +188,7 @@ def test_an_image_that_was_written_to_is_built_again(pure: Sample, pure_image: B
     engine = ProcessEngine(tmp_path / "engine", LIMITS)
     built = engine.build(pure_image.spec, Origins(pure.mirror))
     image = as_image(EngineName.PROCESS, pure_image.spec, built)
+    give_up(image)
 
     def write() -> None:
         with engine.session(image, run_id="run") as session:
@@ -190,6 +200,67 @@ def test_an_image_that_was_written_to_is_built_again(pure: Sample, pure_image: B
     assert (again.digest, again.location) == (built.digest, built.location)
     with engine.session(image, run_id="run") as session:
         assert not in_session(session, INSTALLED).read_text().endswith("#")
+
+
+WRITE = """
+import os, sys
+path = sys.argv[1]
+for write in (
+    lambda: open(path, "r+b"),
+    lambda: os.truncate(path, 0),
+    lambda: os.chmod(path, 0o777),
+    lambda: os.utime(path, (0, 0)),
+    lambda: os.chown(path, os.getuid(), -1),
+):
+    try:
+        write()
+    except PermissionError:
+        continue
+    sys.exit("written")
+os.rename(path, path + ".moved")
+with open(path, "w") as mine:
+    mine.write("1")
+"""
+
+
+@pytest.mark.skipif(not (can_confine() and os.getuid() == 0), reason="code runs as the user of the platform")
+def test_code_cannot_write_to_installed_files_that_are_roots(
+    engine: ProcessEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = in_image(image, INSTALLED)
+    private.chmod(0o600)
+    sharing.note_installed(Layout(Path(image.location)), protect=True)
+    before = private.read_bytes()
+    monkeypatch.setattr(sharing, "_sha256", None)  # no file is read
+    with engine.session(image, run_id="run") as session, engine.session(image, run_id="run", like=session) as other:
+        for place in (session, other):
+            path = in_session(place, INSTALLED)
+            assert path.samefile(private)
+            run(place, f"import setuptools; open({str(path)!r}).close()")
+            assert place.reinstall(timeout=60).ok
+            done = place.run([place.python, "-c", WRITE, str(path)], timeout=30)
+            assert done.ok, done.stderr
+            assert path.read_text() == "1", "a session may replace what is its own"
+    assert private.read_bytes() == before
+    assert engine.exists(image)
+    assert not list(Layout(Path(image.location)).unchecked.iterdir())
+
+
+def test_files_are_checked_where_code_is_not_confined(image: BuiltImage, tmp_path: Path) -> None:
+    layout, folder = Layout(Path(image.location)), tmp_path / "sessions" / "one"
+    folder.mkdir(parents=True)
+    sharing.note_installed(layout, protect=os.getuid() == 0)
+    shared = sharing.share(layout, folder)
+    (folder / "venv" / "pyvenv.cfg").write_text("")
+    assert not shared.are_protected
+    assert shared.begun_in(folder).written_in(folder) == ["venv/pyvenv.cfg"]
+
+
+@pytest.mark.skipif(not (can_confine() and os.getuid() == 0), reason="code runs as the user of the platform")
+def test_what_is_built_is_protected(pure_image: BuiltImage) -> None:
+    for name in (INSTALLED, PACKAGE):
+        facts = in_image(pure_image, name).stat()
+        assert (facts.st_uid, facts.st_mode & 0o022) == (0, 0)
 
 
 def test_an_error_in_a_session_is_raised_and_the_image_it_wrote_to_is_gone(
