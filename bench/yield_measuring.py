@@ -6,8 +6,8 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from found_workloads import FoundWorkloads
@@ -68,8 +68,12 @@ class Measuring:
 
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with its verdict; if that is `faster`, with the results of its tests. Raises as `measure_task`."""
+        with ExitStack() as sessions:
+            return self._judged(trial, first, sessions)
+
+    def _judged(self, trial: Trial, first: SuiteFiles, sessions: ExitStack) -> Trial:
         started, busy = time.perf_counter(), busy_seconds()
-        timed = self._timed(trial.item, first)
+        timed = self._timed(trial.item, first, sessions)
         row, suite = timed.measurement, timed.procedure.suite_files
         names = [result.benchmark for result in row.results]
         trial = replace(
@@ -90,9 +94,10 @@ class Measuring:
         )
         measured, busy = time.perf_counter(), busy_seconds() - busy
         if row.is_faster and not row.returning_other:
-            trial = self._tested(trial, timed.hidden)
+            trial = self._tested(trial, timed)
         elif row.returning_other:
             trial = replace(trial, tests=CHANGED, tested=f"returns something else: {', '.join(row.returning_other)}")
+        sessions.close()
         tested = time.perf_counter()
         if trial.tests == HOLD:
             trial = replace(
@@ -105,7 +110,7 @@ class Measuring:
             testing_seconds=round(tested - measured, 1),
         )
 
-    def _timed(self, item: str, first: SuiteFiles) -> TimedTask:
+    def _timed(self, item: str, first: SuiteFiles, sessions: ExitStack) -> TimedTask:
         workloads = WorkloadSources(
             suite=first,
             later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=self.elsewhere),
@@ -113,7 +118,7 @@ class Measuring:
         )
         return measure_task(
             self.engine,
-            TaskToMeasure(self.pr, self.patch, self.image, RUN),
+            TaskToMeasure(self.pr, self.patch, self.image, RUN, sessions),
             workloads,
             MeasurementSettings(self.plan, self.limits, self.cores),
             progress=lambda line: say(f"{item}: {line}"),
@@ -146,10 +151,16 @@ class Measuring:
         folder = self.image.spec.benchmark_dir
         return shown_at(self.mirror, self.pr.change.base_sha, names, benchmark_dir=folder)
 
-    def _tested(self, trial: Trial, hidden: Sequence[str]) -> Trial:
+    def _tested(self, trial: Trial, timed: TimedTask) -> Trial:
         try:
             tested = compare_tests(
-                self.engine, self.image, patch=self.patch, limits=self.limits, run_id=RUN, hidden=hidden
+                self.engine,
+                self.image,
+                patch=self.patch,
+                limits=self.limits,
+                run_id=RUN,
+                hidden=timed.hidden,
+                oracle=timed.oracle,
             )
         except ItemFailure as failure:
             return replace(trial, tests=failure.kind, tested=str(failure))

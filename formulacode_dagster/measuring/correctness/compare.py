@@ -42,23 +42,26 @@ def compare_tests(
     limits: ResourceLimits,
     run_id: str,
     hidden: Sequence[str],
+    oracle: Session | None = None,
 ) -> Correctness:
     """Run the repository's tests in *image* that reach the changes of *patch*, three times per side.
 
     The base has the tests of the patch, and its own code. The first run of a side also records which tests reach the
     change, except for compiled code: *hidden* lists such Python. The base runs only tests that may reach it, as the
     patch's first run shows, unless the patch changes what imports do. Every run has a separate session and hash seed.
+    Those of the patch are copies of *oracle* if that is given, a session of *engine* with the patch built.
     Raises ItemFailure: `oracle_does_not_apply`, `tests_do_not_run`, and as `build_oracle`.
     """
     started = time.monotonic()
     changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir, hidden=hidden)
-    sides = [_Side(engine, image, limits, run_id, patch, changed, is_oracle=is_oracle) for is_oracle in (False, True)]
-    base, oracle = sides
+    base = _Side(engine, image, limits, run_id, patch, changed, is_oracle=False)
+    patched = _Side(engine, image, limits, run_id, patch, changed, is_oracle=True, built=oracle)
+    sides = [base, patched]
     with ExitStack() as stack:
         stacks = [stack.enter_context(ExitStack()) for _ in sides]
         opened = _side_by_side([partial(side.open, own) for side, own in zip(sides, stacks, strict=True)])
         shapes = [side.shapes(sessions[0]) for side, sessions in zip(sides, opened, strict=True)]
-        with_patch = oracle.begin(opened[1])
+        with_patch = patched.begin(opened[1])
         named = may_reach(changed, with_patch, shapes)
         at_base = base.begin(opened[0], named=named)
         if named and calls_at_import(at_base, shapes[0]):
@@ -69,7 +72,7 @@ def compare_tests(
             [partial(side.go_on, sessions, names) for side, sessions in zip(sides, opened, strict=True)]
         )
         tests = compared(names, *([run, *others] for run, others in zip(first, again, strict=True)))
-        mutants = oracle.try_mutants(opened[1][-1], with_patch, tests)
+        mutants = patched.try_mutants(opened[1][-1], with_patch, tests)
     lines, covered = coverage(*first)
     return Correctness(
         month=image.month,
@@ -108,6 +111,8 @@ class _Side:
     patch: bytes
     changed: PatchLines
     is_oracle: bool
+    built: Session | None = None
+    """A session with the patch built, if there is one."""
 
     def shapes(self, session: Session) -> dict[str, ModuleShape]:
         """Return the shapes of the changed Python files in *session*."""
@@ -140,11 +145,11 @@ class _Side:
     def open(self, stack: ExitStack) -> list[Session]:
         """Open a session for each run until *stack* closes, the package built in all of them."""
         with _places:
-            first = stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
-            if self.is_oracle:
+            first = stack.enter_context(self.engine.session(self.image, run_id=self.run_id, like=self.built))
+            if self.built is None and self.is_oracle:
                 apply_patch(first, self.patch)
                 build_oracle(partial(self._build, first), self._build_base)
-            elif self.changed.tests:
+            elif not self.is_oracle and self.changed.tests:
                 apply_patch(first, self.patch, only=self.changed.tests)
             if self.image.spec.package_name:
                 # bytecode that the copies find: processes of tests keep none

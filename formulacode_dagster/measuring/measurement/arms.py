@@ -43,6 +43,8 @@ class Arms:
     remotes: dict[Arm, HarnessClient] = field(default_factory=dict)
     linkers: dict[Arm, str] = field(default_factory=dict)
     """Where an arm's last build was linked, and everything needed to link it again."""
+    as_built: dict[Arm, Session] = field(default_factory=dict)
+    """Copies of arms as they were built, in which nothing else has run."""
     folder: str = field(default_factory=lambda: f"fc-linkers-{secrets.token_hex(4)}")
     """Name of that folder, on every arm: what a compiler's cache has is found under the same variables only."""
 
@@ -55,8 +57,11 @@ class Arms:
         with ExitStack() as stack:
             yield cls(engine, image, run_id, limits, log, stack)
 
-    def prepare(self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles) -> dict[Arm, dict[str, bytes]]:
+    def prepare(
+        self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles, *, copy_oracle: bool = False
+    ) -> dict[Arm, dict[str, bytes]]:
         """Open each arm at its code, built, and lay *suite* over it; returns the changed Python files before and after.
+        With *copy_oracle*, the oracle is in `as_built` too.
 
         The suite is added after the build, so nothing of it gets into the package. The others start as copies of the
         built base, with what its compiler made, so that they compile only what the patch changes. If no compiled code
@@ -81,6 +86,9 @@ class Arms:
         self._build_first(Arm.ORACLE, is_linked=is_linked)
         if not control_is_copy:
             self._build_first(Arm.CONTROL, is_linked=is_linked)
+        if copy_oracle:
+            copy = self.engine.session(self.image, run_id=self.run_id, like=self.sessions[Arm.ORACLE])
+            self.as_built[Arm.ORACLE] = self.stack.enter_context(copy)
         if suite.files is not None:
             for remote in self.remotes.values():
                 remote.write(suite.files)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from formulacode_dagster.building.engines.protocol import Engine
+from formulacode_dagster.building.engines.protocol import Engine, Session
 from formulacode_dagster.building.suites.overlays import SuiteFiles
 from formulacode_dagster.building.suites.questions import KeptBuild
 from formulacode_dagster.measuring.workloads.own_tests import suites_of_tests
@@ -53,6 +53,8 @@ class TimedTask:
     log: str
     hidden: tuple[str, ...]
     """Parts of the change that run compiled."""
+    oracle: Session | None = None
+    """A copy of the oracle as it was built, if the sessions of its task are still open."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,10 @@ class TaskToMeasure:
     patch: bytes
     image: BuiltImage
     run_id: str
+    sessions: ExitStack | None = None
+    """Closes the sessions when the repository's tests have run, which begin with a copy of the built oracle; without
+    it, they close with the measurement.
+    """
 
 
 @dataclass(frozen=True)
@@ -123,9 +129,11 @@ def measure_task(
         files = changed_files(patch)
         log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
         budget = TimeBudget(plan.max_seconds)
-        with Arms.open(engine, image, run_id=run_id, limits=limits, log=log) as arms:
+        with ExitStack() as own:
+            arms = Arms(engine, image, run_id, limits, log, task.sessions or own)
             with budget.building(cores.building()):
-                sources = arms.prepare(files, patch, suite)
+                sources = arms.prepare(files, patch, suite, copy_oracle=task.sessions is not None)
+            oracle = arms.as_built.get(Arm.ORACLE)
             folder = image.spec.benchmark_dir
             turns = cores.building, cores.choosing
             with CompiledLines(arms, patch, limits, plan, budget, log, *turns) as compiled:
@@ -190,7 +198,7 @@ def measure_task(
             )
             reached, unreached = choice.reached
             row = row.model_copy(update={"reached": reached, "unreached": unreached})
-            sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
+            sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden, oracle))
             if row.verdict in (Verdict.FASTER, Verdict.INCONCLUSIVE):
                 timed = [candidate for candidate in choice.candidates if candidate.name in set(names)]
                 # after the samples: nothing of ours runs next to a timing
@@ -201,7 +209,7 @@ def measure_task(
                         found["returned"] = compare_returned(arms.remotes, names, limits, plan, log)
                         found["profile"] = profile_base(arms.remotes[Arm.BASE], base, log)
                 row = row.model_copy(update=found)
-                sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
+                sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden, oracle))
         return sampled[-1]
 
 

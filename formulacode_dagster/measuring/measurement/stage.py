@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from formulacode_dagster.building.engines.protocol import Engine, keeps
+from formulacode_dagster.building.engines.protocol import Engine, Session, keeps
 from formulacode_dagster.building.suites.overlays import first_suite
 from formulacode_dagster.measuring.correctness.compare import compare_tests
 from formulacode_dagster.measuring.correctness.summary import report_of_tests, summary_of_tests
@@ -161,13 +161,14 @@ class TaskMeasurement:
             log = f"{_described(untested_row.measurement)} was kept, and is not taken again"
             self._note(log)
             return self._tested(untested_row, patch, log)
-        timed = self._timed(patch, is_first=not before)
-        measured = self._stored(timed, is_first=not before)
-        if not measured.measurement.is_faster or measured.measurement.returning_other:
-            return outcome_of(measured, timed.log)
-        return self._tested(measured, patch, timed.log)
+        with ExitStack() as sessions:
+            timed = self._timed(patch, sessions, is_first=not before)
+            measured = self._stored(timed, is_first=not before)
+            if not measured.measurement.is_faster or measured.measurement.returning_other:
+                return outcome_of(measured, timed.log)
+            return self._tested(measured, patch, timed.log, timed.oracle)
 
-    def _timed(self, patch: bytes, *, is_first: bool) -> TimedTask:
+    def _timed(self, patch: bytes, sessions: ExitStack, *, is_first: bool) -> TimedTask:
         task, tools = self.item.value, self.tools
         pr, folder = task.pr, task.image.spec.benchmark_dir
         mirror = tools.mirrors.ensure(pr.facts.repository, commits=(pr.facts.merge_commit_sha,))
@@ -186,7 +187,7 @@ class TaskMeasurement:
         )
         return measure_task(
             tools.engine,
-            TaskToMeasure(pr, patch, task.image, self.stage.run_id),
+            TaskToMeasure(pr, patch, task.image, self.stage.run_id, sessions),
             workloads,
             MeasurementSettings(tools.plan, tools.limits, tools.cores),
             surveyed=self._surveyed(),
@@ -211,8 +212,10 @@ class TaskMeasurement:
         self._note(f"{_described(measured.measurement)} is kept")
         return measured
 
-    def _tested(self, measured: MeasuredPullRequest, patch: bytes, log: str) -> Outcome[MeasuredPullRequest]:
-        """Run the tests of both sides; raises as `compare_tests`."""
+    def _tested(
+        self, measured: MeasuredPullRequest, patch: bytes, log: str, oracle: Session | None = None
+    ) -> Outcome[MeasuredPullRequest]:
+        """Run the tests of both sides, from the session *oracle* if it is still open; raises as `compare_tests`."""
         self._note("running the repository's own tests on both sides")
         tools, compiled = self.tools, measured.measurement.compiled
         try:
@@ -224,6 +227,7 @@ class TaskMeasurement:
                     limits=tools.limits,
                     run_id=self.stage.run_id,
                     hidden=compiled,
+                    oracle=oracle,
                 )
         except ItemFailure as failure:
             failure.log = "\n".join(filter(None, [log, str(failure), failure.log or failure.log_tail]))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.building.engines.protocol import Completed
+from formulacode_dagster.building.suites.patching import apply_patch
 from formulacode_dagster.measuring.correctness.checks import right_by_their_tests
 from formulacode_dagster.measuring.correctness.compare import compare_tests
 from formulacode_dagster.models.correctness import Correctness, RunOutcome
@@ -82,20 +84,26 @@ def compared(tmp_path, git_patch, engine_of, image):
         hidden: tuple[str, ...] = (),
         build: Callable[[Path], Completed] | None = None,
         package: str = "",
+        is_built: bool = False,
     ) -> Correctness:
         source = tmp_path / "source"
         source.mkdir()
         patch = git_patch(source, files, after)
         spec = image.spec.model_copy(update={"package_name": package, "benchmark_dir": "benchmarks"})
         run.engine = engine_of(source, build)
-        return compare_tests(
-            run.engine,
-            image.model_copy(update={"spec": spec}),
-            patch=patch,
-            limits=ResourceLimits(),
-            run_id="run",
-            hidden=hidden,
-        )
+        subject = image.model_copy(update={"spec": spec})
+        with run.engine.session(subject, run_id="run") if is_built else nullcontext() as oracle:
+            if oracle is not None:
+                apply_patch(oracle, patch)
+            return compare_tests(
+                run.engine,
+                subject,
+                patch=patch,
+                limits=ResourceLimits(),
+                run_id="run",
+                hidden=hidden,
+                oracle=oracle,
+            )
 
     return run
 
@@ -131,6 +139,16 @@ def test_a_change_that_is_right_keeps_what_passed(compared):
     assert not any(session.folder.exists() for session in compared.engine.sessions)
     measured = make_measurement({"bench.time_total": 2.0}, repository_id=said.repository_id, number=said.number)
     assert right_by_their_tests([measured], [said]).passed
+
+
+@pytest.mark.slow
+def test_what_was_built_with_the_patch_is_not_built_again(compared):
+    changes = {"pkg/core.py": FASTER, "tests/test_core.py": f"{TESTS}\n\ndef test_new():\n    assert not core.total([])\n"}
+    said = compared(changes, is_built=True)
+    assert said.pass_to_pass == named("test_new", "test_total", "test_total_of_floats")
+    assert (said.changed_lines, said.covered_lines) == (5, 5)
+    assert [session.reinstalls for session in compared.engine.sessions] == [0] * 7
+    assert not any(session.folder.exists() for session in compared.engine.sessions)
 
 
 @pytest.mark.slow

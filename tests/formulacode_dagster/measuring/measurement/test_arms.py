@@ -59,6 +59,21 @@ def test_no_arm_has_the_suite_while_it_is_built_nor_when_it_is_built_again(
     assert set(built) == {CLEAN}
 
 
+@pytest.mark.slow
+def test_a_copy_of_the_built_oracle_has_the_patch_and_nothing_of_the_suite(tmp_path, git_patch, engine_of, image):
+    source = tmp_path / "source"
+    source.mkdir()
+    patch = git_patch(source, FILES, {"pkg/core.py": FAST})
+    engine = engine_of(source, lambda _: Completed(0, b"", b"", 0.0))
+    with Arms.open(engine, image, run_id="run", limits=ResourceLimits(), log=Log(None)) as arms:
+        arms.prepare(changed_files(patch), patch, SUITE, copy_oracle=True)
+        (copy,) = arms.as_built.values()
+        assert Path(copy.repository, "pkg/core.py").read_text() == FAST
+        assert state(Path(copy.repository)) == CLEAN
+        assert copy not in arms.sessions.values()
+    assert not any(session.folder.exists() for session in engine.sessions)
+
+
 class Builds:
     """Builds of either side with scripted results, and successful ones after that; records them."""
 

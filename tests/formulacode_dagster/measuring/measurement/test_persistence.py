@@ -39,6 +39,7 @@ class Attempts:
 
     def __init__(self, database, monkeypatch):
         self.database, self.timed, self.tested, self.building = database, [], [], False
+        self.oracle, self.oracles, self.is_open = object(), [], False
         self.pr = make_pull_request(make_merged(number=1))
         self.image = make_image()
         mocks = {
@@ -75,15 +76,26 @@ class Attempts:
         procedure = Procedure.of(
             task.image, patch=b"", suite=BASE_SUITE, benchmarks=["bench.a"], plan=PLAN, rule=row.rule, limits=LIMITS
         )
-        timed = TimedTask(row, procedure, "round 1", ("pkg/fast.pyx",))
+        task.sessions.enter_context(self._open())
+        timed = TimedTask(row, procedure, "round 1", ("pkg/fast.pyx",), self.oracle)
         if stopped:
             keep(timed)
             raise stopped
         return timed
 
-    def _test(self, *_, hidden, **__):
+    @contextmanager
+    def _open(self):
+        self.is_open = True
+        try:
+            yield
+        finally:
+            self.is_open = False
+
+    def _test(self, *_, hidden, oracle, **__):
         assert self.building, "beside what others time"
+        assert self.is_open == (oracle is not None)
         self.tested.append(hidden)
+        self.oracles.append(oracle)
         if isinstance(self.tests, Exception):
             raise self.tests
         return self.tests
@@ -124,6 +136,8 @@ def test_timings_are_kept_if_tests_fail_and_the_next_attempt_tests_only(attempt,
     assert outcome.log.startswith("measurement 1 (faster, 2.00×) was kept, and is not taken again")
     assert (len(attempt.timed), attempt.tested) == (1, [("pkg/fast.pyx",), ("pkg/fast.pyx",)])
     assert attempt.ever == attempt.read == [kept]
+    # of what was built to be timed nothing is left for the second attempt
+    assert (attempt.oracles, attempt.is_open) == ([attempt.oracle, None], False)
     with attempt.database.transaction() as connection:
         assert CORRECTNESS.read(connection, "2026-02") == [RIGHT]
 
