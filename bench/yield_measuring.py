@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import tee
 
 from found_workloads import FoundWorkloads
 from session_commands import busy_seconds
@@ -31,12 +32,15 @@ from formulacode_dagster.measuring.measurement.plan import SamplingPlan
 from formulacode_dagster.measuring.measurement.procedure import Procedure
 from formulacode_dagster.measuring.measurement.remeasure import measure_again
 from formulacode_dagster.measuring.measurement.stage import summary_of
+from formulacode_dagster.measuring.measurement.surveyed import Surveyed
 from formulacode_dagster.measuring.workloads.documents import Shown, shown_at
 from formulacode_dagster.measuring.workloads.suites import other_suites
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.operating.runner.pending import MAX_ATTEMPTS
 from formulacode_dagster.releasing.replays.verdict import verdict_of
 from formulacode_dagster.sources.git.mirror import Mirror
 
@@ -111,9 +115,26 @@ class Measuring:
         )
 
     def _timed(self, item: str, first: SuiteFiles, sessions: ExitStack) -> TimedTask:
+        """Measure it, in as many attempts as a run of a month makes: each continues the surveys of the one before."""
+        found: dict[str, frozenset[str]] = {}
+        left = self.elsewhere
+        for attempt in range(1, MAX_ATTEMPTS):
+            elsewhere, left = tee(left)
+            try:
+                return self._attempt(item, first, elsewhere, Surveyed(dict(found), found.__setitem__), sessions)
+            except ItemFailure as failure:
+                if failure.kind is not FailureKind.SURVEY_UNFINISHED:
+                    raise
+                say(f"{item}: attempt {attempt}: {failure}")
+                sessions.close()
+        return self._attempt(item, first, left, Surveyed(found), sessions)
+
+    def _attempt(
+        self, item: str, first: SuiteFiles, elsewhere: Iterable[SuiteFiles], surveyed: Surveyed, sessions: ExitStack
+    ) -> TimedTask:
         workloads = WorkloadSources(
             suite=first,
-            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=self.elsewhere),
+            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names, elsewhere=elsewhere),
             shown=self._shown,
         )
         return measure_task(
@@ -121,6 +142,7 @@ class Measuring:
             TaskToMeasure(self.pr, self.patch, self.image, RUN, sessions),
             workloads,
             MeasurementSettings(self.plan, self.limits, self.cores),
+            surveyed=surveyed,
             progress=lambda line: say(f"{item}: {line}"),
         )
 
