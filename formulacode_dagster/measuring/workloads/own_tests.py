@@ -27,6 +27,7 @@ from .overlay import PytestFunction, functions_in, is_laid, is_same_everywhere, 
 from .scaled import LEAST_SECONDS, grown_files, grown_tests
 from .scaled import MOST_TESTS as MOST_GROWN
 from .sides import Lines, Sides
+from .unchanged_tests import unchanged_tests
 
 MOST_TESTS = 24
 ENOUGH = 2 * MOST_TESTS
@@ -103,6 +104,7 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
     changed = patch_lines(patch, benchmark_dir=spec.benchmark_dir)
     laid = [path for path in changed.tests if is_laid(path, spec.package_name)]
     with sides.copies() as (base, oracle):
+        before = HarnessClient(base, benchmark_dir=spec.benchmark_dir).read(laid)
         if laid:
             apply_patch(base, patch, only=laid)
 
@@ -124,10 +126,21 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
                 candidates = relevant_tests(*runs, is_compiled=sides.is_compiled, untraced=again)
         places = {name: str(PurePosixPath(spec.package_root, name.partition("::")[0])) for name in candidates}
         present = remote.read(places.values())
-        tests = [
+        unchanged = {
+            path: unchanged_tests(before[path], present[path])
+            for path in before.keys() & present.keys()
+            if is_same_everywhere(path, [other for other in changed.tests if other != path], spec.package_name)
+        }
+        passing = [
             OwnTest(path, name.partition("::")[2], candidates[name], _lines_of(name, runs))
             for name, path in places.items()
-            if path in present and is_same_everywhere(path, changed.tests, spec.package_name)
+            if path in present
+        ]
+        tests = [
+            test
+            for test in passing
+            if is_same_everywhere(test.file, changed.tests, spec.package_name)
+            or test.function.name in unchanged.get(test.file, ())
         ]
         if sides.is_compiled:
             # a test that executes the Python part of the change comes before those that only speak of it

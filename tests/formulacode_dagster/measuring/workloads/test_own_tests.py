@@ -236,6 +236,29 @@ def test_tests_that_the_pull_request_brings_are_laid_over_every_arm(looked):
     assert (benchmark.outcome, benchmark.lines) == ("ran", {"pkg/core.py": (2,)})
 
 
+NEW = "\n\ndef test_new():\n    core.total(600_000)\n"
+INSIDE = {
+    **{path: text for path, text in FILES.items() if not path.startswith("tests/")},
+    "pkg/tests/__init__.py": "",
+    "pkg/tests/test_core.py": TESTS,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tests", "names"),
+    [
+        (f"{TESTS}{NEW}", ["TestInClass::test_total", "test_total[1]", "test_total[2]"]),
+        (TESTS.replace("self.n = 500_000", "self.n = 600_000"), ["test_total[1]", "test_total[2]"]),
+        (TESTS.replace("yield [500_000]", "yield [600_000]"), None),
+    ],
+    ids=["one is added", "a class is another", "a fixture is another"],
+)
+def test_unchanged_tests_of_a_changed_file_in_the_package_are_benchmarks(looked, tests, names):
+    suite, _ = looked({**FASTER, "pkg/tests/test_core.py": tests}, files=INSIDE)
+    assert names == (suite and sorted(test.partition(": ")[2] for test in suite.adapted))
+
+
 @pytest.mark.slow
 def test_package_code_is_not_overlaid_despite_a_testing_folder(looked):
     before = {"pkg/testing/__init__.py": "", "pkg/testing/data.py": "SIZE = 1\n", "tests/data.txt": "before\n"}
