@@ -4,7 +4,7 @@ On a disk with slow file creation, a quarter of the demo's samples were copies. 
 replaces a file, which makes it the session's own. Files that honest code may write in place, the checkout and the
 package itself, are copied.
 
-Where code runs as another user than root, the shared files are root's, and nobody else can write to them. Elsewhere
+Where code runs as another user than root, the shared files are root's, and no other user can write to them. Elsewhere
 writes in place are detected when the session closes and, if its process was killed before, when the next one opens: by
 size, time and mode, and by content. Code can set the time of a file back, but not that of its inode, so only files
 whose inode has changed are read: other sessions link to them, or a write was hidden.
@@ -33,7 +33,6 @@ from formulacode_dagster.models.reasons import FailureKind
 from .layout import Layout
 
 LINKED = ("venv", "build", "instrument", "tests", "crates")
-WRITABLE_BY_OTHERS = 0o022
 COPIED = ("repository", "task")
 
 
@@ -237,7 +236,7 @@ def _look(path: str) -> stat_result | None:
 
 
 def _protect(path: Path) -> None:
-    """Give *path* to root, readable by everybody if its owner could read it, and writable by nobody else."""
+    """Give *path* to root, readable by all users if its owner could read it, and writable by no other."""
     mode = path.lstat().st_mode
     os.chown(path, 0, 0, follow_symlinks=False)
     if stat.S_ISREG(mode):
@@ -247,4 +246,4 @@ def _protect(path: Path) -> None:
 
 
 def _is_protected(facts: stat_result) -> bool:
-    return facts.st_uid == 0 and (stat.S_ISLNK(facts.st_mode) or not facts.st_mode & WRITABLE_BY_OTHERS)
+    return facts.st_uid == 0 and (stat.S_ISLNK(facts.st_mode) or not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH))

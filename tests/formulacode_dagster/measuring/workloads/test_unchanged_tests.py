@@ -43,7 +43,8 @@ NEW = "\n\ndef test_new():\n    core.total(1)\n\n\nclass TestNew:\n    def test_
     [
         pytest.param(BEFORE + NEW, ALL, id="tests are added"),
         pytest.param(f"from pkg import fast as quick\n{BEFORE}", ALL, id="and imports"),
-        pytest.param(BEFORE + "\n\ndef _checked(n):\n    return n\n", ALL, id="and helpers"),
+        pytest.param(BEFORE + "\n\nOTHER = 4\n\n\ndef _checked(n):\n    return n\n", ALL, id="and helpers"),
+        pytest.param(BEFORE.replace("import core", "import core, fast"), ALL, id="and names to an import"),
         pytest.param(BEFORE.replace("made(3)", "made(4)"), ALL - {"test_a"}, id="one is another"),
         pytest.param(BEFORE.replace("core.total(5)", "core.total(6)"), ALL - {"TestIt::test_d"}, id="a method is"),
         pytest.param(
@@ -78,6 +79,7 @@ def test_equal_tests_are_unchanged_if_what_they_share_is(after, unchanged):
         f"{BEFORE}\n\ndef made(n):\n    return n\n",
         f"{BEFORE}\n\ndef core(n):\n    return n\n",
         f"{BEFORE}\n\n@pytest.fixture(autouse=True)\ndef prepared():\n    pass\n",
+        f"{BEFORE}\n\n@pytest.fixture(autouse=True)\ndef test_data():\n    pass\n",
         f"{BEFORE}\n\ndef setup_module():\n    pass\n",
         f"{BEFORE}\n\ndef tearDownModule():\n    pass\n",
         f"{BEFORE}\n\ndef pytest_generate_tests(metafunc):\n    pass\n",
@@ -112,21 +114,43 @@ class TestC(TestB):
     def test_d(self):
         core.total(3)
 
+class TestD:
+    def test_f(self):
+        core.total(5)
+
+    def test_g(self):
+        self.test_f()
+
+    def test_h(self):
+        core.total(6)
+
 def test_e():
     core.total(4)
 """
+ALL_USING = frozenset(
+    {"test_a", "test_b", "test_e", "TestA::test_c", "TestC::test_d", "TestD::test_f", "TestD::test_g", "TestD::test_h"}
+)
 
 
 @pytest.mark.parametrize(
     ("what", "unchanged"),
     [
-        ("core.total(1)", {"TestA::test_c", "TestC::test_d", "test_e"}),
-        ("core.total(2)", {"test_a", "test_b", "test_e"}),
-        ("size = 3", {"test_a", "test_b", "TestA::test_c", "test_e"}),
+        ("core.total(1)", ALL_USING - {"test_a", "test_b"}),
+        ("core.total(2)", ALL_USING - {"TestA::test_c", "TestC::test_d"}),
+        ("size = 3", ALL_USING - {"TestC::test_d"}),
+        ("core.total(5)", ALL_USING - {"TestD::test_f", "TestD::test_g"}),
     ],
 )
 def test_tests_that_use_a_changed_one_are_changed_too(what, unchanged):
+    assert unchanged_tests(USING.encode(), USING.encode()) == ALL_USING
     assert unchanged_tests(USING.encode(), USING.replace(what, f"{what}, 7").encode()) == unchanged
+
+
+def test_a_fixture_is_no_test_by_its_name():
+    fixture = "\n\n@pytest.fixture\ndef test_data():\n    return 1\n\n\ndef test_of_it(test_data):\n    pass\n"
+    before = BEFORE + fixture
+    assert unchanged_tests(before.encode(), before.encode()) == ALL | {"test_of_it"}
+    assert unchanged_tests(before.encode(), before.replace("return 1", "return 2").encode()) == frozenset()
 
 
 def test_files_that_are_no_python_have_none():
