@@ -49,10 +49,10 @@ LEAST_OUTSIDE_SECONDS, SHORT_SECONDS = 0.05, 20e-6
 """Time that need not be accounted for: of all batches together, and of each."""
 MOST_CPU, MOST_BESIDE = 3.0, 0.2
 """Limit of a process's CPU time as a multiple of the other arms', for the same timed work."""
-NOISE_FACTOR, LEAST_SECONDS, MOVED_LEVEL = 4.0, 0.001, 0.01
-"""Preparing takes longer beyond so many times the bases' difference, so many seconds, and at this level, or the least
-one that so few rounds can reach.
-"""
+NOISE_FACTOR, LEAST_SECONDS = 4.0, 0.001
+"""Preparing takes longer beyond so many times the bases' difference, and beyond so many seconds."""
+LEVEL = 0.01
+"""Level at which preparing takes longer and first calls are faster, or the least one that so few rounds can reach."""
 FIRST_CALL_ROUNDS = 5
 NO_PROCESS = ("Resource temporarily unavailable", "can't start new thread", "BlockingIOError")
 """Signs in the message of a process that may not start another."""
@@ -456,10 +456,12 @@ class Grading:
 
         They do where the author's code is faster on them, too: then the agent's counts for what it saves there.
         """
-        gains = {}
-        for arm in ("oracle", AGENT):
-            ratios = [math.log(min(first["base"][name]) / min(first[arm][name])) for name in first["base"]]
-            gains[arm] = math.fsum(ratios) / len(ratios)
+        # the control's code is the base's: of both, the faster call is less slowed down by other load
+        unchanged = {name: [*map(min, calls, first["control"][name])] for name, calls in first["base"].items()}
+        gains = {
+            arm: _mean([math.log(min(calls) / min(first[arm][name])) for name, calls in unchanged.items()])
+            for arm in ("oracle", AGENT)
+        }
         self._metrics["first_call_speedup"] = math.exp(gains[AGENT])
         self._metrics["oracle_first_call_speedup"] = math.exp(gains["oracle"])
         gain = math.log(judged.speedup)
@@ -471,7 +473,12 @@ class Grading:
         if gains[AGENT] + math.log(FIRST_CALL_NOISE) >= usual * gain:
             return gain
         counted = gains[AGENT] / usual
-        if counted < math.log(self._task["rule"]["min_speedup"]):
+        rounds = [
+            _mean([math.log(calls[place] / first[AGENT][name][place]) for name, calls in unchanged.items()])
+            for place in range(min(map(len, unchanged.values())))
+        ]
+        shown = sign_flip_p(rounds) <= _level(len(rounds))
+        if counted < math.log(self._task["rule"]["min_speedup"]) or not shown:
             raise Refused(
                 "only_called_again", f"first calls are {math.exp(gains[AGENT]):.3g} times as fast as the base's"
             )
@@ -502,8 +509,12 @@ def is_moved(prepared: dict[str, list[float]], called: dict[str, float]) -> bool
     noise = NOISE_FACTOR * abs(_mean(_longer(prepared, "control", "base"))) + LEAST_SECONDS
     limit = max(noise, LEAST_SHARE * (called["base"] - called[AGENT]))
     longer = [_longer(prepared, AGENT, other) for other in ARMS if other != AGENT]
-    level = max(MOVED_LEVEL, 0.5 ** len(prepared[AGENT]))
+    level = _level(len(prepared[AGENT]))
     return all(_mean(seconds) > limit and sign_flip_p(seconds) <= level for seconds in longer)
+
+
+def _level(rounds: int) -> float:
+    return max(LEVEL, 0.5**rounds)
 
 
 def _longer(prepared: dict[str, list[float]], arm: str, other: str) -> list[float]:

@@ -114,6 +114,21 @@ def test_first_calls_are_what_counts_where_they_gain_less():
     assert require_honest(first={"agent": 0.04}) == pytest.approx(math.log(2))
 
 
+@pytest.mark.parametrize(
+    ("arm", "seconds"),
+    [
+        pytest.param("agent", [0.05, 0.08, 0.08], id="one-is-fast"),
+        pytest.param("base", [0.13, 0.14, 0.13], id="the-base-is-slow-and-the-control-is-not"),
+    ],
+)
+def test_first_calls_that_are_faster_by_chance_count_for_nothing(arm, seconds):
+    work = SampledWork(first={"agent": 0.08})
+    work.first_calls[arm] = {NAME: seconds}
+    with pytest.raises(Refused) as refused:
+        Grading(TASK, b"", "")._require_honest(work, judged(4.0))
+    assert refused.value.reason == "only_called_again"
+
+
 def test_first_calls_count_where_later_ones_gain_much_more():
     work = SampledWork(first={"oracle": 0.01, "agent": 0.08})
     work.judged = lambda _: judged(10_000.0)
