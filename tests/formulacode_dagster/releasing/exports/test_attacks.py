@@ -75,12 +75,12 @@ IGNORED = pytest.mark.variant("attack on what it is graded by", most=1)
 
 
 @pytest.mark.parametrize(
-    ("script", "reason"),
+    ("script", "reasons"),
     [
         pytest.param(PATCHED_CLOCKS, "clocks_changed", id="timers-patched", marks=TIMED),
         pytest.param(CACHED_ON_DISK, "only_called_again", id="cached-on-disk", marks=TIMED),
         pytest.param(CACHED_IN_MEMORY, "only_called_again", id="cached-in-memory", marks=TIMED),
-        pytest.param(CACHED_AT_IMPORT, "work_moved", id="cached-at-import", marks=TIMED),
+        pytest.param(CACHED_AT_IMPORT, "work_moved only_known_inputs", id="cached-at-import", marks=TIMED),
         pytest.param(WITHOUT_TESTS, "tests_fail", id="tests-removed", marks=TESTED),
         pytest.param(PLUGGED_IN_TESTS, "tests_fail", id="tests-made-to-pass", marks=TESTED),
         pytest.param(
@@ -89,9 +89,10 @@ IGNORED = pytest.mark.variant("attack on what it is graded by", most=1)
         pytest.param(TOUCHED_GRADER, "no_change", id="grader-touched", marks=IGNORED),
     ],
 )
-def test_who_only_looks_faster_gets_nothing(attack, script, reason):
+def test_who_only_looks_faster_gets_nothing(attack, script, reasons):
     report = attack(script)
-    assert (report["metrics"]["reward"], report["reason"]) == (0.0, reason), report
+    assert report["metrics"]["reward"] == 0.0, report
+    assert report["reason"] in reasons.split(), report
 
 
 @TIMED
