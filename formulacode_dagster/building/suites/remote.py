@@ -81,13 +81,15 @@ def random_hash_seed() -> int:
 class BenchmarkSelection:
     """Benchmarks to survey: all or those named in *only*, first those that mention *names*, none *ruled_out*.
 
-    After *enough* ran, if that is given, one of which ran a traced line, if there are any, the rest is `untraced`.
+    After *enough* ran, if that is given, one of which ran a traced line, if there are any, the rest is `untraced`. A
+    *share* is its number and how many there are: each benchmark is in one, in the first if it has a `setup_cache`.
     """
 
     only: Iterable[str] | None = None
     names: Iterable[str] = ()
     enough: int | None = None
     ruled_out: Iterable[str] = ()
+    share: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,7 @@ class HarnessClient:
                 "names": sorted(selection.names),
                 "enough": selection.enough,
                 "ruled_out": sorted(selection.ruled_out),
+                "share": selection.share,
                 "skip": sorted(lost),
                 "coverage": compiled.coverage.data if compiled else "",
                 "results": results,

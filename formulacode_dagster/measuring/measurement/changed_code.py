@@ -51,6 +51,19 @@ class TracedFunction:
 
 
 @dataclass(frozen=True)
+class ComparedFile:
+    """Changes of one Python file."""
+
+    functions: Sequence[TracedFunction] = ()
+    compiled: Sequence[str] = ()
+    """Functions compiled by a decorator, which cannot be traced."""
+    unread: Sequence[str] = ()
+    """Other parts that cannot be traced."""
+    entries: Lines | None = None
+    """See `ChangedCode`."""
+
+
+@dataclass(frozen=True)
 class ChangedCode:
     """Code that must execute for the patch to matter."""
 
@@ -67,6 +80,17 @@ class ChangedCode:
     """Code that runs compiled: the files in `compiled`, and functions compiled by a decorator."""
     functions: tuple[TracedFunction, ...] = ()
     """The functions that the lines are in; code outside of functions is in none."""
+    entries: Lines | None = None
+    """Lines of the base: where one of `base` or `oracle` runs, one of these or of `base` runs on the base. None if that
+    is not certain, since the patch changes more than functions of the base and what only these call.
+    """
+
+    @property
+    def watched(self) -> Lines:
+        """The lines of the base, and its `entries`."""
+        entries = self.entries or {}
+        nothing: frozenset[int] = frozenset()
+        return {path: self.base.get(path, nothing) | entries.get(path, nothing) for path in {**self.base, **entries}}
 
     def spans(self, arm: Arm) -> FunctionSpans:
         """First and last lines of the changed functions on *arm*, by path."""
@@ -104,6 +128,7 @@ def changed_code(
     jitted: list[str] = []
     others: list[str] = []
     found: list[TracedFunction] = []
+    entries: dict[str, frozenset[int]] | None = {}
     build_files: list[str] = []
     for change in files:
         path = PurePosixPath(change.path)
@@ -114,17 +139,26 @@ def changed_code(
         elif _is_compiled(path, extensions):
             compiled += [] if _is_beside_the_package(path) else [change]
         elif path.suffix == ".py":
-            functions, compiled_functions, unread = _compare(change, sides[change], moved, changed)
+            compared = _compare(change, sides[change], moved, changed)
+            entries = None if entries is None or compared.entries is None else {**entries, **compared.entries}
             if not _is_beside_the_package(path):
-                found += functions
-                jitted += compiled_functions
-                others += unread
+                found += compared.functions
+                jitted += compared.compiled
+                others += compared.unread
     hidden = [*(change.path for change in compiled), *jitted]
     untraceable = [*hidden, *others]
     if not any(changed) and not untraceable:
         untraceable = build_files
     names = {name for change in files for name in _names(change, base, oracle, benchmark_dir)}
-    return ChangedCode(*changed, tuple(untraceable), tuple(compiled), frozenset(names), tuple(hidden), tuple(found))
+    return ChangedCode(
+        *changed,
+        tuple(untraceable),
+        tuple(compiled),
+        frozenset(names),
+        tuple(hidden),
+        tuple(found),
+        None if untraceable else entries,
+    )
 
 
 def changes_build(files: Iterable[FileChange]) -> bool:
@@ -193,14 +227,10 @@ def _compare(
     sides: tuple[Source, Source] | None,
     moved: tuple[Meanings, Meanings],
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]],
-) -> tuple[list[TracedFunction], list[str], list[str]]:
-    """Add the changes of *change* in one Python file, with both *sides*, to *changed* (base, oracle).
-
-    Returns the functions in which they are, and the parts that cannot be traced: functions compiled by a decorator, and
-    others.
-    """
+) -> ComparedFile:
+    """Add the changes of *change* in one Python file, with both *sides*, to *changed* (base, oracle)."""
     if sides is None:
-        return [], [], [change.path]
+        return ComparedFile(unread=[change.path])
     before, after = sides
     lost, gained = moved
     try:
@@ -209,7 +239,7 @@ def _compare(
             changed_lines(after, before.meanings | lost[_package_of(change.oracle_path)], change.oracle_lines),
         )
     except RecursionError:
-        return [], [], [change.path]
+        return ComparedFile(unread=[change.path])
     paths = change.base_path, change.oracle_path
     for side, path, lines in zip(changed, paths, found, strict=True):
         if path is not None and lines.lines:
@@ -225,7 +255,38 @@ def _compare(
         )
         for name in names
     ]
-    return functions, [*compiled], [f"{change.path}: module level"] if any(lines.unread for lines in found) else []
+    unread = [f"{change.path}: module level"] if any(lines.unread for lines in found) else []
+    is_new = change.base_path is None or _is_beside_the_package(PurePosixPath(change.path))
+    is_inside = is_new or all(lines.is_inside for lines in found)
+    entries = _entries(change, before, after, names) if is_inside else None
+    return ComparedFile(functions, [*compiled], unread, entries)
+
+
+def _entries(change: FileChange, before: Source, after: Source, names: Iterable[str]) -> Lines | None:
+    """Return the first lines, *before* the change, of the changed functions *names*, and of functions around new ones.
+
+    None if other code of the base may call a new one, or gets one by a new import: it has a name of the base, or is a
+    method that may replace an inherited one. Tests are called by no benchmark.
+    """
+    new_imports = [bound for _, _, bound in after.imports - before.imports]
+    if any(bound == "*" or before.mentions(bound) for bound in new_imports):
+        return None
+    lines: set[int] = set()
+    for name in names:
+        parts = name.split(".")
+        around = [".".join(parts[: end + 1]) for end in range(len(parts))]
+        known = [outer for outer in around if outer in before.definitions]
+        entry = next((at for outer in reversed(known) if (at := before.entry_lines(outer))), set())
+        lines |= entry
+        if entry or _is_beside_the_package(PurePosixPath(change.path)):
+            continue
+        if len(known) == len(parts):
+            return None
+        new = parts[len(known)]
+        is_hook = bool(known) and (not new.startswith("_") or new.startswith("__"))
+        if is_hook or before.mentions(new):
+            return None
+    return {change.base_path: frozenset(lines)} if change.base_path and lines else {}
 
 
 def _names(

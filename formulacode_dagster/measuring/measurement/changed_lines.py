@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from formulacode_dagster.building.declarations.python_source import parse_python
 
+_WORD = re.compile(r"\w+")
 COMPILING_DECORATORS = frozenset({"jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "jitclass"})
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -27,6 +29,8 @@ class ChangedLines:
     """True if something outside functions changed that no function of the file reads."""
     functions: Mapping[str, frozenset[int]] = field(default_factory=dict)
     """The lines that are inside functions, by the function's qualified name."""
+    is_inside: bool = True
+    """True if nothing but imports changed outside functions, and no class of the other side has other bases."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,10 @@ class Source:
                 meanings.add(("", ast.dump(unit.node)))
         return frozenset(meanings)
 
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(_WORD.findall("\n".join(self._text)))
+
     def unit_of(self, line: int) -> CodeUnit | None:
         """Return the code unit of *line*; a lone `else:` belongs to what follows, blank lines and comments to None."""
         own = [unit for unit in self.units if line in unit.lines]
@@ -74,6 +82,27 @@ class Source:
             return None
         return next((unit for unit in self.units if unit.lines.start > line), None)
 
+    def mentions(self, name: str) -> bool:
+        """Return True if the word *name* is anywhere in it."""
+        return name in self._words
+
+    @cached_property
+    def definitions(self) -> frozenset[str]:
+        """Qualified names of its functions and classes."""
+        return frozenset(unit.name for unit in self.units if isinstance(unit.node, Definition))
+
+    @cached_property
+    def imports(self) -> frozenset[tuple[str, str, str]]:
+        """Module, imported name and bound name of each import outside of functions."""
+        found = set()
+        for node in (unit.node for unit in self.units if unit.function is None):
+            if isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
+                found |= {(module, name.name, name.asname or name.name) for name in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {(name.name, "", name.asname or name.name.partition(".")[0]) for name in node.names}
+        return frozenset(found)
+
     def spans(self, name: str) -> list[tuple[int, int]]:
         """First and last lines, with decorators, of functions with this qualified *name*."""
         return [
@@ -81,6 +110,15 @@ class Source:
             for unit in self.units
             if isinstance(node := unit.node, Function) and unit.name == name
         ]
+
+    def entry_lines(self, name: str) -> set[int]:
+        """Lines of which one runs whenever a function with this qualified *name* is called; none if there is none."""
+        return {
+            line
+            for unit in self.units
+            if isinstance(node := unit.node, Function) and unit.name == name
+            for line in _first_lines(node.body) or self.body_lines(node)
+        }
 
     def body_lines(self, node: Definition) -> set[int]:
         """The lines that run when a function is called; of a class, when any of its functions is."""
@@ -104,7 +142,7 @@ def changed_lines(source: Source, others: Collection[tuple[str, str]], lines: It
     outside functions. Comments, docstrings, annotations, and functions with unchanged meaning do not count.
     """
     wanted: set[int] = set()
-    unread = False
+    unread, is_inside = False, True
     for unit in {unit for line in lines if (unit := source.unit_of(line)) is not None}:
         node, function = unit.node, unit.function
         if _is_constant(node):
@@ -114,9 +152,11 @@ def changed_lines(source: Source, others: Collection[tuple[str, str]], lines: It
         if isinstance(node, Definition):
             if (unit.name, _header(node)) not in others:
                 wanted |= source.body_lines(node)
+                is_inside &= isinstance(node, Function) or all(name != unit.name for name, _ in others)
             continue
         if function is None and (_is_inert(node) or ("", ast.dump(node)) in others):
             continue
+        is_inside &= function is not None or isinstance(node, ast.Import | ast.ImportFrom)
         wanted |= set(unit.lines)
         if function is None and _does_something(node):
             readers = _reader_lines(source, node)
@@ -133,7 +173,8 @@ def changed_lines(source: Source, others: Collection[tuple[str, str]], lines: It
     for unit in source.units:
         if unit.function is not None and (inside := seen.intersection(unit.lines)):
             functions.setdefault(unit.function_name, set()).update(inside)
-    return ChangedLines(frozenset(seen), compiled, unread, {name: frozenset(at) for name, at in functions.items()})
+    by_function = {name: frozenset(at) for name, at in functions.items()}
+    return ChangedLines(frozenset(seen), compiled, unread, by_function, is_inside)
 
 
 def _units(node: ast.AST, prefix: str, function: Function | None, function_name: str) -> Iterator[CodeUnit]:
@@ -165,6 +206,19 @@ def _own_lines(node: Node) -> range:
         starts.append(node.lineno)
         ends.append((node.lineno if _has_body(node) else node.end_lineno) or node.lineno)
     return range(min(starts), max(ends) + 1)
+
+
+def _first_lines(body: Sequence[ast.stmt]) -> set[int]:
+    """The lines up to the end of the first statement of a function's *body* that always runs, without what it holds."""
+    lines: set[int] = set()
+    for node in body:
+        if isinstance(node, ast.Try | ast.TryStar):
+            return lines | _first_lines(node.body)
+        lines |= set(_own_lines(node))
+        is_declaration = isinstance(node, ast.Global | ast.Nonlocal | ast.AnnAssign)
+        if not (is_declaration or _is_constant(node)):
+            return lines
+    return set()
 
 
 def _has_body(node: Node) -> bool:

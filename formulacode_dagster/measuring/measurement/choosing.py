@@ -35,13 +35,19 @@ from .relevance import (
     completed,
     disagreeing,
     in_order_of_timing,
+    joined,
+    may_enter,
     renewed,
     select,
+    with_lines,
+    with_rest,
     with_surveys,
 )
 from .surveyed import Surveyed
 from .time_budget import TimeBudget
 
+WHOLE = (0, 1)
+"""The only share of a suite."""
 LOOKED_AT = 2
 """Multiple of the benchmarks that may be timed, of which it is seen where they spend their time."""
 TRIES = 2
@@ -274,18 +280,40 @@ class Chooser:
                 remote.restore()
 
     def _survey_whole(self, ruled_out: frozenset[str]) -> list[Survey]:
-        """Run every benchmark once on the base and with the patch, in parallel if each has a core."""
-        arms, is_only_core = (Arm.BASE, Arm.ORACLE), self.remotes[Arm.BASE].core_count == 1
+        """Run every benchmark once on the base and with the patch, in parallel if each has a core.
+
+        If whatever reaches the change enters a changed function of the base, only what does runs with the patch, and
+        the control has a share of the base's benchmarks.
+        """
+        if self._changed(sorted(self.extensions)).entries is None:
+            return self._survey_parallel({Arm.BASE: WHOLE, Arm.ORACLE: WHOLE}, ruled_out)
+        base_arms = (Arm.BASE,) if self._is_only_core else (Arm.BASE, Arm.CONTROL)
+        shares = {arm: (number, len(base_arms)) for number, arm in enumerate(base_arms)}
+        watched = joined(self._survey_parallel(shares, ruled_out))
+        changed = self._changed(watched.extensions)
+        base = with_lines(watched, changed.base)
+        if changed.entries is None:
+            return [base, *self._survey_parallel({Arm.ORACLE: WHOLE}, ruled_out)]
+        entering = [each.name for each in watched.benchmarks if may_enter(each)]
+        return [base, with_rest(self._survey(Arm.ORACLE, entering), base, entering)]
+
+    @property
+    def _is_only_core(self) -> bool:
+        return self.remotes[Arm.BASE].core_count == 1
+
+    def _survey_parallel(self, shares: Mapping[Arm, tuple[int, int]], ruled_out: frozenset[str]) -> list[Survey]:
+        """Run the *shares* of the suite once on these arms."""
         surveys: list[Survey] = []
-        for group in [(arm,) for arm in arms] if is_only_core else [arms]:
-            self.log(f"running every benchmark once on the {' and the '.join(group)}")
+        for group in [(arm,) for arm in shares] if self._is_only_core else [tuple(shares)]:
+            either = " and the " if shares[group[0]] == WHOLE else " or the "
+            self.log(f"running every benchmark once on the {either.join(group)}")
             with self.budget.paused_at_first(self.turn()), ThreadPoolExecutor(len(group)) as pool:
                 ask = partial(self._ask, seconds=self._survey_seconds(), ruled_out=ruled_out)
-                surveys += pool.map(ask, group)
+                surveys += pool.map(lambda arm, ask=ask: ask(arm, share=shares[arm]), group)
         return surveys
 
     def _survey(self, arm: Arm, only: Sequence[str], *, is_traced: bool = True) -> Survey:
-        self.log(f"running {len(only)} benchmarks once on the {arm}")
+        self.log(f"running {len(only)} benchmarks once on the {arm}" if only else f"importing the suite on the {arm}")
         with self.budget.paused_at_first(self.turn()):
             return self._ask(arm, seconds=self._survey_seconds(), only=only, is_traced=is_traced)
 
@@ -299,15 +327,16 @@ class Chooser:
         seconds: float,
         only: Sequence[str] | None = None,
         ruled_out: frozenset[str] = frozenset(),
+        share: tuple[int, int] = WHOLE,
         is_traced: bool = True,
     ) -> Survey:
         changed = self._changed(())
-        lines = changed.oracle if arm is Arm.ORACLE else changed.base
+        lines = changed.oracle if arm is Arm.ORACLE else changed.base if only else changed.watched
         return self.remotes[arm].survey(
             lines=lines if is_traced else {},
             limit=float(self.limits.benchmark_seconds),
             budget=seconds,
-            selection=BenchmarkSelection(only, changed.names, ruled_out=ruled_out),
+            selection=BenchmarkSelection(only, changed.names, ruled_out=ruled_out, share=share),
         )
 
     def _changed(self, extensions: Sequence[str]) -> ChangedCode:

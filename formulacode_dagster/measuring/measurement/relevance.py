@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from formulacode_dagster.building.suites.questions import FAILED, Survey, SurveyedBenchmark
@@ -12,7 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure, Quantity
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
-from .changed_code import ChangedCode
+from .changed_code import ChangedCode, Lines
 
 TIMEABLE = frozenset({"ran", "untraced", "ruled_out"})
 SHOWN = 5
@@ -174,6 +174,45 @@ def disagreeing(base: Survey, oracle: Survey) -> list[str]:
             and (benchmark.name in failed or not _owners(benchmark).isdisjoint(other.lost))
         }
     return sorted(names)
+
+
+def joined(surveys: Sequence[Survey]) -> Survey:
+    """Return the survey of a suite of which each of *surveys* has a share."""
+    return Survey(
+        benchmarks=tuple(
+            sorted((each for survey in surveys for each in survey.benchmarks), key=lambda each: each.name)
+        ),
+        lost={name: why for survey in surveys for name, why in survey.lost.items()},
+        extensions=tuple(sorted({name for survey in surveys for name in survey.extensions})),
+        untimed=tuple(sorted({name for survey in surveys for name in survey.untimed})),
+        uninstalled=tuple(sorted({name for survey in surveys for name in survey.uninstalled})),
+    )
+
+
+def may_enter(benchmark: SurveyedBenchmark) -> bool:
+    """Return True if a *benchmark* of the base ran a watched line, or might: by a process of its own, or on a retry."""
+    is_seen = benchmark.outcome == "ran" and benchmark.traceable
+    return bool(benchmark.lines) if is_seen else benchmark.outcome in {"ran", *FAILED} - {"timeout"}
+
+
+def with_lines(survey: Survey, lines: Lines) -> Survey:
+    """Return *survey* as if only *lines* had been watched."""
+    kept = []
+    for benchmark in survey.benchmarks:
+        seen = {path: tuple(at for at in ran if at in lines.get(path, ())) for path, ran in benchmark.lines.items()}
+        kept.append(benchmark.model_copy(update={"lines": {path: ran for path, ran in seen.items() if ran}}))
+    return survey.model_copy(update={"benchmarks": tuple(kept)})
+
+
+def with_rest(oracle: Survey, base: Survey, asked: Collection[str]) -> Survey:
+    """Return the survey of the *oracle*, where only those *asked* for were run, with the base's other benchmarks."""
+    known = {*asked, *(benchmark.name for benchmark in oracle.benchmarks)}
+    rest = [
+        benchmark.model_copy(update={"outcome": benchmark.outcome if benchmark.outcome == "untraced" else "ruled_out"})
+        for benchmark in base.benchmarks
+        if benchmark.name not in known
+    ]
+    return oracle.model_copy(update={"benchmarks": (*oracle.benchmarks, *rest)})
 
 
 def renewed(survey: Survey, again: Survey) -> Survey:

@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import suite
@@ -60,10 +61,10 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
 
     Those that mention `names` come first, then further combinations of those that ran one of `lines`, and those
-    `ruled_out` are not run. If `enough` is a number it stops after as many ran, but not before one of them ran one of
-    `lines`, if there are any. A setup of a class that takes longer than the limit is run once for each combination:
-    the time is for the others. State between calls is reported for benchmarks that run one of the lines, or for all if
-    there are none: it takes several setups.
+    `ruled_out` are not run. Only those of a `share` are listed: its number, and how many there are. If `enough` is a
+    number it stops after as many ran, but not before one of them ran one of `lines`, if there are any. A setup of a
+    class that takes longer than the limit is run once for each combination: the time is for the others. State between
+    calls is reported for benchmarks that run one of the lines, or for all if there are none: it takes several setups.
     """
     if request.get("closed"):
         # this process, and the fork that runs one benchmark
@@ -73,6 +74,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     asked = BenchmarkFacts(bool(request["results"]), _of_state(request), int(request.get("parts", 0)))
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
+    share, shares = request.get("share", (0, 1))
     native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
     modules = import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
     emit(event="extensions", names=_extension_modules())
@@ -83,7 +85,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         for benchmark in suite.benchmarks_of(
             module, lambda name, message: emit(event="lost", name=name, message=message), untimed.append
         )
-        if only is None or any(name.startswith(benchmark[2].name) for name in only)
+        if (only is None or any(name.startswith(benchmark[2].name) for name in only))
+        and _share_of(benchmark[2], shares) == share
     ]
     emit(event="untimed", names=untimed)
     emit(event="uninstalled", names=request["uninstalled"])
@@ -160,6 +163,11 @@ def import_all(root: str, skip: frozenset[str], seconds: float, emit: Emit) -> l
         modules.append(module)
         pending += [submodules.name for submodules in pkgutil.iter_modules(getattr(module, "__path__", []), f"{name}.")]
     return modules
+
+
+def _share_of(benchmark: suite.RunnableBenchmark, shares: int) -> int:
+    """Return the share of the suite that *benchmark* is in: one session has all that `setup_cache` keeps."""
+    return 0 if benchmark.setup_cache_key else zlib.crc32(benchmark.name.encode()) % shares
 
 
 def _extension_modules() -> list[str]:

@@ -71,6 +71,9 @@ class Suite(Listening):
     def survey(self, selection, **_):
         ruled_out = selection.ruled_out
         names = sorted(path.removeprefix("benchmarks/").removesuffix(".py") for path in self.files)
+        if selection.only is not None:
+            self.asked.append(("import", *selection.only))
+            return Survey(benchmarks=(), lost={}, extensions=())
         self.asked.append(("survey", *sorted(ruled_out)))
         return Survey(
             benchmarks=tuple(surveyed(name, f"{name}.time_it" in ruled_out) for name in names), lost={}, extensions=()
@@ -113,11 +116,13 @@ class Hurried(Listening):
             for one in asked
         }
 
-    def survey(self, **_):
+    def survey(self, *, selection, **_):
         lines = {"pkg/core.py": (2,)}
         hits = [surveyed(name, is_ruled_out=False).model_copy(update={"lines": lines}) for name in ("a", "b")]
         late = surveyed("d", is_ruled_out=False).model_copy(update={"outcome": "untraced"})
-        return Survey(benchmarks=(*hits, surveyed("c", is_ruled_out=False), late), lost={}, extensions=())
+        number, shares = selection.share
+        found = (*hits, surveyed("c", is_ruled_out=False), late)[number::shares]
+        return Survey(benchmarks=found, lost={}, extensions=())
 
 
 class Nothing:
@@ -170,8 +175,8 @@ def test_a_benchmark_that_two_suites_share_runs_in_the_first_alone(chosen):
     newest = SuiteFiles("newest", {**later.files, "benchmarks/new.py": b"pass"})
     calls = chosen(BASE_SUITE, lambda _: [later, newest], Suite())
     surveys = [call for call in calls if call[0] == "survey"]
-    both = [("survey", "one.time_it")] * 2
-    assert surveys == [("survey",)] * 2 + both + [("survey", "base.time_it", "one.time_it")] * 2
+    assert surveys == [("survey",), ("survey", "one.time_it"), ("survey", "base.time_it", "one.time_it")]
+    assert [call for call in calls if call[0] == "import"] == [("import",)] * 3, "no benchmark reaches the change"
 
 
 def test_benchmarks_run_and_others_are_looked_for_while_nothing_is_timed(chosen):
@@ -230,18 +235,35 @@ class Meeting(Hurried):
         return super().survey(selection=selection, **asked)
 
 
-def test_base_and_oracle_are_surveyed_in_parallel_on_separate_cores():
+def surveys_logged(remote, patch=PATCH, after=AFTER):
     log = Log(None)
-    chooser_of(Meeting(), log, SamplingPlan()).choose(BASE_SUITE, lambda _: ())
-    assert [line for line in log.lines if "every" in line] == [
-        "running every benchmark once on the base and the oracle"
-    ]
+    sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": after}}
+    chooser = chooser_of(remote, log, SamplingPlan())
+    replace(chooser, files=changed_files(patch), sources=sources).choose(BASE_SUITE, lambda _: ())
+    return [line.removeprefix("running ") for line in log.lines if " once on the " in line]
 
 
-def test_base_and_oracle_are_surveyed_one_after_the_other_on_one_core():
-    log = Log(None)
-    chooser_of(Hurried(), log, SamplingPlan()).choose(BASE_SUITE, lambda _: ())
-    assert [line.rpartition(" ")[2] for line in log.lines if "every" in line] == ["base", "oracle"]
+def test_only_what_enters_the_change_on_the_base_runs_with_the_patch():
+    assert surveys_logged(Hurried()) == ["every benchmark once on the base", "2 benchmarks once on the oracle"]
+
+
+def test_with_two_cores_base_and_control_share_the_benchmarks():
+    told = surveys_logged(Meeting())
+    assert told == ["every benchmark once on the base or the control", "2 benchmarks once on the oracle"]
+
+
+CONSTANT = PATCH.replace(b"-1,2 +1,2 @@\n", b"-1,2 +1,3 @@\n+LIMIT = 10\n")
+
+
+@pytest.mark.parametrize(
+    ("remote", "surveys"),
+    [
+        (Meeting, ["every benchmark once on the base and the oracle"]),
+        (Hurried, ["every benchmark once on the base", "every benchmark once on the oracle"]),
+    ],
+)
+def test_both_sides_run_all_where_the_base_does_not_show_what_reaches_the_change(remote, surveys):
+    assert surveys_logged(remote(), CONSTANT, b"LIMIT = 10\n" + AFTER) == surveys
 
 
 def test_the_log_and_the_choice_tell_what_was_left_out():
@@ -414,6 +436,10 @@ class Slow(Aiming):
         assert files, "without a suite, its benchmarks are gone"
 
     def survey(self, selection, **_):
+        if selection.only is not None:
+            self.runs += [name.partition(".")[0] for name in selection.only]
+            ran = [surveyed(name, is_ruled_out=False) for name in self.runs[len(self.runs) - len(selection.only) :]]
+            return Survey(benchmarks=tuple(ran), lost={}, extensions=())
         self.now += 100
         left = [name for name in self.outcomes if f"{name}.time_it" not in selection.ruled_out]
         self.runs += left[:1]
@@ -428,11 +454,11 @@ def test_a_survey_goes_on_without_a_reserve_for_samples_if_nothing_else_is_found
         Slow({"a": {"outcome": "timeout"}, "b": {}, "c": {}, "e": {"lines": {"pkg/core.py": (2,)}}}),
         Log(None),
     )
-    budget = TimeBudget(1100, clock=lambda: remote.now)
+    budget = TimeBudget(550, clock=lambda: remote.now)
     chooser = replace(chooser_of(remote, log, SamplingPlan()), budget=budget)
     choice = chooser.choose(BASE_SUITE, lambda _: ())
     assert [each.name for each in choice.candidates] == ["e.time_it"]
-    assert remote.runs == ["a", "a", "b", "b", "c", "c", "e", "e"], "what failed is not run again"
+    assert remote.runs == ["a", "b", "c", "e", "e"], "what failed, or reaches nothing, is not run again"
     assert {failure.benchmark for failure in choice.failures} == {"a.time_it"}
     assert "going on with the suite of the base" in log.lines
 
@@ -441,7 +467,7 @@ def test_what_is_found_too_late_to_be_timed_is_for_another_attempt():
     remote = Slow({"a": {}, "b": {}, "e": {"lines": {"pkg/core.py": (2,)}}})
     chooser = chooser_of(remote, Log(None), SamplingPlan())
     with pytest.raises(ItemFailure) as failure:
-        replace(chooser, budget=TimeBudget(610, clock=lambda: remote.now)).choose(BASE_SUITE, lambda _: ())
+        replace(chooser, budget=TimeBudget(310, clock=lambda: remote.now)).choose(BASE_SUITE, lambda _: ())
     assert failure.value.kind == "survey_unfinished"
     assert "found too late" in chooser.log.lines[-1]
 

@@ -160,3 +160,19 @@ def test_only_named_benchmarks_are_run_again_and_without_time_none_is(remote):
     assert {found.outcome for found in two.benchmarks} <= {"ran", "untraced", "error", "timeout", "crash", "skipped"}
     none = remote.survey(lines={}, limit=10, budget=0.0)
     assert {benchmark.outcome for benchmark in none.benchmarks} == {"untraced"}
+
+
+@pytest.mark.slow
+def test_shares_of_a_survey_have_each_benchmark_once_and_caches_together(remote, found):
+    shares = [
+        {
+            benchmark.name
+            for benchmark in remote.survey(
+                lines={}, limit=10, budget=60, selection=BenchmarkSelection(share=(number, 2))
+            ).benchmarks
+        }
+        for number in range(2)
+    ]
+    assert all(shares)
+    assert sorted([*shares[0], *shares[1]]) == sorted(found)
+    assert "bench.Cached.time_cached" in shares[0]
