@@ -6,8 +6,8 @@ One task is processed at a time unless configured otherwise, so that nothing of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -161,8 +161,10 @@ class TaskMeasurement:
             log = f"{_described(untested_row.measurement)} was kept, and is not taken again"
             self._note(log)
             return self._tested(untested_row, patch, log)
-        with ExitStack() as sessions:
+        logs: list[str] = []
+        with _with_logs(logs), ExitStack() as sessions:
             timed = self._timed(patch, sessions, is_first=not before)
+            logs.append(timed.log)
             measured = self._stored(timed, is_first=not before)
             if not measured.measurement.is_faster or measured.measurement.returning_other:
                 return outcome_of(measured, timed.log)
@@ -247,6 +249,17 @@ class TaskMeasurement:
 
     def _note(self, line: str) -> None:
         self.stage.note(f"{self.item.name}: {line}")
+
+
+@contextmanager
+def _with_logs(logs: Sequence[str]) -> Iterator[None]:
+    """Add *logs* to a failure without one, such as that of a session which finds its image changed as it closes."""
+    try:
+        yield
+    except ItemFailure as failure:
+        if logs and not failure.log:
+            failure.log = "\n".join(filter(None, [*logs, str(failure), failure.log_tail]))
+        raise
 
 
 def _described(row: Measurement) -> str:

@@ -39,7 +39,7 @@ class Attempts:
 
     def __init__(self, database, monkeypatch):
         self.database, self.timed, self.tested, self.building = database, [], [], False
-        self.oracle, self.oracles, self.is_open = object(), [], False
+        self.oracle, self.oracles, self.is_open, self.closing = object(), [], False, None
         self.pr = make_pull_request(make_merged(number=1))
         self.image = make_image()
         mocks = {
@@ -90,6 +90,8 @@ class Attempts:
             yield
         finally:
             self.is_open = False
+        if self.closing:
+            raise self.closing
 
     def _test(self, *_, hidden, oracle, **__):
         assert self.building, "beside what others time"
@@ -140,6 +142,13 @@ def test_timings_are_kept_if_tests_fail_and_the_next_attempt_tests_only(attempt,
     assert (attempt.oracles, attempt.is_open) == ([attempt.oracle, None], False)
     with attempt.database.transaction() as connection:
         assert CORRECTNESS.read(connection, "2026-02") == [RIGHT]
+
+
+def test_what_a_session_finds_as_it_closes_has_the_log_of_the_measurement(attempt, faster):
+    attempt.closing = ItemFailure(FailureKind.IMAGE_CHANGED, "the image has changed", log_tail="pkg/core.py")
+    with pytest.raises(ItemFailure) as caught:
+        attempt(faster)
+    assert caught.value.log.splitlines() == ["round 1", "the image has changed", "pkg/core.py"]
 
 
 def test_what_was_timed_is_kept_when_the_daemon_goes_while_it_is_tested(attempt, faster):
