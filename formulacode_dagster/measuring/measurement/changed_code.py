@@ -81,8 +81,8 @@ class ChangedCode:
     functions: tuple[TracedFunction, ...] = ()
     """The functions that the lines are in; code outside of functions is in none."""
     entries: Lines | None = None
-    """Lines of the base: where one of `base` or `oracle` runs, one of these or of `base` runs on the base. None if that
-    is not certain, since the patch changes more than functions of the base and what only these call.
+    """First lines of the changed functions on the base: what runs one of `oracle` runs one of these there. None if that
+    is not certain: a function is new, which objects made by a setup may call, or other code than functions has changed.
     """
 
     @property
@@ -256,37 +256,19 @@ def _compare(
         for name in names
     ]
     unread = [f"{change.path}: module level"] if any(lines.unread for lines in found) else []
-    is_new = change.base_path is None or _is_beside_the_package(PurePosixPath(change.path))
-    is_inside = is_new or all(lines.is_inside for lines in found)
-    entries = _entries(change, before, after, names) if is_inside else None
-    return ComparedFile(functions, [*compiled], unread, entries)
+    entries = [before.entry_lines(name) for name in names]
+    # new tests are called by no benchmark
+    is_shown = _is_beside_the_package(PurePosixPath(change.path)) or (
+        all(entries) and all(lines.is_inside for lines in found) and not _replaces_names(before, after)
+    )
+    first = frozenset[int]().union(*entries)
+    by_path = {change.base_path: first} if change.base_path and first else {}
+    return ComparedFile(functions, [*compiled], unread, by_path if is_shown else None)
 
 
-def _entries(change: FileChange, before: Source, after: Source, names: Iterable[str]) -> Lines | None:
-    """Return the first lines, *before* the change, of the changed functions *names*, and of functions around new ones.
-
-    None if other code of the base may call a new one, or gets one by a new import: it has a name of the base, or is a
-    method that may replace an inherited one. Tests are called by no benchmark.
-    """
-    new_imports = [bound for _, _, bound in after.imports - before.imports]
-    if any(bound == "*" or before.mentions(bound) for bound in new_imports):
-        return None
-    lines: set[int] = set()
-    for name in names:
-        parts = name.split(".")
-        around = [".".join(parts[: end + 1]) for end in range(len(parts))]
-        known = [outer for outer in around if outer in before.definitions]
-        entry = next((at for outer in reversed(known) if (at := before.entry_lines(outer))), set())
-        lines |= entry
-        if entry or _is_beside_the_package(PurePosixPath(change.path)):
-            continue
-        if len(known) == len(parts):
-            return None
-        new = parts[len(known)]
-        is_hook = bool(known) and (not new.startswith("_") or new.startswith("__"))
-        if is_hook or before.mentions(new):
-            return None
-    return {change.base_path: frozenset(lines)} if change.base_path and lines else {}
+def _replaces_names(before: Source, after: Source) -> bool:
+    """Return True if a new import binds a name that is used *before*, or may."""
+    return any(bound == "*" or before.mentions(bound) for _, _, bound in after.imports - before.imports)
 
 
 def _names(

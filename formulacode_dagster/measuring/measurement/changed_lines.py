@@ -87,11 +87,6 @@ class Source:
         return name in self._words
 
     @cached_property
-    def definitions(self) -> frozenset[str]:
-        """Qualified names of its functions and classes."""
-        return frozenset(unit.name for unit in self.units if isinstance(unit.node, Definition))
-
-    @cached_property
     def imports(self) -> frozenset[tuple[str, str, str]]:
         """Module, imported name and bound name of each import outside of functions."""
         found = set()
