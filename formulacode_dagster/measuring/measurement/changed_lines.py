@@ -207,11 +207,13 @@ def _first_lines(body: Sequence[ast.stmt]) -> set[int]:
     """The lines up to the end of the first statement of a function's *body* that always runs, without what it holds."""
     lines: set[int] = set()
     for node in body:
-        if isinstance(node, ast.Try | ast.TryStar):
-            return lines | _first_lines(node.body)
+        # no line of their own is sure to run
+        if isinstance(node, ast.Try | ast.TryStar) or (
+            isinstance(node, ast.While) and isinstance(node.test, ast.Constant)
+        ):
+            return lines | set(_own_lines(node)) | _first_lines(node.body)
         lines |= set(_own_lines(node))
-        is_declaration = isinstance(node, ast.Global | ast.Nonlocal | ast.AnnAssign)
-        if not (is_declaration or _is_constant(node)):
+        if not isinstance(node, ast.Global | ast.Nonlocal | ast.AnnAssign | ast.Pass) and not _is_constant(node):
             return lines
     return set()
 

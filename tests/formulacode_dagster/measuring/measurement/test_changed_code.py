@@ -129,7 +129,8 @@ def test_tests_take_no_entries_away_and_compiled_code_does(changed):
 
 FIRST = [
     ("x: int\n    global y\n    y = 1\n    z = 2", {2, 3, 4}),
-    ("try:\n        x = 1\n    finally:\n        y = 1", {3}),
+    ("try:\n        x = 1\n    finally:\n        y = 1", {2, 3}),
+    ("while True:\n        pass\n        x = 1\n        y = 1", {2, 3, 4}),
     ("for x in (\n        1,\n    ):\n        y = 1", {2, 3, 4}),
     ("return sum(\n        [1]\n    )", {2, 3, 4}),
     ('"""Doc."""', {2}),
