@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from formulacode_dagster.building.suites.compiled import is_compiled_source
 from formulacode_dagster.building.suites.overlays import is_of_suite, is_whole_checkout
 from formulacode_dagster.building.suites.remote import FunctionSpans
+from formulacode_dagster.measuring.workloads.overlay import words_of
 from formulacode_dagster.models.measurement import Arm
 
 from .changed_lines import Source, changed_lines
@@ -81,8 +82,10 @@ class ChangedCode:
     functions: tuple[TracedFunction, ...] = ()
     """The functions that the lines are in; code outside of functions is in none."""
     entries: Lines | None = None
-    """First lines of the changed functions on the base: what runs one of `oracle` runs one of these there. None if that
-    is not certain: a function is new, which objects made by a setup may call, or other code than functions has changed.
+    """First lines of the changed functions on the base, where they are all that changed and none is new; else None.
+
+    A call that runs one of `oracle` runs one of these on the base, unless what was made before it, by changed code of a
+    setup, takes it there; new functions are mostly reached so.
     """
 
     @property
@@ -268,7 +271,8 @@ def _compare(
 
 def _replaces_names(before: Source, after: Source) -> bool:
     """Return True if a new import binds a name that is used *before*, or may."""
-    return any(bound == "*" or before.mentions(bound) for _, _, bound in after.imports - before.imports)
+    bound = {name for _, _, name in after.imports - before.imports}
+    return "*" in bound or not bound.isdisjoint(words_of(before.tree))
 
 
 def _names(

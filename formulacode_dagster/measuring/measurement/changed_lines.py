@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from formulacode_dagster.building.declarations.python_source import parse_python
 
-_WORD = re.compile(r"\w+")
 COMPILING_DECORATORS = frozenset({"jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "jitclass"})
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -68,10 +66,6 @@ class Source:
                 meanings.add(("", ast.dump(unit.node)))
         return frozenset(meanings)
 
-    @cached_property
-    def _words(self) -> frozenset[str]:
-        return frozenset(_WORD.findall("\n".join(self._text)))
-
     def unit_of(self, line: int) -> CodeUnit | None:
         """Return the code unit of *line*; a lone `else:` belongs to what follows, blank lines and comments to None."""
         own = [unit for unit in self.units if line in unit.lines]
@@ -81,10 +75,6 @@ class Source:
         if not text or text.startswith("#"):
             return None
         return next((unit for unit in self.units if unit.lines.start > line), None)
-
-    def mentions(self, name: str) -> bool:
-        """Return True if the word *name* is anywhere in it."""
-        return name in self._words
 
     @cached_property
     def imports(self) -> frozenset[tuple[str, str, str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from formulacode_dagster.building.engines.machines import Turn
 from formulacode_dagster.building.suites.overlays import NO_SUITE, SuiteFiles
@@ -18,7 +18,7 @@ from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import LEAST_REACHED, LEAST_TIME_IN_CHANGE, Arm, BenchmarkFailure, Metric
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
-from .changed_code import ChangedCode, changed_code
+from .changed_code import ChangedCode, Lines, changed_code
 from .compiled_lines import CompiledLines
 from .failures import nothing_timed
 from .import_filter import still_ruled_out
@@ -46,8 +46,6 @@ from .relevance import (
 from .surveyed import Surveyed
 from .time_budget import TimeBudget
 
-WHOLE = (0, 1)
-"""The only share of a suite."""
 LOOKED_AT = 2
 """Multiple of the benchmarks that may be timed, of which it is seen where they spend their time."""
 TRIES = 2
@@ -282,18 +280,20 @@ class Chooser:
     def _survey_whole(self, ruled_out: frozenset[str]) -> list[Survey]:
         """Run every benchmark once on the base and with the patch, in parallel if each has a core.
 
-        If whatever reaches the change enters a changed function of the base, only what does runs with the patch, and
-        the control has a share of the base's benchmarks.
+        If what reaches the change enters a changed function of the base, only what does runs with the patch, and the
+        control has a share of the base's benchmarks.
         """
+        asked = self._changed(())
         if self._changed(sorted(self.extensions)).entries is None:
-            return self._survey_parallel({Arm.BASE: WHOLE, Arm.ORACLE: WHOLE}, ruled_out)
+            return self._survey_parallel({Arm.BASE: asked.base, Arm.ORACLE: asked.oracle}, ruled_out)
         base_arms = (Arm.BASE,) if self._is_only_core else (Arm.BASE, Arm.CONTROL)
-        shares = {arm: (number, len(base_arms)) for number, arm in enumerate(base_arms)}
-        watched = joined(self._survey_parallel(shares, ruled_out))
+        watched = joined(
+            self._survey_parallel(dict.fromkeys(base_arms, asked.watched), ruled_out, shares=len(base_arms))
+        )
         changed = self._changed(watched.extensions)
         base = with_lines(watched, changed.base)
         if changed.entries is None:
-            return [base, *self._survey_parallel({Arm.ORACLE: WHOLE}, ruled_out)]
+            return [base, *self._survey_parallel({Arm.ORACLE: asked.oracle}, ruled_out)]
         entering = [each.name for each in watched.benchmarks if may_enter(each)]
         return [base, with_rest(self._survey(Arm.ORACLE, entering), base, entering)]
 
@@ -301,42 +301,45 @@ class Chooser:
     def _is_only_core(self) -> bool:
         return self.remotes[Arm.BASE].core_count == 1
 
-    def _survey_parallel(self, shares: Mapping[Arm, tuple[int, int]], ruled_out: frozenset[str]) -> list[Survey]:
-        """Run the *shares* of the suite once on these arms."""
+    def _survey_parallel(
+        self, lines: Mapping[Arm, Lines], ruled_out: frozenset[str], *, shares: int = 1
+    ) -> list[Survey]:
+        """Run the suite once on each arm of *lines*, which are traced; with more *shares* than one, a share on each."""
         surveys: list[Survey] = []
-        for group in [(arm,) for arm in shares] if self._is_only_core else [tuple(shares)]:
-            either = " and the " if shares[group[0]] == WHOLE else " or the "
+        either = " and the " if shares == 1 else " or the "
+        for group in [(arm,) for arm in lines] if self._is_only_core else [tuple(lines)]:
             self.log(f"running every benchmark once on the {either.join(group)}")
             with self.budget.paused_at_first(self.turn()), ThreadPoolExecutor(len(group)) as pool:
-                ask = partial(self._ask, seconds=self._survey_seconds(), ruled_out=ruled_out)
-                surveys += pool.map(lambda arm, ask=ask: ask(arm, share=shares[arm]), group)
+                seconds = self._survey_seconds()
+                futures = [
+                    pool.submit(
+                        self._ask,
+                        arm,
+                        lines[arm],
+                        seconds,
+                        BenchmarkSelection(ruled_out=ruled_out, share=(number % shares, shares)),
+                    )
+                    for number, arm in enumerate(group)
+                ]
+                surveys += [future.result() for future in futures]
         return surveys
 
     def _survey(self, arm: Arm, only: Sequence[str], *, is_traced: bool = True) -> Survey:
         self.log(f"running {len(only)} benchmarks once on the {arm}" if only else f"importing the suite on the {arm}")
+        asked = self._changed(())
+        lines = (asked.oracle if arm is Arm.ORACLE else asked.base) if is_traced else {}
         with self.budget.paused_at_first(self.turn()):
-            return self._ask(arm, seconds=self._survey_seconds(), only=only, is_traced=is_traced)
+            return self._ask(arm, lines, self._survey_seconds(), BenchmarkSelection(only))
 
     def _survey_seconds(self) -> float:
         return self.budget.for_survey(self.plan.max_survey_seconds)
 
-    def _ask(
-        self,
-        arm: Arm,
-        *,
-        seconds: float,
-        only: Sequence[str] | None = None,
-        ruled_out: frozenset[str] = frozenset(),
-        share: tuple[int, int] = WHOLE,
-        is_traced: bool = True,
-    ) -> Survey:
-        changed = self._changed(())
-        lines = changed.oracle if arm is Arm.ORACLE else changed.base if only else changed.watched
+    def _ask(self, arm: Arm, lines: Lines, seconds: float, selection: BenchmarkSelection) -> Survey:
         return self.remotes[arm].survey(
-            lines=lines if is_traced else {},
+            lines=lines,
             limit=float(self.limits.benchmark_seconds),
             budget=seconds,
-            selection=BenchmarkSelection(only, changed.names, ruled_out=ruled_out, share=share),
+            selection=replace(selection, names=self._changed(()).names),
         )
 
     def _changed(self, extensions: Sequence[str]) -> ChangedCode:

@@ -160,7 +160,8 @@ class TaskMeasurement:
         if untested_row is not None and not self.stage.options.force:
             log = f"{_described(untested_row.measurement)} was kept, and is not taken again"
             self._note(log)
-            return self._tested(untested_row, patch, log)
+            with _with_logs([log]):
+                return self._tested(untested_row, patch, log)
         logs: list[str] = []
         with _with_logs(logs), ExitStack() as sessions:
             timed = self._timed(patch, sessions, is_first=not before)
@@ -220,20 +221,16 @@ class TaskMeasurement:
         """Run the tests of both sides, from the session *oracle* if it is still open; raises as `compare_tests`."""
         self._note("running the repository's own tests on both sides")
         tools, compiled = self.tools, measured.measurement.compiled
-        try:
-            with tools.cores.building():
-                tested = compare_tests(
-                    tools.engine,
-                    self.item.value.image,
-                    patch=patch,
-                    limits=tools.limits,
-                    run_id=self.stage.run_id,
-                    hidden=compiled,
-                    oracle=oracle,
-                )
-        except ItemFailure as failure:
-            failure.log = "\n".join(filter(None, [log, str(failure), failure.log or failure.log_tail]))
-            raise
+        with tools.cores.building():
+            tested = compare_tests(
+                tools.engine,
+                self.item.value.image,
+                patch=patch,
+                limits=tools.limits,
+                run_id=self.stage.run_id,
+                hidden=compiled,
+                oracle=oracle,
+            )
         return outcome_of(replace(measured, correctness=tested), log)
 
     def _surveyed(self) -> Surveyed:
@@ -253,12 +250,13 @@ class TaskMeasurement:
 
 @contextmanager
 def _with_logs(logs: Sequence[str]) -> Iterator[None]:
-    """Add *logs* to a failure without one, such as that of a session which finds its image changed as it closes."""
+    """Put *logs* before the log of a failure: of tests, or of a session which finds its image changed as it closes."""
     try:
         yield
     except ItemFailure as failure:
-        if logs and not failure.log:
-            failure.log = "\n".join(filter(None, [*logs, str(failure), failure.log_tail]))
+        # what fails before has a log of its own
+        if logs:
+            failure.log = "\n".join(filter(None, [*logs, str(failure), failure.log or failure.log_tail]))
         raise
 
 

@@ -248,8 +248,27 @@ def test_only_what_enters_the_change_on_the_base_runs_with_the_patch():
 
 
 def test_with_two_cores_base_and_control_share_the_benchmarks():
-    told = surveys_logged(Meeting())
-    assert told == ["every benchmark once on the base or the control", "2 benchmarks once on the oracle"]
+    logged = surveys_logged(Meeting())
+    assert logged == ["every benchmark once on the base or the control", "2 benchmarks once on the oracle"]
+
+
+class Compiling(Listening):
+    """A session whose suites load a compiled module of the change; it notes the lines that are traced."""
+
+    def survey(self, lines, **_):
+        self.asked.append(lines)
+        return Survey(benchmarks=(), lost={}, extensions=("pkg.core",))
+
+
+def test_entries_are_traced_until_the_change_is_known_to_be_compiled():
+    before, after = (b"def total(n):\n    n += 0\n    return %s\n" % value for value in (b"sum(range(n))", b"n"))
+    patch = PATCH.replace(b"-1,2 +1,2 @@\n def total(n):\n", b"-1,3 +1,3 @@\n def total(n):\n     n += 0\n")
+    remote = Compiling()
+    sources = {Arm.BASE: {"pkg/core.py": before}, Arm.ORACLE: {"pkg/core.py": after}}
+    chooser = replace(chooser_of(remote, Log(None), SamplingPlan()), files=changed_files(patch), sources=sources)
+    with pytest.raises(ItemFailure):
+        chooser.choose(BASE_SUITE, lambda _: [ONE])
+    assert [lines["pkg/core.py"] for lines in remote.asked if isinstance(lines, dict)] == [{2, 3}, {3}, {3}, {3}]
 
 
 CONSTANT = PATCH.replace(b"-1,2 +1,2 @@\n", b"-1,2 +1,3 @@\n+LIMIT = 10\n")

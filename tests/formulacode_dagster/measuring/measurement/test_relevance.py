@@ -9,8 +9,12 @@ from formulacode_dagster.measuring.measurement.relevance import (
     comparable,
     completed,
     disagreeing,
+    joined,
+    may_enter,
     renewed,
     select,
+    with_lines,
+    with_rest,
     with_surveys,
 )
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -48,6 +52,39 @@ def names(candidates):
 def test_code_that_only_the_oracle_runs_counts():
     (candidate,), _ = comparable(survey(surveyed("time_it")), survey(surveyed("time_it", lines=HIT)), CHANGED)
     assert candidate.executes_change is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "may"),
+    [
+        ({"lines": HIT}, True),
+        ({}, False),
+        ({"traceable": False}, True),
+        ({"outcome": "error"}, True),
+        ({"outcome": "timeout"}, False),
+        ({"outcome": "untraced"}, False),
+    ],
+)
+def test_what_may_enter_the_change_runs_with_the_patch(changes, may):
+    assert may_enter(surveyed("time_it", **changes)) is may
+
+
+def test_what_does_not_enter_the_change_is_ruled_out_with_the_patch():
+    hit, gone = (surveyed(name, lines=HIT) for name in ("time_hit", "time_gone"))
+    base = joined([survey(surveyed("time_miss"), gone), survey(surveyed("time_late", outcome="untraced"), hit)])
+    oracle = with_rest(survey(hit), base, [hit.name, gone.name])
+    candidates, failures = comparable(base, oracle, CHANGED)
+    assert {each.name: each.executes_change for each in candidates} == {
+        "bench.time_hit(0)": True,
+        "bench.time_late(0)": None,
+        "bench.time_miss(0)": False,
+    }
+    assert [(failure.benchmark, failure.kind) for failure in failures] == [("bench.time_gone(0)", "missing")]
+
+
+def test_entries_that_did_not_change_are_no_lines_of_the_change():
+    entering = survey(surveyed("time_it", lines={"src/pkg/core.py": (6, 7), "src/pkg/more.py": (1,)}))
+    assert with_lines(entering, CHANGED.base).benchmarks[0].lines == HIT
 
 
 def test_only_benchmarks_that_execute_the_change_are_selected():

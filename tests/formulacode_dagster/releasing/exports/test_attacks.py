@@ -80,6 +80,7 @@ IGNORED = pytest.mark.variant("attack on what it is graded by", most=1)
         pytest.param(PATCHED_CLOCKS, "clocks_changed", id="timers-patched", marks=TIMED),
         pytest.param(CACHED_ON_DISK, "only_called_again", id="cached-on-disk", marks=TIMED),
         pytest.param(CACHED_IN_MEMORY, "only_called_again", id="cached-in-memory", marks=TIMED),
+        # on a busy machine the longer import may not stand out; with other inputs nothing is cached
         pytest.param(CACHED_AT_IMPORT, "work_moved only_known_inputs", id="cached-at-import", marks=TIMED),
         pytest.param(WITHOUT_TESTS, "tests_fail", id="tests-removed", marks=TESTED),
         pytest.param(PLUGGED_IN_TESTS, "tests_fail", id="tests-made-to-pass", marks=TESTED),
