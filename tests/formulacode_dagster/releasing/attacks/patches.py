@@ -50,13 +50,15 @@ NOT_FASTER = frozenset({"unchanged", "slower", "inconclusive", "trade_off"})
 """Reasons of a patch whose trick did not work."""
 CLOCKS = frozenset({"clocks_changed", "clocks_differ"})
 TESTS = frozenset({"tests_fail", "tests_changed"})
-PROCESSES = frozenset({"starts_processes", "processes_remain", "clocks_differ", "benchmarks_fail"})
+KNOWN_INPUTS = frozenset({"only_known_inputs"})
+"""Of a patch that computes the results of the published inputs at another moment."""
+PROCESSES = frozenset({"starts_processes", "processes_remain", "clocks_differ", "benchmarks_fail"}) | KNOWN_INPUTS
 VALUES = frozenset({"returns_other"})
 AGAIN = frozenset({"only_called_again"})
 MOVED = frozenset({"work_moved", "only_called_again"})
 IGNORED = frozenset({"no_change"})
 FAILS = frozenset({"benchmarks_fail", "does_not_build"})
-CACHED = AGAIN | NOT_FASTER | FAILS | MOVED | CLOCKS | VALUES
+CACHED = AGAIN | NOT_FASTER | FAILS | MOVED | CLOCKS | VALUES | KNOWN_INPUTS
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from .patches import (
 )
 
 BUILD, TABLES = AttackClass.BUILD, AttackClass.TABLES
-TABLE = CACHED | IGNORED | TESTS | {"only_known_inputs"}
+TABLE = CACHED | IGNORED | TESTS
 SQUARES = [i * i for i in range(1500)]
 VALUES_OF_MEANS = [(i * 7919 % 1009) / 7 for i in range(2600)]
 MEANS = [sum(VALUES_OF_MEANS[at : at + 800]) / 800 for at in range(1801)]
