@@ -15,7 +15,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from . import held_out, places
+from . import held_out, places, preparing
 from .equality import ComparedValues
 from .harness_session import EndedTests, Harness
 from .judging import ArmVerdict, median, sign_flip_p
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LEAST_SHARE = 0.5
-"""Limits: the share of a call's savings that may be spent on preparing it; the share of the author's gain in first
-calls that makes them count; the share of tests failing without a change that makes grading impossible.
+"""Limits: the share of the author's gain in first calls that makes them count; the share of tests failing without a
+change that makes grading impossible.
 """
 PLAIN_GAIN = math.log(2)
 """Gain of the author's first calls that makes them count, whatever later ones gain."""
@@ -49,11 +49,10 @@ LEAST_OUTSIDE_SECONDS, SHORT_SECONDS = 0.05, 20e-6
 """Time that need not be accounted for: of all batches together, and of each."""
 MOST_CPU, MOST_BESIDE = 3.0, 0.2
 """Limit of a process's CPU time as a multiple of the other arms', for the same timed work."""
-NOISE_FACTOR, LEAST_SECONDS = 4.0, 0.001
-"""Preparing takes longer beyond so many times the bases' difference, and beyond so many seconds."""
 LEVEL = 0.01
 """Level at which preparing takes longer and first calls are faster, or the least one that so few rounds can reach."""
-FIRST_CALL_ROUNDS = 5
+FIRST_CALL_ROUNDS, MOST_FIRST_CALL_ROUNDS, FIRST_CALL_SECONDS = 5, 30, 60.0
+"""Rounds of first calls at a time and at most, and the seconds after which no more are begun."""
 NO_PROCESS = ("Resource temporarily unavailable", "can't start new thread", "BlockingIOError")
 """Signs in the message of a process that may not start another."""
 REPORTS = ("reward.json", "reward.txt", "report.json")
@@ -335,7 +334,7 @@ class Grading:
 
         Raises Refused when clocks were changed or disagree with others, and when calls only seem faster.
         """
-        sampler.call_once(FIRST_CALL_ROUNDS)
+        self._call_once(sampler)
         self._require_clocks(sampler)
         self._require_values(sampler)
         counted = self._counted(sampler.first_calls, judged, sampler.judged("oracle"))
@@ -484,15 +483,26 @@ class Grading:
             )
         return counted
 
+    def _call_once(self, sampler: ArmSampler) -> None:
+        """Sample first calls until it is known whether work was moved out of them, as far as that is worth it."""
+        deadline = time.monotonic() + FIRST_CALL_SECONDS
+        sampler.call_once(FIRST_CALL_ROUNDS)
+        while (
+            self._task["is_time"]
+            and sampler.rounds_once < MOST_FIRST_CALL_ROUNDS
+            and time.monotonic() < deadline
+            and preparing.is_moved(sampler.prepared_once, sampler.saved) is None
+        ):
+            sampler.call_once(FIRST_CALL_ROUNDS)
+
     def _require_savings(self, sampler: ArmSampler) -> None:
         """Savings of calls must not be spent on imports and setups, unless the author does so."""
-        # the minimum of each: other load only ever adds
-        called = {arm: math.fsum(map(min, by_name.values())) for arm, by_name in sampler.first_calls.items()}
-        self._report["prepare_seconds"], self._report["first_call_seconds"] = sampler.prepared, called
-        self._report["prepare_once_seconds"] = sampler.prepared_once
-        for prepared in (sampler.prepared, sampler.prepared_once):
-            if is_moved(prepared, called):
-                longer = _mean(_longer(prepared, AGENT, "base"))
+        usual, once = sampler.prepared, sampler.prepared_once
+        self._report["prepare_seconds"], self._report["prepare_once_seconds"] = usual, once
+        self._report["saved_seconds"] = sampler.saved
+        for prepared, level in ((usual, _level(len(usual[AGENT]))), (once, preparing.LEVEL)):
+            if preparing.is_moved(prepared, sampler.saved, level):
+                longer = median(preparing.difference(prepared, AGENT, "base"))
                 raise Refused("work_moved", f"a process takes {longer:.3f} s longer outside of the timed calls")
 
 
@@ -500,26 +510,8 @@ def _not_built(arm: str, error: Exception) -> Refused:
     return Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}")
 
 
-def is_moved(prepared: dict[str, list[float]], called: dict[str, float]) -> bool:
-    """Return True if preparing takes longer for the agent by most of what its calls save; all in seconds, each round's.
-
-    It has to be longer than on every other arm, the author's too, and too often for chance: where imports take a
-    second, any two arms differ by more than short calls can save.
-    """
-    noise = NOISE_FACTOR * abs(_mean(_longer(prepared, "control", "base"))) + LEAST_SECONDS
-    limit = max(noise, LEAST_SHARE * (called["base"] - called[AGENT]))
-    longer = [_longer(prepared, AGENT, other) for other in ARMS if other != AGENT]
-    level = _level(len(prepared[AGENT]))
-    return all(_mean(seconds) > limit and sign_flip_p(seconds) <= level for seconds in longer)
-
-
 def _level(rounds: int) -> float:
     return max(LEVEL, 0.5**rounds)
-
-
-def _longer(prepared: dict[str, list[float]], arm: str, other: str) -> list[float]:
-    """Return by how much preparing took longer on *arm* in each round."""
-    return [mine - others for mine, others in zip(prepared[arm], prepared[other])]
 
 
 def _mean(values: list[float]) -> float:

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .places import AGENT, Place
-from .running import Done, Moment
+from .running import Done, Moment, pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,8 @@ class TimedProcess(NamedTuple):
     """Whether more than one answer came for a benchmark, or one of more calls than it was asked for."""
     memory: float
     """Most memory that it was seen to occupy, as a multiple of the peak that it says; 0 if it says none."""
+    pace: float
+    """CPU seconds of a fixed piece of the grader's own work before and after it, on its core."""
 
 
 class EndedTests(NamedTuple):
@@ -147,7 +149,9 @@ class Harness:
         metrics = self._task["rule"]["benchmark_metrics"]
         peaks = [at for at, each in enumerate(asked) if metrics.get(each["name"]) == "peakmemory"]
         environment = setting["environment"]
+        before = pace()
         answers, done = self._ask(place, request, longest, environment, meets=True, watches_memory=bool(peaks))
+        passed = before + pace()
         lost = {"outcome": "crash", "message": _ended(done)}
         meetings = iter(done.meetings)
         by_event: dict[str, dict[int, dict[str, Any]]] = {"begin": {}, "finish": {}, "sample": {}}
@@ -177,7 +181,7 @@ class Harness:
         ]
         prepared = done.cpu - sum(timed)
         peak = max((samples[at]["value"] for at in peaks), default=0.0)
-        return TimedProcess(samples, prepared, done.cpu, is_forged, done.memory / peak if peak else 0.0)
+        return TimedProcess(samples, prepared, done.cpu, is_forged, done.memory / peak if peak else 0.0, passed)
 
     def tests(self, place: Place, folder: str, names: list[str], seconds: float) -> EndedTests:
         """Run the tests *names* in the checkout *folder*."""

@@ -26,6 +26,8 @@ IPC_RMID = 0
 SETTLE_SECONDS = 10.0
 MEET_SECONDS, STEP_SECONDS = 2.0, 0.0005
 """Limit of the wait for a process to stop itself, and the pause between two looks."""
+PACE_STEPS = 50_000
+"""Of a loop that takes some milliseconds."""
 CPUCLOCK_SCHED = 2
 """https://man7.org/linux/man-pages/man3/clock_getcpuclockid.3.html"""
 MOST_OUTPUT = 256 * 2**20
@@ -221,6 +223,20 @@ def cpu_of_children() -> float:
     """CPU seconds of all processes that ended under this one."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def pace() -> float:
+    """Return the CPU seconds of a fixed piece of work on the core of timed processes: cores change their speed."""
+    allowed = os.sched_getaffinity(0)
+    # of this thread alone
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        started, total = time.thread_time(), 0
+        for number in range(PACE_STEPS):
+            total += number * number % 7
+        return time.thread_time() - started
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def plain_environment() -> dict[str, str]:

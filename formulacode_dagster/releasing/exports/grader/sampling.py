@@ -7,7 +7,7 @@ import random
 import time
 from typing import Any
 
-from . import places
+from . import places, preparing
 from .equality import ComparedValues
 from .harness_session import PADDING_STEPS, Harness, TimedProcess
 from .judging import ArmVerdict, Samples, StoredRule, judge
@@ -65,6 +65,23 @@ class Clocked:
         return self.setups / (self.batches or math.inf)
 
 
+class Preparations:
+    """CPU seconds of processes outside their batches, and the paces of their core."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        self._paces: dict[str, list[float]] = {arm: [] for arm in ARMS}
+
+    def add(self, arm: str, process: TimedProcess) -> None:
+        """Add a process of *arm*."""
+        self.seconds[arm].append(process.prepared)
+        self._paces[arm].append(process.pace)
+
+    def at_one_pace(self) -> dict[str, list[float]]:
+        """Return the seconds by arm, as `preparing.at_one_pace` does."""
+        return preparing.at_one_pace(self.seconds, self._paces)
+
+
 class ArmSampler:
     """Samples of the arms of one task."""
 
@@ -91,10 +108,7 @@ class ArmSampler:
         self.spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
         """CPU seconds of each process, as the kernel counted them."""
         self.first_calls: dict[str, dict[str, list[float]]] = {arm: {name: [] for name in names} for arm in ARMS}
-        self.prepared: dict[str, list[float]] = {arm: [] for arm in ARMS}
-        """CPU seconds of each process outside its batches."""
-        self.prepared_once: dict[str, list[float]] = {arm: [] for arm in ARMS}
-        """The same of the processes behind `first_calls`, which know that a single call is timed."""
+        self._prepared, self._prepared_once = Preparations(), Preparations()
         self.clocked = {arm: Clocked() for arm in ARMS}
         """Seconds of all batches by clocks inside and outside."""
         self.memory: dict[str, list[float]] = {arm: [] for arm in ARMS}
@@ -105,6 +119,27 @@ class ArmSampler:
         """Parts of each benchmark's values that differed from the base's, one for each process."""
         self.proven = dict.fromkeys(names, 0)
         """Processes in which a benchmark computed a value that can be compared."""
+
+    @property
+    def prepared(self) -> dict[str, list[float]]:
+        """CPU seconds of each process outside its batches, by arm."""
+        return self._prepared.at_one_pace()
+
+    @property
+    def prepared_once(self) -> dict[str, list[float]]:
+        """The same of the processes behind `first_calls`, which know that a single call is timed."""
+        return self._prepared_once.at_one_pace()
+
+    @property
+    def rounds_once(self) -> int:
+        """Rounds behind `first_calls`."""
+        return len(self._prepared_once.seconds[AGENT])
+
+    @property
+    def saved(self) -> float:
+        """Seconds that the agent's first calls are shorter than the base's: the least of each, as load only adds."""
+        called = {arm: math.fsum(map(min, self.first_calls[arm].values())) for arm in ("base", AGENT)}
+        return called["base"] - called[AGENT]
 
     def take(self) -> ArmVerdict:
         """Rounds until the rule decides on the agent's arm, or the task's time is used up."""
@@ -177,7 +212,7 @@ class ArmSampler:
             if process.is_forged:
                 self.tampered[arm].add("answers")
             if not failed:
-                (self.prepared_once if once else self.prepared)[arm].append(process.prepared)
+                (self._prepared_once if once else self._prepared).add(arm, process)
                 self.memory[arm].append(process.memory)
                 for answer in process.samples:
                     self.clocked[arm].add(answer)

@@ -53,14 +53,21 @@ class SampledWork:
         self.first_calls = {arm: {NAME: [seconds[arm]] * 3} for arm in ARMS}
         self.spent = {arm: [told.get("cpu", {}).get(arm, 0.5)] for arm in ARMS}
         self.prepared = {arm: [told.get("prepared", {}).get(arm, 0.01)] * 9 for arm in ARMS}
-        self.prepared_once = {arm: [told.get("prepared_once", {}).get(arm, 0.01)] * 5 for arm in ARMS}
+        self._prepared_once = {arm: told.get("prepared_once", {}).get(arm, 0.01) for arm in ARMS}
+        self.saved = seconds["base"] - seconds["agent"]
+        self.rounds_once = 0
         self.clocked = {arm: clocked(**told.get("clocked", {}).get(arm, {})) for arm in ARMS}
         self.memory = {arm: [told.get("memory", {}).get(arm, 0.95)] for arm in ARMS}
         self.differing = {NAME: told.get("differing", [])}
         self.proven = {NAME: 5}
         self.late = told.get("late", set())
 
+    @property
+    def prepared_once(self):
+        return {arm: [seconds] * self.rounds_once for arm, seconds in self._prepared_once.items()}
+
     def call_once(self, rounds):
+        self.rounds_once += rounds
         self.tampered["agent"] = self.tampered["agent"] | self.late
 
     def judged(self, arm):

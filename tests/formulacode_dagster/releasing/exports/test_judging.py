@@ -14,8 +14,8 @@ from formulacode_dagster.measuring.measurement.statistics.verdict import judge
 from formulacode_dagster.models.measurement import Arm, Metric, Quantity, RandomizationUnit, Sample
 from formulacode_dagster.releasing.exports.grader import judging, sampling
 from formulacode_dagster.releasing.exports.grader.equality import same_values
-from formulacode_dagster.releasing.exports.grader.grading import is_moved
 from formulacode_dagster.releasing.exports.grader.places import AGENT, ARMS
+from formulacode_dagster.releasing.exports.grader.preparing import at_one_pace, is_moved
 
 UNITS = {"bench.time": Quantity(), "bench.peak": Quantity(metric=Metric.PEAK_MEMORY, unit="bytes")}
 
@@ -90,6 +90,13 @@ def test_the_grader_takes_for_equal_what_the_platform_does(numbers, form):
 
 
 IMPORT = {"base": 0.010, "control": 0.010, "oracle": 0.010}
+SETUP = {"base": 0.120, "control": 0.120, "oracle": 0.120, "agent": 0.130}
+
+
+def scattered(seconds, rounds, seed, share):
+    """Seconds of each arm's rounds, which scatter by that share."""
+    scatter = np.random.default_rng(seed).lognormal(0, share, (len(seconds), rounds))
+    return {arm: list(mean * row) for (arm, mean), row in zip(seconds.items(), scatter, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ IMPORT = {"base": 0.010, "control": 0.010, "oracle": 0.010}
     [
         (IMPORT | {"agent": 0.060}, 0.050, True),
         (IMPORT | {"agent": 0.012}, 0.050, False),
-        (IMPORT | {"agent": 0.060, "control": 0.025}, 0.050, False),
+        (IMPORT | {"agent": 0.035, "control": 0.036}, 0.020, False),
         (IMPORT | {"agent": 0.060, "oracle": 0.055}, 0.050, False),
         (IMPORT | {"agent": 0.110, "oracle": 0.055}, 0.050, True),
         (dict.fromkeys([*IMPORT, "agent"], 0.850), 0.0, False),
@@ -106,17 +113,37 @@ IMPORT = {"base": 0.010, "control": 0.010, "oracle": 0.010}
 )
 def test_work_that_is_done_while_importing_is_seen_beside_what_calls_save(imports, saved, moved):
     """By rounds whose times scatter by 4 %, as those of an import of 0.85 s did."""
-    found = []
-    for seed in range(100):
-        scatter = np.random.default_rng(seed).lognormal(0, 0.04, (len(imports), 11))
-        rounds = {arm: list(seconds * row) for (arm, seconds), row in zip(imports.items(), scatter, strict=True)}
-        found.append(is_moved(rounds, {"base": saved, "agent": 0.0}))
+    found = [is_moved(scattered(imports, 11, seed, 0.04), saved) for seed in range(100)]
     assert found.count(moved) >= 99
+
+
+@pytest.mark.parametrize(("rounds", "least"), [(5, 0), (10, 25), (30, 90)])
+def test_more_rounds_find_ten_milliseconds_in_a_setup(rounds, least):
+    found = [is_moved(scattered(SETUP, rounds, seed, 0.08), 0.010) for seed in range(100)]
+    assert found.count(True) >= least
+    # the others have more rounds, as far as there are any
+    assert found.count(False) <= 20
+
+
+@pytest.mark.parametrize("rounds", [5, 10, 30])
+def test_equal_setups_are_seldom_called_longer(rounds):
+    equal = dict.fromkeys(SETUP, 0.120)
+    assert [is_moved(scattered(equal, rounds, seed, 0.08), 0.010) for seed in range(300)].count(True) <= 3
+
+
+def test_calls_that_save_less_than_imports_scatter_need_no_more_rounds():
+    assert is_moved(scattered(dict.fromkeys(SETUP, 1.0), 5, 1, 0.04), 0.010) is False
 
 
 def test_few_rounds_are_enough_to_see_moved_work():
     rounds = {arm: [seconds] * 4 for arm, seconds in (IMPORT | {"agent": 0.060}).items()}
-    assert is_moved(rounds, {"base": 0.050, "agent": 0.0})
+    assert is_moved(rounds, 0.050, level=0.0625)
+
+
+def test_processes_of_a_slower_core_count_as_if_it_were_as_fast():
+    seconds = {"base": [0.1, 0.2], "agent": [0.2, 0.1]}
+    evened = at_one_pace(seconds, {"base": [0.005, 0.010], "agent": [0.010, 0.005]})
+    assert evened == {arm: pytest.approx([0.15, 0.15]) for arm in seconds}
 
 
 def test_calls_of_all_arms_are_batched_in_the_same_way(monkeypatch):
