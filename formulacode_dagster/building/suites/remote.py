@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import posixpath
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -282,11 +283,18 @@ class HarnessClient:
         return parsed(BaseProfile, told)
 
     def stacks(
-        self, asked: Sequence[SurveyedBenchmark], *, seconds: float, budget: float, within: FunctionSpans = NO_SPANS
+        self,
+        asked: Sequence[SurveyedBenchmark],
+        *,
+        seconds: float,
+        budget: float,
+        within: FunctionSpans = NO_SPANS,
+        enough: float = math.inf,
     ) -> dict[str, SampledStacks]:
         """Return the stacks in which each benchmark *asked* spends its time, by name, from about *seconds* of each.
 
-        They say how much of it goes through the functions *within*, first and last lines by path.
+        They say how much of it goes through the functions *within*, first and last lines by path. For a benchmark of
+        which that is the share *enough*, a third of *seconds* does.
         A benchmark that cannot be sampled within *budget* seconds, or ends otherwise under it, is left out.
         """
         request = {
@@ -294,6 +302,7 @@ class HarnessClient:
             "budget": budget,
             "seconds": seconds,
             "within": within,
+            "enough": enough,
             "benchmarks": [benchmark.model_dump(include=CALLED) for benchmark in asked],
         }
         answers = self._answers(request, "sampling stacks", timeout=budget + self._start_seconds * (1 + len(asked)))

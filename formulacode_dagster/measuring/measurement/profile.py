@@ -28,6 +28,8 @@ from .time_budget import TimeBudget
 PROFILE_SECONDS = 120.0
 SHARE_SECONDS = 0.3
 """Seconds of a benchmark in which its stacks are looked at: a look every two milliseconds."""
+CLEARLY_IN_CHANGE = 0.2
+"""Share of the time in the change for which a third of that is enough: fifty looks tell it from hardly any."""
 LEAST_SECONDS = 4.0
 """Seconds for an arm below which hardly any count would end: starting takes that long."""
 LESS_WORK = 1.1
@@ -74,7 +76,11 @@ def with_time_in_change(
         log(f"looking where {len(asked)} benchmarks spend their time on the {arm}")
         try:
             stacks = remotes[arm].stacks(
-                [each.by_arm[arm] for each in asked], seconds=SHARE_SECONDS, budget=budget, within=changed.spans(arm)
+                [each.by_arm[arm] for each in asked],
+                seconds=SHARE_SECONDS,
+                budget=budget,
+                within=changed.spans(arm),
+                enough=CLEARLY_IN_CHANGE,
             )
         except ItemFailure as failure:
             log.keep(f"it is not known where benchmarks spend their time on the {arm}: {failure}")

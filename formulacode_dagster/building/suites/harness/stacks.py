@@ -16,13 +16,15 @@ from .lines import which_file
 from .profiles import asked_benchmarks, below, call_warmed, in_folder_of_its_own, is_called_once, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import CodeType, FrameType
 
     from .answers import Emit
     from .child import Answer
 
 LOOK_SECONDS = 0.002
+SHORT_PART = 3
+"""Part of the seconds after which it is seen whether these are enough."""
 MOST_FRAMES = 150
 """Depth of a reported stack; deeper calls count for its last function."""
 
@@ -30,33 +32,43 @@ MOST_FRAMES = 150
 def sample_stacks(request: dict[str, Any], emit: Emit) -> None:
     """Sample every one of `benchmarks` for about `seconds` of its own time, until `budget` seconds are used up.
 
-    `within` are first and last lines of functions by path: of the time, the part is reported that is spent in them.
+    `within` are first and last lines of functions by path: of the time, the part is reported that is spent in them. A
+    third of `seconds` is enough for a benchmark of which that is `enough` of its time.
     """
+    within, enough = request["within"], float(request["enough"])
     for asked, benchmark, left in asked_benchmarks(request):
         if left <= 0 or suite.is_raw(benchmark):
             continue
 
         def work(benchmark: suite.RunnableBenchmark = benchmark, asked: dict[str, Any] = asked) -> Answer:
             once = is_called_once(benchmark, asked)
-            spent, told = _sampled(benchmark, once, float(request["seconds"]))
+            spent, told = _sampled(
+                benchmark,
+                once,
+                float(request["seconds"]),
+                lambda stacks, seconds: _inside(stacks, within) >= enough * seconds,
+            )
             frames, stacks = _numbered(spent, request["checkout"])
-            inside = _inside(spent, request["within"])
+            inside = _inside(spent, within)
             return {"outcome": "sampled", **told, "inside": inside, "frames": frames, "stacks": stacks}
 
         emit(event="stacks", benchmark=asked["name"], **in_folder_of_its_own(work, benchmark, asked, left))
 
 
 def _sampled(
-    benchmark: suite.RunnableBenchmark, once: bool, seconds: float
+    benchmark: suite.RunnableBenchmark,
+    once: bool,
+    seconds: float,
+    is_enough: Callable[[dict[tuple[CodeType, ...], float], float], bool],
 ) -> tuple[dict[tuple[CodeType, ...], float], dict[str, Any]]:
     """Seconds by stack, from the benchmark inwards, and how many calls and seconds were looked at.
 
-    Setups between calls that are made *once* each are left out. `elsewhere` are seconds of other threads and of ended
-    processes, which no sample sees.
+    A part of *seconds* is looked at if the stacks of that are enough. Setups between calls that are made *once* each
+    are left out. `elsewhere` are seconds of other threads and of ended processes, which no sample sees.
     """
     spent: dict[tuple[CodeType, ...], float] = {}
     calls, began, ended, last, setups, is_between = 0, 0.0, 0.0, 0.0, 0.0, False
-    thread = [0.0, 0.0]
+    thread, limit = [0.0, 0.0], seconds / SHORT_PART
 
     def look(_signal: int, frame: FrameType | None) -> None:
         nonlocal last
@@ -72,7 +84,7 @@ def _sampled(
         last = now
 
     def call(arguments: tuple[object, ...]) -> bool:
-        nonlocal calls, began, ended, last, setups, is_between
+        nonlocal calls, began, ended, last, setups, is_between, limit
         if not calls:
             began = last = time.process_time()
             thread[:] = [time.thread_time(), _of_children()]
@@ -84,7 +96,10 @@ def _sampled(
         is_between = once
         ended = time.process_time()
         calls += 1
-        return ended - began - setups < seconds
+        looked = ended - began - setups
+        if limit < seconds and looked >= limit and not is_enough(spent, looked):
+            limit = seconds
+        return looked < limit
 
     before = signal.signal(signal.SIGPROF, look)
     try:

@@ -108,6 +108,17 @@ def test_of_functions_asked_for_the_share_of_the_time_is_told(session, lay):
     assert share(100, 110) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("last", "least", "most"), [(20, 0.1, 0.25), (1, 0.3, 1.0)], ids=["within", "elsewhere"])
+def test_a_third_of_the_seconds_is_enough_for_a_clear_share(session, lay, last, least, most):
+    lay(Path(session.repository), {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": BENCH})
+    remote = HarnessClient(session, benchmark_dir="benchmarks")
+    short = [one for one in remote.survey(lines={}, limit=5, budget=20).benchmarks if "short" in one.name]
+    within = {"pkg/core.py": [(1, last)]}
+    (told,) = remote.stacks(short, seconds=0.3, budget=30, within=within, enough=0.5).values()
+    assert least <= told.seconds < most
+
+
 DEEP = """
 from pkg.core import slow
 
