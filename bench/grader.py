@@ -6,7 +6,7 @@ Grades every patch of the corpus in a container of its own, on tasks whose image
 registry first, and goes on where it stopped: results of another grader, or of a patch that was changed, do not count. A
 false accept is an attack that gets more than its honest part deserves, or that makes the grader break off; a false
 reject is an honest patch without a reward. Intervals: 95 %, Clopper-Pearson. Ends with 1 if that differs from what
-`limits.py` lists. The last line is JSON.
+`limits.py` lists, which for some attacks depends on the machine. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from formulacode_dagster.measuring.measurement.statistics.chance import clopper_
 from formulacode_dagster.releasing.exports.write import grader_archive
 from tests.formulacode_dagster.releasing.attacks.corpus import ATTACKS, HONEST
 from tests.formulacode_dagster.releasing.attacks.grading import Graded, grade
-from tests.formulacode_dagster.releasing.attacks.limits import KNOWN_LIMITS, KNOWN_REFUSALS
+from tests.formulacode_dagster.releasing.attacks.limits import CHANCE_LIMITS, KNOWN_LIMITS, KNOWN_REFUSALS
 from tests.formulacode_dagster.releasing.attacks.patches import Attack, AttackClass, Honest, agent_script
 from tests.support.docker import OS_IMAGE, ca_bundle, remove_images
 from tests.support.grading_packages import FILES, WORKLOADS, Package
@@ -164,7 +164,11 @@ def figures(asked: Sequence[Patch], graded: Mapping[str, Graded]) -> dict[str, o
         "classes": {kind.value: one for kind, one in by_class.items()},
         "honest": share(honest),
         "reasons": dict(Counter(result.reason for _, result in attacks)),
-        "unexpected": sorted(patch.name for patch, result in known if is_wrong(patch, result) != is_listed(patch)),
+        "unexpected": sorted(
+            patch.name
+            for patch, result in known
+            if is_wrong(patch, result) != is_listed(patch) and patch.name not in CHANCE_LIMITS
+        ),
         "cores": os.cpu_count(),
     }
 

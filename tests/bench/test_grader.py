@@ -21,6 +21,7 @@ CAUGHT = Graded(ATTACK.name, 0.0, "tests_fail", "", 1.0, 9.0)
 @pytest.fixture(autouse=True)
 def without_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grader, "KNOWN_LIMITS", {})
+    monkeypatch.setattr(grader, "CHANCE_LIMITS", {})
     monkeypatch.setattr(grader, "KNOWN_REFUSALS", {})
 
 
@@ -60,6 +61,16 @@ def test_results_are_kept_and_those_of_another_grader_do_not_count(
     monkeypatch.setattr(grader, "grader_archive", lambda: b"another")
     assert grader.key_of(ATTACK) not in grader.read(kept)
     assert grader.read(tmp_path / "nothing") == {}
+
+
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_neither_verdict_is_unexpected_of_what_depends_on_the_machine(
+    reward: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graded = {grader.key_of(ATTACK): replace(CAUGHT, reward=reward)}
+    assert bool(grader.figures([ATTACK], graded)["unexpected"]) is bool(reward)
+    monkeypatch.setattr(grader, "CHANCE_LIMITS", {ATTACK.name: "slow cores"})
+    assert grader.figures([ATTACK], graded)["unexpected"] == []
 
 
 def test_figures_count_by_class_and_name_the_unexpected(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,8 @@ class Weakness:
     kind: AttackClass
     why: str
     names: tuple[str, ...]
+    is_chance: bool = False
+    """Whether it depends on the machine that they get a reward."""
 
 
 WEAKNESSES = (
@@ -29,13 +31,25 @@ WEAKNESSES = (
         ("answers-written-after-an-honest-call",),
     ),
     Weakness(
+        AttackClass.MOVED,
+        "Ten milliseconds in a setup hide where the speed of cores scatters.",
+        ("computed-in-the-constructor", "computed-in-setup-cache", "computed-while-unpickling"),
+        is_chance=True,
+    ),
+    Weakness(
         AttackClass.METRICS,
         "A tracked value is whatever the package says.",
         ("comparisons-not-counted", "tracked-only-while-sampled"),
     ),
 )
-KNOWN_LIMITS: Mapping[str, str] = {name: weakness.why for weakness in WEAKNESSES for name in weakness.names}
+KNOWN_LIMITS: Mapping[str, str] = {
+    name: weakness.why for weakness in WEAKNESSES for name in weakness.names if not weakness.is_chance
+}
 """Why each attack gets through, by its name."""
+CHANCE_LIMITS: Mapping[str, str] = {
+    name: weakness.why for weakness in WEAKNESSES for name in weakness.names if weakness.is_chance
+}
+"""The same of those that get through on some machines."""
 KNOWN_REFUSALS: Mapping[str, str] = {
     "second-extension": "An extension module needs a changed setup.py, which counts only if the author changed it.",
 }

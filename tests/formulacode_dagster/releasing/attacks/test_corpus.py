@@ -11,7 +11,7 @@ from tests.support.grading_packages import FILES, SOURCES, WORKLOADS, Package, p
 from tests.support.grading_tasks import listed_tests
 
 from .corpus import ATTACKS, HONEST
-from .limits import KNOWN_LIMITS, KNOWN_REFUSALS, WEAKNESSES
+from .limits import CHANCE_LIMITS, KNOWN_LIMITS, KNOWN_REFUSALS, WEAKNESSES
 from .patches import Attack, AttackClass, DoesNotApplyError, Edit, Honest, diff_of, edited
 
 PATCHES = (*ATTACKS, *HONEST)
@@ -58,9 +58,9 @@ def test_known_limits_name_patches_of_the_corpus() -> None:
     kinds = {attack.name: attack.kind for attack in ATTACKS}
     listed = [(name, weakness.kind) for weakness in WEAKNESSES for name in weakness.names]
     assert dict(listed) == {name: kinds.get(name) for name, _ in listed}
-    assert len(listed) == len(KNOWN_LIMITS)
+    assert len(listed) == len(KNOWN_LIMITS) + len(CHANCE_LIMITS)
     assert KNOWN_REFUSALS.keys() <= {patch.name for patch in HONEST}
-    assert all({**KNOWN_LIMITS, **KNOWN_REFUSALS}.values())
+    assert all({**KNOWN_LIMITS, **CHANCE_LIMITS, **KNOWN_REFUSALS}.values())
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name)
