@@ -48,7 +48,7 @@ for _ in range(2):
 HIDES_ITS_PEAK = """
 import time
 block = b"x" * ({} * 10**6)
-time.sleep(0.2)
+time.sleep(0.6)
 del block
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")
@@ -140,3 +140,15 @@ def test_the_time_of_orphans_counts():
 @pytest.mark.parametrize("size", [10, 3 * running.CHUNK])
 def test_output_of_any_size_is_read(size):
     assert len(done(f"print('x' * {size})")["stdout"]) == size + 1
+
+
+@pytest.mark.parametrize("is_forbidden", [False, True])
+def test_the_pace_of_a_core_is_known_where_no_process_may_choose_its_core(is_forbidden, monkeypatch):
+    def forbid(*_arguments):
+        raise PermissionError("sched_setaffinity")
+
+    before = os.sched_getaffinity(0)
+    if is_forbidden:
+        monkeypatch.setattr(os, "sched_setaffinity", forbid)
+    assert 0 < running.pace() < 5
+    assert os.sched_getaffinity(0) == before
