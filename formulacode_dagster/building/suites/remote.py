@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import posixpath
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -289,7 +288,7 @@ class HarnessClient:
         seconds: float,
         budget: float,
         within: FunctionSpans = NO_SPANS,
-        enough: float = math.inf,
+        enough: float = 1.0,
     ) -> dict[str, SampledStacks]:
         """Return the stacks in which each benchmark *asked* spends its time, by name, from about *seconds* of each.
 

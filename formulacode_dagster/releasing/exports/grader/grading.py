@@ -484,16 +484,14 @@ class Grading:
         return counted
 
     def _call_once(self, sampler: ArmSampler) -> None:
-        """Sample first calls until it is known whether work was moved out of them, as far as that is worth it."""
+        """Sample first calls until it is known whether work was moved out of them, or rounds or time are used up."""
         deadline = time.monotonic() + FIRST_CALL_SECONDS
-        sampler.call_once(FIRST_CALL_ROUNDS)
-        while (
-            self._task["is_time"]
-            and sampler.rounds_once < MOST_FIRST_CALL_ROUNDS
-            and time.monotonic() < deadline
-            and preparing.is_moved(sampler.prepared_once, sampler.saved) is None
-        ):
+        for _ in range(0, MOST_FIRST_CALL_ROUNDS, FIRST_CALL_ROUNDS):
             sampler.call_once(FIRST_CALL_ROUNDS)
+            if not self._task["is_time"] or time.monotonic() > deadline:
+                break
+            if preparing.is_moved(sampler.prepared_once, sampler.saved) is not None:
+                break
 
     def _require_savings(self, sampler: ArmSampler) -> None:
         """Savings of calls must not be spent on imports and setups, unless the author does so."""

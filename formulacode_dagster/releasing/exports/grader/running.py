@@ -228,7 +228,7 @@ def cpu_of_children() -> float:
 def pace() -> float:
     """Return the CPU seconds of a fixed piece of work on the core of timed processes: cores change their speed."""
     allowed = os.sched_getaffinity(0)
-    # of this thread alone; a sandbox may forbid it
+    # the last one, as `conditions.pin` numbers cores; of this thread only, and a sandbox may forbid it
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, {max(allowed)})
     started, total = time.thread_time(), 0

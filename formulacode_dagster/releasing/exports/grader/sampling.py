@@ -69,17 +69,17 @@ class Preparations:
     """CPU seconds of processes outside their batches, and the paces of their core."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        self._seconds: dict[str, list[float]] = {arm: [] for arm in ARMS}
         self._paces: dict[str, list[float]] = {arm: [] for arm in ARMS}
 
     def add(self, arm: str, process: TimedProcess) -> None:
         """Add a process of *arm*."""
-        self.seconds[arm].append(process.prepared)
+        self._seconds[arm].append(process.prepared)
         self._paces[arm].append(process.pace)
 
     def at_one_pace(self) -> dict[str, list[float]]:
         """Return the seconds by arm, as `preparing.at_one_pace` does."""
-        return preparing.at_one_pace(self.seconds, self._paces)
+        return preparing.at_one_pace(self._seconds, self._paces)
 
 
 class ArmSampler:
@@ -129,11 +129,6 @@ class ArmSampler:
     def prepared_once(self) -> dict[str, list[float]]:
         """The same of the processes behind `first_calls`, which know that a single call is timed."""
         return self._prepared_once.at_one_pace()
-
-    @property
-    def rounds_once(self) -> int:
-        """Rounds behind `first_calls`."""
-        return len(self._prepared_once.seconds[AGENT])
 
     @property
     def saved(self) -> float:

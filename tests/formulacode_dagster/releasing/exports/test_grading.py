@@ -54,6 +54,7 @@ class SampledWork:
         self.spent = {arm: [told.get("cpu", {}).get(arm, 0.5)] for arm in ARMS}
         self.prepared = {arm: [told.get("prepared", {}).get(arm, 0.01)] * 9 for arm in ARMS}
         self._prepared_once = {arm: told.get("prepared_once", {}).get(arm, 0.01) for arm in ARMS}
+        self._scatter = told.get("scatter", 0.0)
         self.saved = seconds["base"] - seconds["agent"]
         self.rounds_once = 0
         self.clocked = {arm: clocked(**told.get("clocked", {}).get(arm, {})) for arm in ARMS}
@@ -64,7 +65,9 @@ class SampledWork:
 
     @property
     def prepared_once(self):
-        return {arm: [seconds] * self.rounds_once for arm, seconds in self._prepared_once.items()}
+        rounds = {arm: [seconds] * self.rounds_once for arm, seconds in self._prepared_once.items()}
+        rounds["agent"] = [each + self._scatter * (-1) ** place for place, each in enumerate(rounds["agent"])]
+        return rounds
 
     def call_once(self, rounds):
         self.rounds_once += rounds
@@ -142,6 +145,24 @@ def test_first_calls_count_where_later_ones_gain_much_more():
     with pytest.raises(Refused) as refused:
         Grading(TASK, b"", "")._require_honest(work, judged(100.0))
     assert refused.value.reason == "only_called_again"
+
+
+@pytest.mark.parametrize(
+    ("told", "is_time", "rounds"),
+    [({}, True, 5), ({"agent": 0.06}, True, 30), ({"agent": 0.06}, False, 5)],
+    ids=["clear", "open", "no-time"],
+)
+def test_first_calls_are_sampled_until_it_is_known_whether_work_moved(told, is_time, rounds):
+    work = SampledWork(prepared_once=told, scatter=0.15 if told else 0.0)
+    Grading(TASK | {"is_time": is_time}, b"", "")._require_honest(work, judged(4.0))
+    assert work.rounds_once == rounds
+
+
+def test_no_more_first_calls_are_begun_once_their_time_is_used_up(monkeypatch):
+    monkeypatch.setattr(grader, "FIRST_CALL_SECONDS", -1.0)
+    work = SampledWork(prepared_once={"agent": 0.06}, scatter=0.15)
+    Grading(TASK, b"", "")._require_honest(work, judged(4.0))
+    assert work.rounds_once == 5
 
 
 @pytest.mark.parametrize(

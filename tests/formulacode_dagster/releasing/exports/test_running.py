@@ -48,6 +48,7 @@ for _ in range(2):
 HIDES_ITS_PEAK = """
 import time
 block = b"x" * ({} * 10**6)
+# until it was seen, also by a machine that is busy
 time.sleep(0.6)
 del block
 with open("/proc/self/clear_refs", "w") as file:
